@@ -1,0 +1,42 @@
+package org.apache.spark.sql.streamtable
+
+import com.fasterxml.jackson.databind.JsonNode
+
+import org.apache.spark.sql.{Row, SparkSession}
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.types.DataTypeUtils
+import org.apache.spark.sql.catalyst.util.DateTimeUtils
+import org.apache.spark.sql.execution.command.LeafRunnableCommand
+import org.apache.spark.sql.types._
+
+/** One of our statements, already read by Python; carried out eagerly, as Spark carries out every command. */
+case class StreamTableCommand(sql: String, override val output: Seq[Attribute]) extends LeafRunnableCommand {
+
+  override def run(session: SparkSession): Seq[Row] =
+    elements(Handlers.run(session, sql)).map { row =>
+      Row.fromSeq(elements(row).zip(output).map { case (node, column) => value(node, column.dataType) })
+    }
+
+  private def elements(node: JsonNode): Seq[JsonNode] = (0 until node.size).map(node.get)
+
+  // By the declared type, never by the JSON form: a small number of a bigint column is no Integer.
+  private def value(node: JsonNode, dataType: DataType): Any = dataType match {
+    case _ if node.isNull => null
+    case StringType => node.asText
+    case BooleanType => node.asBoolean
+    case IntegerType => node.asInt
+    case LongType => node.asLong
+    case DoubleType => node.asText.toDouble // also "NaN" and "Infinity", which JSON has no numbers for
+    case TimestampType => DateTimeUtils.microsToInstant(node.asLong)
+    case other => throw new IllegalArgumentException(s"a statement's result column cannot be of type ${other.sql}")
+  }
+}
+
+object StreamTableCommand {
+
+  /** Has Python read `sql`, so that its errors are raised where Spark raises parse errors. */
+  def parse(session: SparkSession, sql: String): StreamTableCommand = {
+    val schema = DataType.fromJson(Handlers.describe(session, sql).toString).asInstanceOf[StructType]
+    StreamTableCommand(sql, DataTypeUtils.toAttributes(schema))
+  }
+}

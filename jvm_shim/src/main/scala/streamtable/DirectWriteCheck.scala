@@ -1,0 +1,122 @@
+package org.apache.spark.sql.streamtable
+
+import scala.util.Try
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.{SaveMode, SparkSession}
+import org.apache.spark.sql.catalyst.analysis.{ResolvedIdentifier, ResolvedTable}
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.streaming.WriteToStream
+import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
+import org.apache.spark.sql.connector.catalog.CatalogV2Implicits._
+import org.apache.spark.sql.delta.catalog.DeltaTableV2
+import org.apache.spark.sql.delta.commands._
+import org.apache.spark.sql.delta.files.TahoeFileIndex
+import org.apache.spark.sql.delta.sources.{DeltaDataSource, DeltaSink}
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation, SaveIntoDataSourceCommand}
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+
+/** Refuses every write to a stream table but its refreshes': the next refresh would not know of it. */
+case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
+  import DirectWriteCheck._
+
+  override def apply(plan: LogicalPlan): LogicalPlan = {
+    plan.foreach { node =>
+      for {
+        write <- writeOf(node)
+        target <- write.target
+        if target.properties.contains(marker) && !isEngine
+      } refuse(write, target)
+    }
+    plan
+  }
+
+  private def isEngine = session.sparkContext.getLocalProperty(engineProperty) == "true"
+
+  /** What `node` writes to, if it is a write that could concern a Delta table. */
+  private def writeOf(node: LogicalPlan): Option[Write] = Option(node).collect {
+    case w: AppendData => Write("INSERT", inPlan(w.table), refresh)
+    case w: V2WriteCommand => Write("INSERT OVERWRITE", inPlan(w.table), refresh)
+    case w: DeltaInsertReplaceOnOrUsingCommand => Write("INSERT OVERWRITE", Some(table(w.deltaTable)), refresh)
+    case w: UpdateCommand => Write("UPDATE", inPlan(w.target), refresh)
+    case w: DeleteCommand => Write("DELETE", inPlan(w.target), refresh)
+    case w: MergeIntoCommand => Write("MERGE", inPlan(w.target), refresh)
+    case w: TruncateDeltaTableCommand => Write("TRUNCATE", inPlan(w.child), refresh)
+    case w: V2PartitionCommand => Write("TRUNCATE or ALTER TABLE", inPlan(w.table), refresh)
+    // The table in this command is the old version, whose properties may be older than the stream table.
+    case w: RestoreTableCommand => Write("RESTORE", Some(table(w.sourceTable.copy(timeTravelOpt = None))), refresh)
+    case SaveIntoDataSourceCommand(_, _: DeltaDataSource, options, SaveMode.Append | SaveMode.Overwrite) =>
+      Write("a DataFrame write", CaseInsensitiveMap(options).get("path").flatMap(atPath(_, None)), refresh)
+    case WriteToStream(_, _, _, sink: DeltaSink, _, _, _, _, _) =>
+      Write("a streaming write", atPath(sink.path.toString, sink.catalogTable), refresh)
+
+    case w: RenameTable =>
+      Write("ALTER TABLE RENAME", inPlan(w.child), name => s"use ALTER STREAM TABLE $name RENAME TO")
+    case w @ (_: SetTableProperties | _: UnsetTableProperties | _: CommentOnTable) =>
+      Write("ALTER TABLE", inPlan(w), name => s"use ALTER STREAM TABLE $name SET TBLPROPERTIES")
+    case w: AlterTableCommand => Write("ALTER TABLE", inPlan(w.table), redefine)
+    case w: AlterDeltaTableCommand => Write("ALTER TABLE", Some(table(w.table)), redefine)
+    case w: AddCheckConstraint => Write("ALTER TABLE", inPlan(w.child), redefine)
+    case w: DropTable => Write("DROP TABLE", named(w.child), name => s"use DROP STREAM TABLE $name")
+    case w: ReplaceTable => Write("CREATE OR REPLACE TABLE", named(w.name), redefine)
+    case w: ReplaceTableAsSelect => Write("CREATE OR REPLACE TABLE", named(w.name), redefine)
+    case w: CreateDeltaTableCommand if w.operation != TableCreationModes.Create =>
+      val existing = w.existingTableOpt.orElse(Some(w.table).filter(_ => w.tableByPath))
+      Write("CREATE OR REPLACE TABLE", existing.flatMap(t => atPath(t.location.toString, Some(t))), redefine)
+  }
+
+  /** The Delta table that Spark has resolved in `plan`; its snapshot is loaded already. */
+  private def inPlan(plan: LogicalPlan): Option[Target] = plan.collectFirst {
+    case DataSourceV2Relation(delta: DeltaTableV2, _, _, _, _, _) => table(delta)
+    case ResolvedTable(_, _, delta: DeltaTableV2, _) => table(delta)
+    case LogicalRelation(HadoopFsRelation(index: TahoeFileIndex, _, _, _, _, _), _, catalogTable, _, _) =>
+      Target(nameOf(catalogTable, index.path), index.metadata.configuration)
+  }
+
+  /** The table that a name stands for, if it exists: Spark leaves it unread in DROP and REPLACE. */
+  private def named(plan: LogicalPlan): Option[Target] = plan match {
+    // A table that cannot be read can still be dropped, so that failures here say "no stream table".
+    case ResolvedIdentifier(catalog, identifier) =>
+      Try(catalog.asTableCatalog.loadTable(identifier)).toOption.flatMap {
+        case delta: DeltaTableV2 => Try(table(delta)).toOption
+        case _ => None
+      }
+    case _ => None
+  }
+
+  private def atPath(path: String, catalogTable: Option[CatalogTable]): Option[Target] =
+    Try(table(DeltaTableV2(session, new Path(path), catalogTable))).toOption
+}
+
+private object DirectWriteCheck {
+
+  /** The table property that every stream table has. */
+  val marker = "streamtable.format"
+
+  /** The SparkContext's local property under which the engine's own writes pass. */
+  val engineProperty = "streamtable.engine"
+
+  case class Target(name: String, properties: Map[String, String])
+
+  case class Write(operation: String, target: Option[Target], advice: String => String)
+
+  private val refresh = (name: String) => s"change the tables that its query reads, then REFRESH STREAM TABLE $name"
+  private val redefine = (name: String) =>
+    s"its definition decides this; use CREATE OR REPLACE STREAM TABLE $name or ALTER STREAM TABLE $name"
+
+  private def table(delta: DeltaTableV2) =
+    Target(nameOf(delta.catalogTable, delta.path), delta.initialSnapshot.metadata.configuration)
+
+  private def nameOf(catalogTable: Option[CatalogTable], path: Path) =
+    catalogTable.map(_.identifier.nameParts.quoted).getOrElse(s"delta.`$path`")
+
+  private def refuse(write: Write, target: Target) =
+    throw StreamTableException(
+      "STREAMTABLE_DIRECT_WRITE",
+      "42809",
+      s"${write.operation} on ${target.name} is refused: it is a stream table, and only its refreshes write to it.",
+      write.advice(target.name))
+}

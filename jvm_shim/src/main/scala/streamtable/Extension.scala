@@ -1,0 +1,17 @@
+package org.apache.spark.sql.streamtable
+
+import org.apache.spark.sql.SparkSessionExtensions
+
+/** Entry for `spark.sql.extensions`; listed after Delta's, because the last injected parser is asked first. */
+class StreamTableExtension extends (SparkSessionExtensions => Unit) {
+
+  override def apply(extensions: SparkSessionExtensions): Unit = {
+    extensions.injectParser((session, delegate) => new StreamTableParser(session, delegate))
+    // Twice: what a check rule throws reaches callers as a copy without the SQLSTATE and with the plan in its text,
+    // and what is checked without being analysed, as DeltaTable.merge() is, passes no other rule.
+    extensions.injectPostHocResolutionRule(session => DirectWriteCheck(session))
+    extensions.injectCheckRule(session => plan => DirectWriteCheck(session)(plan))
+    extensions.injectFunction(
+      (ExpressionRegistry.identifier, ExpressionRegistry.info, ExpressionRegistry.build _))
+  }
+}

@@ -1,0 +1,41 @@
+package org.apache.spark.sql.streamtable
+
+import org.apache.spark.sql.AnalysisException
+
+/**
+ * An error of ours in Spark's clothes: Connect, JDBC and JVM callers read condition and SQLSTATE from its class.
+ *
+ * SQLSTATE and template are given, or Spark would look them up by the condition in its own list, which has no room for
+ * more.
+ *
+ * @param parameters
+ *   `id`, the key of the original in the Python process that raised it; or `reason` and `hint` of one raised here
+ */
+class StreamTableException(
+    condition: String,
+    sqlState: String,
+    text: String,
+    parameters: Map[String, String],
+    cause: Option[Throwable] = None)
+    extends AnalysisException(
+      message = text,
+      line = None,
+      startPosition = None,
+      cause = cause,
+      errorClass = Some(condition),
+      messageParameters = parameters,
+      context = Array.empty,
+      sqlState = Some(sqlState),
+      messageTemplate = Some(text))
+
+object StreamTableException {
+
+  /** Builds an error that this shim raises itself, in the wording order of Python's errors: what, then what to do. */
+  def apply(condition: String, sqlState: String, reason: String, hint: String, cause: Option[Throwable] = None) =
+    new StreamTableException(
+      condition,
+      sqlState,
+      s"[$condition] $reason\nWhat to do: $hint SQLSTATE: $sqlState",
+      Map("reason" -> reason, "hint" -> hint),
+      cause)
+}

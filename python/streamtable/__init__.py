@@ -1,0 +1,23 @@
+"""Declarative, incrementally maintained tables for Spark SQL on Delta Lake.
+
+    from pyspark.sql import SparkSession
+    from streamtable import configure
+
+    spark = configure(SparkSession.builder).getOrCreate()
+    spark.sql("CREATE STREAM TABLE per_city AS SELECT city, count(*) AS n FROM people GROUP BY city")
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+
+from streamtable.errors import *  # noqa: F403
+from streamtable.errors import __all__ as _errors
+from streamtable.session import configure, enable
+
+__all__ = ["__version__", "configure", "enable", *_errors]
+
+try:
+    __version__ = version("streamtable")
+except PackageNotFoundError:  # a checkout that is on the path but not installed
+    __version__ = "0+unknown"

@@ -1,0 +1,197 @@
+"""The way of a statement from the JVM into Python, and of an error back to whoever asked.
+
+Spark's parser hands our statements to the shim, which calls the Handler registered here (py4j). An answer is JSON. An
+error is an answer as well, with an id: the shim raises an exception of Spark's kind, which passes through all of Spark;
+when it arrives in this process, the original Python object is raised in its place. Other clients (JDBC, Connect, JVM)
+see the shim's exception, with the same condition, SQLSTATE and text.
+
+No lock is held while the JVM is called: it may call back on another thread.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timezone
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Protocol
+from uuid import uuid4
+
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
+from pyspark.errors.exceptions import captured
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from streamtable.errors import InternalError, StreamTableError, all_errors
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+
+SHIM = "org.apache.spark.sql.streamtable"
+# What the shim throws, and what Spark makes of it when a check rule throws it: a copy of another class.
+OURS = (f"{SHIM}.StreamTableException", "org.apache.spark.sql.catalyst.ExtendedAnalysisException")
+KEPT_ERRORS = 256  # those that reach a client outside this process are never asked for again
+CAUSES = 16  # deep enough for any wrapping of Spark's, and an end for a chain that bites its tail
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+_kept: OrderedDict[str, StreamTableError] = OrderedDict()
+
+
+class Answers(Protocol):
+    """What answers statements: first the type of the result, then the result."""
+
+    def describe(self, sql: str) -> StructType:
+        """Return the columns of the statement's result; raise what is wrong with the statement."""
+
+    def run(self, spark: SparkSession, sql: str) -> Iterable[Sequence[Any]]:
+        """Carry the statement out in the session that it was given to and return the rows of its result."""
+
+
+class Handler:
+    """Implement the shim's Handler by `answers`; the JVM calls it on the thread of the statement."""
+
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
+
+    def describe(self, session: JavaObject, sql: str) -> str:
+        """Return the JSON of the result's columns, or of the error."""
+        return _answer(lambda: {"schema": self._answers.describe(sql).jsonValue()})
+
+    def run(self, session: JavaObject, sql: str) -> str:
+        """Return the JSON of the result's rows, or of the error."""
+        return _answer(lambda: {"rows": [[_plain(value) for value in row] for row in self._rows(session, sql)]})
+
+    def _rows(self, session: JavaObject, sql: str) -> Iterable[Sequence[Any]]:
+        context = SparkContext._active_spark_context  # getOrCreate() would take a lock
+        assert context is not None, "the JVM of a SparkContext has called"
+        return self._answers.run(SparkSession(context, session), sql)
+
+    class Java:
+        """Tell py4j which interface this object implements."""
+
+        implements = [f"{SHIM}.Handler"]
+
+
+def register(spark: SparkSession, answers: Answers) -> None:
+    """Let `answers` answer the statements of every session in this JVM, in place of what did so before."""
+    gateway = spark.sparkContext._gateway
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+    _raise_originals()
+    # py4j holds the Handler for as long as the JVM holds its proxy.
+    _handlers(spark._jvm).set(Handler(answers))
+
+
+def _handlers(jvm: Any) -> Any:
+    return getattr(jvm, f"{SHIM}.Handlers")
+
+
+def _answer(compute: Callable[[], dict[str, Any]]) -> str:
+    try:
+        return json.dumps(compute())
+    except Exception as error:  # whatever it is, the JVM must get an answer that it can raise
+        return json.dumps({"error": _error(error)})
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON can hold: a time as microseconds since 1970 (without a zone: local, as in PySpark)."""
+    match value:
+        case datetime():
+            since = value.astimezone(timezone.utc) - EPOCH
+            return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+        case float() if not math.isfinite(value):
+            return str(value).replace("inf", "Infinity").replace("nan", "NaN")
+        case _:
+            return value
+
+
+def _error(error: Exception) -> dict[str, str]:
+    """Return the error as the shim reads it, and keep the object for the moment when it arrives here."""
+    key = uuid4().hex
+    java = _java_exception(error)
+    if java is not None:
+        # Raised by Spark: the shim raises the very same again, so that class, condition and text stay Spark's.
+        _handlers(SparkContext._jvm).keep(key, java)
+        return {"id": key}
+    known = error if isinstance(error, StreamTableError) else _internal(error)
+    _kept[key] = known
+    while len(_kept) > KEPT_ERRORS:
+        _kept.popitem(last=False)
+    return {"id": key, "condition": known.getCondition(), "sqlState": known.getSqlState(), "message": str(known)}
+
+
+def _internal(error: Exception) -> InternalError:
+    internal = InternalError(f"{type(error).__name__}: {error}")
+    internal.__cause__ = error
+    return internal
+
+
+def _java_exception(error: BaseException | None) -> JavaObject | None:
+    """Return the JVM's exception that `error` stands for, if Spark raised it."""
+    match error:
+        case Py4JJavaError():
+            return error.java_exception
+        case captured.CapturedException():
+            # Delta's own Python classes keep no origin, but are raised while py4j's error is handled.
+            return error._origin or _java_exception(error.__context__)
+        case _:
+            return None
+
+
+def _raise_originals() -> None:
+    """Make py4j raise the original of an exception that the shim raised for an error of ours.
+
+    PySpark converts JVM exceptions in what `capture_sql_exception` returns, and installs that anew with every session
+    that it constructs. There is no registry for further classes, so that this function itself is wrapped.
+    """
+    sparks = captured.capture_sql_exception
+    if getattr(sparks, "raises_originals", False):
+        return
+
+    def capture_sql_exception(f: Callable[..., Any]) -> Callable[..., Any]:
+        return sparks(_raising_originals(f))
+
+    capture_sql_exception.raises_originals = True  # type: ignore[attr-defined]
+    captured.capture_sql_exception = capture_sql_exception
+    captured.install_exception_handler()
+
+
+def _raising_originals(call: Callable[..., Any]) -> Callable[..., Any]:
+    def wrapped(*args: Any, **options: Any) -> Any:
+        try:
+            return call(*args, **options)
+        except Py4JJavaError as error:
+            original = _original(error.java_exception)
+            if original is None:
+                raise
+            # Its own traceback stays; its cause is given again, because `raise ... from` sets it.
+            raise original from original.__cause__
+
+    return wrapped
+
+
+def _original(java: JavaObject | None) -> StreamTableError | None:
+    """Return the error of ours that a JVM exception, or one of its causes, stands for."""
+    for _ in range(CAUSES):
+        if java is None:
+            return None
+        if java.getClass().getName() in OURS and java.getCondition() in _kinds():
+            parameters = dict(java.getMessageParameters())
+            return _kept.pop(parameters.get("id", ""), None) or _raised_by_shim(java.getCondition(), parameters)
+        java = java.getCause()
+    return None
+
+
+def _raised_by_shim(condition: str, parameters: dict[str, str]) -> StreamTableError | None:
+    """Build the error that the shim raised on its own; None for one that another process keeps."""
+    if "reason" not in parameters:
+        return None
+    return _kinds()[condition](parameters["reason"], hint=parameters["hint"])
+
+
+@lru_cache(maxsize=1)
+def _kinds() -> dict[str, type[StreamTableError]]:
+    return {kind.condition: kind for kind in all_errors()}

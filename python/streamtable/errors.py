@@ -1,0 +1,222 @@
+"""The exception tree: every way in which streamtable says no.
+
+    StreamTableError
+    ├── StatementSyntaxError      the statement is not ours to read: line, column, underline, what was expected
+    ├── InvalidStatement          it reads, but asks for something impossible (unknown table, duplicate column, bad schedule)
+    │   ├── InvalidQuery          Spark rejects the query after AS; Spark's own message is kept
+    │   ├── StreamTableExists     the name is taken
+    │   ├── StreamTableNotFound   no such stream table; near names are listed
+    │   ├── DependencyCycle       a stream table would read itself
+    │   └── DependentsExist       other stream tables still read this one
+    ├── NotIncremental            a valid query, but DIFFERENTIAL was asked for and an operator cannot be maintained
+    ├── DirectWriteRefused        INSERT, UPDATE, DELETE, MERGE, TRUNCATE or ALTER TABLE on a stream table
+    ├── RefreshError              a refresh could not be finished; the table keeps its last good state
+    │   ├── SourceUnavailable     a source table is gone, or is no Delta table
+    │   ├── SourceChanged         a source changed its shape so that the query no longer fits
+    │   ├── HistoryLost           the change history since the frontier is no longer complete
+    │   ├── ConcurrentRefresh     another refresh of the same table committed first
+    │   └── StreamTableSuspended  the table is suspended; RESUME it first
+    ├── NotSupported              valid and understood, but not built yet
+    ├── NotEnabled                the session lacks a jar, a setting or the Python side; the text says what to add
+    └── InternalError             our bug; the text says how to report it
+
+Every error carries a condition (its error class for programs), an SQLSTATE, and a text for people in the order
+what, where, why, what to do next. `StreamTableError` derives from `pyspark.errors.PySparkException`, so code that
+catches Spark's own errors catches ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from pyspark.errors import PySparkException
+
+__all__ = [
+    "ConcurrentRefresh",
+    "DependencyCycle",
+    "DependentsExist",
+    "DirectWriteRefused",
+    "HistoryLost",
+    "InternalError",
+    "InvalidQuery",
+    "InvalidStatement",
+    "NotEnabled",
+    "NotIncremental",
+    "NotSupported",
+    "RefreshError",
+    "SourceChanged",
+    "SourceUnavailable",
+    "StatementSyntaxError",
+    "StreamTableError",
+    "StreamTableExists",
+    "StreamTableNotFound",
+    "StreamTableSuspended",
+    "all_errors",
+    "near_names",
+]
+
+
+class StreamTableError(PySparkException):
+    """Base of all errors; `condition` and `sqlstate` are class constants, the message is for people."""
+
+    condition = "STREAMTABLE_ERROR"
+    sqlstate = "XX000"
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        self.reason = message
+        self.hint = hint
+        text = message + (f"\nWhat to do: {hint}" if hint else "")
+        super().__init__(message=f"{text} SQLSTATE: {self.sqlstate}")  # str() puts [condition] in front
+
+    def getCondition(self) -> str:  # noqa: N802  (pyspark's own spelling)
+        """Return the error class, as pyspark's exceptions do."""
+        return self.condition
+
+    def getErrorClass(self) -> str:  # noqa: N802
+        """Return the error class under pyspark's older name."""
+        return self.condition
+
+    def getSqlState(self) -> str:  # noqa: N802
+        """Return the SQLSTATE."""
+        return self.sqlstate
+
+
+class StatementSyntaxError(StreamTableError):
+    """The statement does not parse; the message shows the line with an underline."""
+
+    condition = "STREAMTABLE_SYNTAX_ERROR"
+    sqlstate = "42601"
+
+
+class InvalidStatement(StreamTableError):
+    """The statement parses but cannot be carried out as written."""
+
+    condition = "STREAMTABLE_INVALID_STATEMENT"
+    sqlstate = "42000"
+
+
+class InvalidQuery(InvalidStatement):
+    """Spark rejects the query after AS; its own message is kept, positions are those of the whole statement."""
+
+    condition = "STREAMTABLE_INVALID_QUERY"
+
+
+class StreamTableExists(InvalidStatement):
+    """The name belongs to a table or view already."""
+
+    condition = "STREAMTABLE_ALREADY_EXISTS"
+    sqlstate = "42P07"
+
+
+class StreamTableNotFound(InvalidStatement):
+    """No stream table has this name."""
+
+    condition = "STREAMTABLE_NOT_FOUND"
+    sqlstate = "42P01"
+
+
+class DependencyCycle(InvalidStatement):
+    """The query would read, directly or through others, the stream table that it defines."""
+
+    condition = "STREAMTABLE_DEPENDENCY_CYCLE"
+    sqlstate = "42P19"
+
+
+class DependentsExist(InvalidStatement):
+    """Other stream tables still read this one."""
+
+    condition = "STREAMTABLE_DEPENDENTS_EXIST"
+    sqlstate = "2BP01"
+
+
+class NotIncremental(StreamTableError):
+    """DIFFERENTIAL was asked for, and an operator of the query has no delta rule; the operator is named."""
+
+    condition = "STREAMTABLE_NOT_INCREMENTAL"
+    sqlstate = "0A000"
+
+
+class DirectWriteRefused(StreamTableError):
+    """A stream table is written by its refreshes only."""
+
+    condition = "STREAMTABLE_DIRECT_WRITE"
+    sqlstate = "42809"
+
+
+class RefreshError(StreamTableError):
+    """A refresh could not be finished; the table keeps its last good state."""
+
+    condition = "STREAMTABLE_REFRESH_FAILED"
+    sqlstate = "58000"
+
+
+class SourceUnavailable(RefreshError):
+    """A source is gone, cannot be read, or is no Delta table."""
+
+    condition = "STREAMTABLE_SOURCE_UNAVAILABLE"
+    sqlstate = "42P01"
+
+
+class SourceChanged(RefreshError):
+    """A source changed its shape so that the stored query no longer gives the table's columns."""
+
+    condition = "STREAMTABLE_SOURCE_CHANGED"
+    sqlstate = "42804"
+
+
+class HistoryLost(RefreshError):
+    """The log since the frontier is no longer complete (cleaned up, vacuumed or recreated)."""
+
+    condition = "STREAMTABLE_HISTORY_LOST"
+    sqlstate = "55000"
+
+
+class ConcurrentRefresh(RefreshError):
+    """Another refresh of the same table committed first; nothing was written."""
+
+    condition = "STREAMTABLE_CONCURRENT_REFRESH"
+    sqlstate = "40001"
+
+
+class StreamTableSuspended(RefreshError):
+    """The stream table is suspended."""
+
+    condition = "STREAMTABLE_SUSPENDED"
+    sqlstate = "55000"
+
+
+class NotSupported(StreamTableError):
+    """Valid and understood, but not built yet."""
+
+    condition = "STREAMTABLE_NOT_SUPPORTED"
+    sqlstate = "0A000"
+
+
+class NotEnabled(StreamTableError):
+    """The session lacks a jar, a setting or the Python side that stream tables need."""
+
+    condition = "STREAMTABLE_NOT_ENABLED"
+    sqlstate = "55000"
+
+
+class InternalError(StreamTableError):
+    """Our bug."""
+
+    condition = "STREAMTABLE_INTERNAL_ERROR"
+    sqlstate = "XX000"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, hint="this is a defect of streamtable; please report it with the statement and this text")
+
+
+def all_errors(root: type[StreamTableError] = StreamTableError) -> tuple[type[StreamTableError], ...]:
+    """Return `root` and every class below it, parents first."""
+    return (root, *(found for child in root.__subclasses__() for found in all_errors(child)))
+
+
+def near_names(wanted: str, existing: Iterable[str]) -> str:
+    """Return a sentence that lists the existing names nearest to `wanted`, or an empty text when none is near."""
+    by_folded = {name.casefold(): name for name in existing}
+    near = get_close_matches(wanted.casefold(), list(by_folded), n=3, cutoff=0.6)
+    return f" Did you mean {', '.join(f'`{by_folded[name]}`' for name in near)}?" if near else ""

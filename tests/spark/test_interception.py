@@ -1,0 +1,391 @@
+"""The shim takes our statements and no others; parameters work; errors arrive as what they were."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.errors.exceptions.captured import AnalysisException as CapturedAnalysisException
+from pyspark.sql import Row, SparkSession
+from pyspark.sql.types import StructType
+
+from streamtable import callback, enable
+from streamtable.callback import register
+from streamtable.errors import InternalError, InvalidStatement, NotEnabled, RefreshError, StatementSyntaxError
+
+ALL_TYPES = "s string, b boolean, i int, l bigint, d double, t timestamp"
+
+
+def columns(ddl: str) -> StructType:
+    parsed = StructType.fromDDL(ddl)
+    assert isinstance(parsed, StructType)
+    return parsed
+
+
+@dataclass
+class Recorder:
+    """Answer every statement by `reply`, and remember what was asked."""
+
+    reply: Callable[[SparkSession, str], Iterable[Sequence[Any]]] = lambda spark, sql: []
+    schema: str = "name string, rows bigint"
+    described: list[str] = field(default_factory=list)
+
+    def describe(self, sql: str) -> StructType:
+        self.described.append(sql)
+        if "syntax error" in sql:
+            raise StatementSyntaxError("expected a name", hint="give one")
+        return columns(self.schema)
+
+    def run(self, spark: SparkSession, sql: str) -> Iterable[Sequence[Any]]:
+        return self.reply(spark, sql)
+
+
+@pytest.fixture
+def recorder(spark: SparkSession) -> Iterator[Recorder]:
+    """Answer statements by a Recorder for the length of a test."""
+    answers = Recorder()
+    register(spark, answers)
+    yield answers
+    enable(spark)
+
+
+def raising(error: Exception) -> Callable[[SparkSession, str], Iterable[Sequence[Any]]]:
+    def reply(spark: SparkSession, sql: str) -> Iterable[Sequence[Any]]:
+        raise error
+
+    return reply
+
+
+def plan_of(spark: SparkSession, sql: str) -> str:
+    """Return the name of the plan node that the session's parser makes of `sql`."""
+    return str(spark._jsparkSession.sessionState().sqlParser().parsePlan(sql).getClass().getSimpleName())
+
+
+OURS = [
+    "CREATE STREAM TABLE t AS SELECT 1",
+    "CREATE OR REPLACE STREAM TABLE t AS SELECT 1",
+    "CREATE STREAM TABLE IF NOT EXISTS a.b.t AS SELECT 1",
+    "ALTER STREAM TABLE t SUSPEND",
+    "DROP STREAM TABLE IF EXISTS t",
+    "REFRESH STREAM TABLE t",
+    "VERIFY STREAM TABLE t",
+    "SHOW STREAM TABLES",
+    "SHOW STREAM TABLES IN db LIKE 'x'",
+    "SHOW STREAM TABLE DEPENDENCIES",
+    "SHOW CREATE STREAM TABLE t",
+    "SHOW REFRESH HISTORY",
+    "SHOW REFRESH HISTORY FOR t LIMIT 3",
+    "DESCRIBE STREAM TABLE t",
+    "DESC STREAM TABLE EXTENDED t",
+    "DESCRIBE STREAM TABLE `t`",
+    "EXPLAIN STREAM TABLE t",
+    "EXPLAIN DELTA STREAM TABLE t",
+    "EXPLAIN CREATE STREAM TABLE t AS SELECT 1",
+    "EXPLAIN CREATE OR REPLACE STREAM TABLE t AS SELECT 1",
+    "refresh stream table t;",
+    "ReFresh\tStream\r\n  TABLE t ; ",
+    "   \n\n\u00a0REFRESH STREAM TABLE t",
+    "-- a comment\nREFRESH STREAM TABLE t",
+    "--\n--x\n  REFRESH -- why not\n STREAM TABLE t",
+    "/* a */ /* b\n */ REFRESH/**/STREAM/* /* nested */ */TABLE t",
+    "REFRESH STREAM TABLE`t`",
+    "/* " + "long " * 50_000 + "*/ REFRESH STREAM TABLE t",
+    "REFRESH" + " " * 100_000 + "STREAM TABLE t",
+    "REFRESH STREAM TABLE",
+]
+
+
+@pytest.mark.parametrize("sql", OURS, ids=lambda sql: sql[:40])
+def test_our_statement_is_taken_with_its_text_unchanged(spark: SparkSession, recorder: Recorder, sql: str) -> None:
+    assert plan_of(spark, sql) == "StreamTableCommand"
+    assert recorder.described == [sql]
+
+
+SPARKS = {
+    "CREATE STREAMING TABLE t AS SELECT 1": "CreateStreamingTableAsSelect",
+    "CREATE MATERIALIZED VIEW t AS SELECT 1": "CreateMaterializedViewAsSelect",
+    "CREATE TABLE stream (table INT)": "CreateTable",
+    "CREATE OR REPLACE TABLE stream AS SELECT 1": "ReplaceTableAsSelect",
+    "SELECT * FROM stream": "Project",
+    "SELECT 'REFRESH STREAM TABLE t'": "Project",
+    "/* REFRESH STREAM TABLE t */ SELECT 1": "Project",
+    "-- REFRESH STREAM TABLE t\nSELECT 1": "Project",
+    "WITH stream AS (SELECT 1) SELECT * FROM stream": "UnresolvedWith",
+    "DESCRIBE stream": "DescribeRelation",
+    "DESC stream table": "DescribeColumn",
+    "DESCRIBE stream table;": "DescribeColumn",
+    "DESCRIBE stream table.x": "DescribeColumn",
+    "DESCRIBE TABLE stream": "DescribeRelation",
+    "DROP TABLE stream": "DropTable",
+    "ALTER TABLE stream RENAME TO table": "RenameTable",
+    "REFRESH TABLE stream": "RefreshTable",
+    "SHOW TABLES": "ShowTables",
+    "SHOW CREATE TABLE stream": "ShowCreateTable",
+    "EXPLAIN SELECT 1": "ExplainCommand",
+    "`CREATE`": "",
+    "CREATE STREAM": "",
+    "CREATE STREAM VIEW t AS SELECT 1": "",
+    "SHOW STREAM TABLE t": "",
+    "EXPLAIN REFRESH STREAM TABLE t": "",
+    "/* never closed REFRESH STREAM TABLE t": "",
+    "": "",
+}
+
+
+@pytest.mark.parametrize("sql", SPARKS)
+def test_what_is_not_ours_reaches_spark(spark: SparkSession, recorder: Recorder, sql: str) -> None:
+    if SPARKS[sql]:
+        assert plan_of(spark, sql) == SPARKS[sql]
+    else:
+        with pytest.raises(ParseException):
+            plan_of(spark, sql)
+    assert recorder.described == []
+
+
+def test_deltas_statements_reach_deltas_parser(spark: SparkSession) -> None:
+    assert plan_of(spark, "VACUUM t RETAIN 1 HOURS") == "VacuumTableCommand"
+    assert plan_of(spark, "OPTIMIZE t") == "OptimizeTableCommand"
+    assert plan_of(spark, "DESCRIBE HISTORY t") == "DescribeDeltaHistory"
+
+
+def test_rows_are_typed_by_the_schema(spark: SparkSession, recorder: Recorder) -> None:
+    recorder.schema = ALL_TYPES
+    moment = datetime(1901, 2, 3, 4, 5, 6, 789, tzinfo=timezone.utc)
+    recorder.reply = lambda spark, sql: [
+        ("é'\"\n\\", True, -1, 1, 0.5, moment),
+        ("", False, 2**31 - 1, 2**62, float("inf"), datetime(9999, 12, 31, 23, tzinfo=timezone.utc)),
+        (None, None, None, None, None, None),
+    ]
+    answer = spark.sql("REFRESH STREAM TABLE t")
+    assert answer.schema == columns(ALL_TYPES)
+    answer.createOrReplaceTempView("typed_answer")
+    first, second, third = answer.collect()
+    assert first[:5] == ("é'\"\n\\", True, -1, 1, 0.5)
+    assert second[:5] == ("", False, 2**31 - 1, 2**62, float("inf"))
+    assert tuple(third) == (None,) * 6
+    micros = [row[0] for row in spark.sql("SELECT unix_micros(t) FROM typed_answer WHERE i = -1").collect()]
+    assert micros == [(moment - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(microseconds=1)]
+
+
+def test_not_a_number_survives(spark: SparkSession, recorder: Recorder) -> None:
+    recorder.schema = "d double"
+    recorder.reply = lambda spark, sql: [(float("nan"),), (float("-inf"),)]
+    answer = spark.sql("REFRESH STREAM TABLE t").selectExpr("isnan(d)", "d < 0").collect()
+    assert [tuple(row) for row in answer] == [(True, False), (False, True)]
+
+
+def test_a_statement_runs_once_however_often_its_result_is_read(spark: SparkSession, recorder: Recorder) -> None:
+    runs: list[str] = []
+    recorder.reply = lambda spark, sql: runs.append(sql) or [("t", 1)]  # type: ignore[func-returns-value]
+    answer = spark.sql("REFRESH STREAM TABLE t")
+    assert runs == ["REFRESH STREAM TABLE t"]  # as every command: when it is given, not when it is read
+    assert answer.collect() == answer.collect() == [Row(name="t", rows=1)]
+    assert answer.filter("rows = 1").count() == 1
+    assert runs == ["REFRESH STREAM TABLE t"]
+
+
+class TestParameters:
+    """delta#7640: Delta's parser drops the values of parameters; ours puts them into the text first."""
+
+    def test_named(self, spark: SparkSession) -> None:
+        row = spark.sql("SELECT :x + 1 AS y, :name AS n", args={"x": 4, "name": "it's"}).first()
+        assert row == Row(y=5, n="it's")
+
+    def test_positional(self, spark: SparkSession) -> None:
+        assert spark.sql("SELECT ? + 1 AS y, ? AS n", args=[4, "x"]).first() == Row(y=5, n="x")
+
+    def test_execute_immediate(self, spark: SparkSession) -> None:
+        assert spark.sql("EXECUTE IMMEDIATE 'SELECT ? + 1 AS y' USING 4").first() == Row(y=5)
+        assert spark.sql("EXECUTE IMMEDIATE 'SELECT :x + 1 AS y' USING 4 AS x").first() == Row(y=5)
+
+    def test_marker_lookalikes_stay(self, spark: SparkSession) -> None:
+        row = spark.sql(
+            """SELECT parse_json('{"x": 7}'):x::int AS v, ':x ?' AS s, :x AS p --:x""", args={"x": 1}
+        ).first()
+        assert row == Row(v=7, s=":x ?", p=1)
+
+    def test_a_value_is_no_variable(self, spark: SparkSession) -> None:
+        row = spark.sql("SELECT :x AS x, '${spark.app.name}' AS name", args={"x": "${spark.app.name}"}).first()
+        assert row == Row(x="${spark.app.name}", name="streamtable tests")
+
+    def test_an_error_points_into_the_text_that_was_written(self, spark: SparkSession) -> None:
+        with pytest.raises(AnalysisException) as raised:
+            spark.sql("SELECT :long_parameter, no_such_column", args={"long_parameter": 1})
+        (context,) = raised.value.getQueryContext()
+        assert (context.fragment(), context.startIndex()) == ("no_such_column", 24)
+
+    def test_a_missing_value_is_sparks_error(self, spark: SparkSession) -> None:
+        for args in ({"other": 1}, None):
+            with pytest.raises(AnalysisException, match="UNBOUND_SQL_PARAMETER"):
+                spark.sql("SELECT :x", args=args).collect()
+
+    def test_legacy_substitution_still_works(self, spark: SparkSession) -> None:
+        spark.conf.set("spark.sql.legacy.parameterSubstitution.constantsOnly", "true")
+        try:
+            assert spark.sql("SELECT :x + 1 AS y", args={"x": 4}).first() == Row(y=5)
+        finally:
+            spark.conf.unset("spark.sql.legacy.parameterSubstitution.constantsOnly")
+
+    def test_statements_of_delta(self, spark: SparkSession) -> None:
+        spark.sql("CREATE OR REPLACE TABLE params_target USING delta AS SELECT id, 'a' AS s FROM range(3)")
+        try:
+            spark.sql(
+                "MERGE INTO params_target t USING (SELECT :k AS k) s ON t.id = s.k WHEN MATCHED THEN UPDATE SET s = :s",
+                args={"k": 1, "s": "b"},
+            )
+            spark.sql("DELETE FROM params_target WHERE id = ?", args=[2])
+            spark.sql("OPTIMIZE params_target")
+            history = spark.sql("DESCRIBE HISTORY params_target LIMIT :n", args={"n": 2}).collect()
+            assert [row.operation for row in history] == ["OPTIMIZE", "DELETE"]
+            assert len(spark.sql("VACUUM params_target RETAIN ? HOURS DRY RUN", args=[200]).collect()) == 0
+            assert len(spark.sql("VACUUM params_target RETAIN :h HOURS DRY RUN", args={"h": 200}).collect()) == 0
+            spark.sql("RESTORE TABLE params_target TO VERSION AS OF :version", args={"version": 1})
+            spark.sql("EXECUTE IMMEDIATE 'INSERT INTO params_target VALUES (:id, :s)' USING 7 AS id, 'z' AS s")
+            rows = sorted(tuple(row) for row in spark.table("params_target").collect())
+            assert rows == [(0, "a"), (1, "b"), (2, "a"), (7, "z")]
+        finally:
+            spark.sql("DROP TABLE params_target")
+
+    def test_our_statements(self, spark: SparkSession, recorder: Recorder) -> None:
+        text = "CREATE STREAM TABLE t AS SELECT v:x FROM u WHERE a = :x AND s <> ':x' AND b IN (:x,:y) --:x"
+        spark.sql(text, args={"x": 1, "y": "o'k \U0001f40d"})
+        spark.sql("CREATE STREAM TABLE t AS SELECT '\U0001f40d' WHERE a = ?", args=[2])
+        spark.sql("EXECUTE IMMEDIATE 'REFRESH STREAM TABLE t'")
+        spark.sql("REFRESH STREAM TABLE :x")
+        assert recorder.described == [
+            "CREATE STREAM TABLE t AS SELECT v:x FROM u WHERE a = 1 AND s <> ':x' AND b IN (1,'o\\'k \U0001f40d') --:x",
+            "CREATE STREAM TABLE t AS SELECT '\U0001f40d' WHERE a = 2",
+            "REFRESH STREAM TABLE t",
+            "REFRESH STREAM TABLE :x",
+        ]
+
+    def test_more_positional_parameters_than_spark_keeps_in_order(
+        self, spark: SparkSession, recorder: Recorder
+    ) -> None:
+        with pytest.raises(InvalidStatement, match="name them"):
+            spark.sql("CREATE STREAM TABLE t AS SELECT ?, ?, ?, ?, ?", args=[1, 2, 3, 4, 5])
+
+    def test_variables_are_replaced_in_our_statements(self, spark: SparkSession, recorder: Recorder) -> None:
+        spark.sql("REFRESH STREAM TABLE ${spark.sql.shuffle.partitions}")
+        assert recorder.described == ["REFRESH STREAM TABLE 2"]
+
+
+class TestErrors:
+    def test_a_syntax_error_is_raised_by_the_parser(self, spark: SparkSession, recorder: Recorder) -> None:
+        with pytest.raises(StatementSyntaxError, match="give one") as raised:
+            plan_of(spark, "REFRESH STREAM TABLE syntax error")
+        assert raised.value.getSqlState() == "42601"
+
+    def test_the_object_itself_arrives_with_its_traceback_and_cause(
+        self, spark: SparkSession, recorder: Recorder
+    ) -> None:
+        error = RefreshError("no more disk", hint="buy one")
+        error.__cause__ = OSError("disk")
+        recorder.reply = raising(error)
+        with pytest.raises(RefreshError) as raised:
+            spark.sql("REFRESH STREAM TABLE t")
+        assert raised.value is error
+        assert isinstance(error.__cause__, OSError)
+        shown = "".join(traceback.format_exception(error))
+        assert "in reply" in shown and "OSError: disk" in shown  # where it was raised, and why
+        assert "Py4JJavaError" not in shown
+
+    def test_it_survives_sessions_made_in_between(self, spark: SparkSession, recorder: Recorder) -> None:
+        spark.newSession()  # installs PySpark's own handler anew
+        recorder.reply = raising(RefreshError("x"))
+        with pytest.raises(RefreshError):
+            spark.newSession().sql("REFRESH STREAM TABLE t")
+
+    def test_anything_else_is_our_bug_and_says_so(self, spark: SparkSession, recorder: Recorder) -> None:
+        recorder.reply = raising(ZeroDivisionError("oops"))
+        with pytest.raises(InternalError, match="ZeroDivisionError: oops") as raised:
+            spark.sql("REFRESH STREAM TABLE t")
+        assert isinstance(raised.value.__cause__, ZeroDivisionError)
+
+    def test_a_result_that_does_not_fit_is_our_bug(self, spark: SparkSession, recorder: Recorder) -> None:
+        recorder.reply = lambda spark, sql: [(object(),)]
+        with pytest.raises(InternalError, match="JSON"):
+            spark.sql("REFRESH STREAM TABLE t")
+
+    def test_sparks_own_error_stays_sparks(self, spark: SparkSession, recorder: Recorder) -> None:
+        recorder.reply = lambda spark, sql: spark.sql("SELECT * FROM nowhere").collect()
+        with pytest.raises(AnalysisException, match="nowhere") as raised:
+            spark.sql("REFRESH STREAM TABLE t")
+        assert raised.value.getCondition() == "TABLE_OR_VIEW_NOT_FOUND"
+        assert raised.value.getSqlState() == "42P01"
+
+    def test_an_error_of_a_running_job_stays_sparks(self, spark: SparkSession, recorder: Recorder) -> None:
+        recorder.reply = lambda spark, sql: spark.sql("SELECT 1 / id FROM range(3)").collect()
+        with pytest.raises(PySparkException, match="DIVIDE_BY_ZERO"):
+            spark.sql("REFRESH STREAM TABLE t")
+
+    def test_jvm_callers_see_an_analysis_exception(
+        self, spark: SparkSession, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Connect and JDBC read class, condition, SQLSTATE and text from the JVM's exception."""
+        error = RefreshError("no more disk", hint="buy one")
+        recorder.reply = raising(error)
+        monkeypatch.setattr(callback, "_original", lambda java: None)
+        with pytest.raises(CapturedAnalysisException) as raised:
+            spark.sql("REFRESH STREAM TABLE t")
+        thrown: Any = raised.value._origin
+        assert thrown.getCondition() == "STREAMTABLE_REFRESH_FAILED"
+        assert thrown.getSqlState() == "58000"
+        assert thrown.getMessage() == str(error)
+        assert thrown.getDefaultMessageTemplate() == str(error)
+        assert thrown.getClass().getSuperclass().getName() == "org.apache.spark.sql.AnalysisException"
+
+    def test_without_a_handler_the_error_says_what_to_call(self, spark: SparkSession, recorder: Recorder) -> None:
+        jvm: Any = spark._jvm
+        jvm.org.apache.spark.sql.streamtable.Handlers.set(None)
+        with pytest.raises(NotEnabled, match="streamtable.enable"):
+            spark.sql("REFRESH STREAM TABLE t")
+
+
+class TestNesting:
+    def test_a_handler_runs_sql_in_the_session_of_the_statement(self, spark: SparkSession, recorder: Recorder) -> None:
+        recorder.reply = lambda spark, sql: [("n", spark.table("only_there").count())]
+        other = spark.newSession()
+        other.range(7).createOrReplaceTempView("only_there")
+        assert other.sql("REFRESH STREAM TABLE t").first() == Row(name="n", rows=7)
+        with pytest.raises(AnalysisException, match="only_there"):
+            spark.sql("REFRESH STREAM TABLE t")
+
+    def test_a_handler_runs_our_statements(self, spark: SparkSession, recorder: Recorder) -> None:
+        def reply(spark: SparkSession, sql: str) -> Iterable[Sequence[Any]]:
+            depth = int(sql.rsplit("_", 1)[1])
+            if depth == 0:
+                raise RefreshError("at the bottom")
+            return spark.sql(f"REFRESH STREAM TABLE t_{depth - 1}").collect()
+
+        recorder.reply = reply
+        with pytest.raises(RefreshError, match="at the bottom"):
+            spark.sql("REFRESH STREAM TABLE t_5")
+        assert len(recorder.described) == 6
+
+    def test_many_threads_get_their_own_answers(self, spark: SparkSession, recorder: Recorder) -> None:
+        def reply(spark: SparkSession, sql: str) -> Iterable[Sequence[Any]]:
+            number = int(sql.rsplit("_", 1)[1])
+            if number % 5 == 0:
+                raise RefreshError(f"number {number}")
+            return [(sql, spark.range(number).count())]
+
+        def ask(number: int) -> object:
+            try:
+                return spark.sql(f"REFRESH STREAM TABLE t_{number}").collect()
+            except RefreshError as error:
+                return error.reason
+
+        recorder.reply = reply
+        with ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(ask, range(40)))
+        expected = [
+            f"number {n}" if n % 5 == 0 else [Row(name=f"REFRESH STREAM TABLE t_{n}", rows=n)] for n in range(40)
+        ]
+        assert answers == expected

@@ -1,0 +1,298 @@
+"""What `configure` sets and leaves alone, where the jars come from, and what `enable` accepts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from streamtable import configure, enable, jars
+from streamtable.config import Setting, read
+from streamtable.errors import InvalidStatement, NotEnabled
+from streamtable.session import DELTA_CATALOG, DELTA_EXTENSION, EXTENSION, settings
+
+FOLDER = Path("/somewhere/to work")
+JARS = (Path("/jars/delta.jar"), Path("/jars/shim.jar"))
+
+
+@pytest.fixture(autouse=True)
+def no_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Keep what this machine configures for Spark out of the tests."""
+    for variable in ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "PYSPARK_SUBMIT_ARGS"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+
+
+def added(**given: str) -> dict[str, str]:
+    return settings({key.replace("__", "."): value for key, value in given.items()}, {}, FOLDER, JARS)
+
+
+def test_defaults() -> None:
+    assert added() == {
+        "spark.sql.extensions": f"{DELTA_EXTENSION},{EXTENSION}",
+        "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
+        "spark.driver.extraClassPath": "/jars/delta.jar:/jars/shim.jar",
+        "spark.executor.extraClassPath": "/jars/delta.jar:/jars/shim.jar",
+        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
+        "spark.sql.catalogImplementation": "hive",
+        "spark.sql.warehouse.dir": "/somewhere/to work/spark-warehouse",
+        "spark.hadoop.javax.jdo.option.ConnectionURL": (
+            "jdbc:derby:;databaseName=/somewhere/to work/metastore_db;create=true"
+        ),
+        "spark.driver.extraJavaOptions": '"-Dderby.system.home=/somewhere/to work"',
+    }
+
+
+def test_settings_are_added_once() -> None:
+    once = added()
+    assert settings(once, {}, FOLDER, JARS).items() <= once.items()
+
+
+def test_extensions_and_class_path_of_the_user_are_kept() -> None:
+    found = added(
+        spark__sql__extensions=f"a.B, {EXTENSION}, c.D",
+        spark__driver__extraClassPath="/mine.jar",
+        spark__driver__extraJavaOptions="-Xss4m",
+    )
+    assert found["spark.sql.extensions"] == f"{DELTA_EXTENSION},a.B,c.D,{EXTENSION}"
+    assert found["spark.driver.extraClassPath"] == "/mine.jar:/jars/delta.jar:/jars/shim.jar"
+    assert found["spark.driver.extraJavaOptions"] == '-Xss4m "-Dderby.system.home=/somewhere/to work"'
+
+
+def test_a_catalog_of_the_user_is_left_alone() -> None:
+    assert added(spark__sql__catalog__spark_catalog="my.Catalog")["spark.sql.catalog.spark_catalog"] == "my.Catalog"
+    in_memory = added(spark__sql__catalogImplementation="in-memory")
+    assert not {"spark.sql.warehouse.dir", "spark.hadoop.javax.jdo.option.ConnectionURL"} & in_memory.keys()
+    assert "spark.sql.catalogImplementation" not in in_memory
+
+
+@pytest.mark.parametrize("key", ["spark.hadoop.hive.metastore.uris", "spark.hadoop.javax.jdo.option.ConnectionURL"])
+def test_a_metastore_of_the_user_is_left_alone(key: str) -> None:
+    found = settings({key: "mine"}, {}, FOLDER, JARS)
+    assert found["spark.sql.catalogImplementation"] == "hive"
+    assert not {"spark.sql.warehouse.dir", "spark.hadoop.javax.jdo.option.ConnectionURL"} & found.keys()
+
+
+def test_a_hive_site_is_a_metastore_of_the_user(tmp_path: Path) -> None:
+    (tmp_path / "hive-site.xml").write_text("<configuration/>")
+    assert "spark.hadoop.javax.jdo.option.ConnectionURL" not in added()
+
+
+def test_a_warehouse_of_the_user_is_left_alone() -> None:
+    assert added(spark__sql__warehouse__dir="/mine")["spark.sql.warehouse.dir"] == "/mine"
+
+
+def test_on_a_cluster_the_jars_are_copied_and_deltas_own_defaults_stay() -> None:
+    for master in ("spark://host:7077", "local-cluster[2,1,1024]"):
+        found = added(spark__master=master, spark__jars="/mine.jar")
+        assert found["spark.jars"] == "/mine.jar,/jars/delta.jar,/jars/shim.jar"
+        assert "spark.databricks.delta.snapshotPartitions" not in found
+
+
+def test_spark_defaults_and_submit_arguments_count_as_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "spark-defaults.conf").write_text(
+        "# mine\nspark.sql.extensions  a.B\nspark.sql.warehouse.dir=/defaults\nspark.driver.extraClassPath\t/d.jar\n"
+    )
+    monkeypatch.setenv(
+        "PYSPARK_SUBMIT_ARGS", "--conf spark.sql.warehouse.dir=/submit --conf 'spark.driver.extraJavaOptions=-Da=b' x"
+    )
+    from streamtable.session import _ambient
+
+    assert _ambient() == {
+        "spark.sql.extensions": "a.B",
+        "spark.sql.warehouse.dir": "/submit",
+        "spark.driver.extraClassPath": "/d.jar",
+        "spark.driver.extraJavaOptions": "-Da=b",
+    }
+    found = settings({}, _ambient(), FOLDER, JARS)
+    assert found["spark.sql.extensions"] == f"{DELTA_EXTENSION},a.B,{EXTENSION}"
+    assert found["spark.sql.warehouse.dir"] == "/submit"
+    assert found["spark.driver.extraClassPath"] == "/d.jar:/jars/delta.jar:/jars/shim.jar"
+
+
+def test_configure_keeps_the_builder_usable_and_leaves_the_given_one_alone() -> None:
+    builder = SparkSession.builder.config("spark.a", "1")
+    configured = configure(builder).config("spark.b", "2").appName("x")
+    assert isinstance(configured, SparkSession.Builder)
+    assert builder._options == {"spark.a": "1"}
+    assert configured._options == {"spark.a": "1", "spark.b": "2", "spark.app.name": "x"}
+
+
+class TestJars:
+    def test_the_shim_comes_from_the_package_or_from_the_variable(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        packaged, built = tmp_path / "packaged.jar", tmp_path / "built.jar"
+        built.touch()
+        monkeypatch.setattr(jars, "SHIM", packaged)
+        monkeypatch.setenv("STREAMTABLE_SHIM_JAR", str(built))
+        assert jars.shim_jar() == built
+        packaged.touch()
+        assert jars.shim_jar() == packaged
+
+    def test_a_missing_shim_is_explained(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(jars, "SHIM", tmp_path / "packaged.jar")
+        monkeypatch.delenv("STREAMTABLE_SHIM_JAR", raising=False)
+        with pytest.raises(NotEnabled, match="STREAMTABLE_SHIM_JAR"):
+            jars.shim_jar()
+
+    def test_deltas_jars_are_found_without_starting_java(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        names = ("io.delta_delta-spark_4.2_2.13-4.4.0.jar", "io.delta_delta-storage-4.4.0.jar")
+        (tmp_path / "jars").mkdir()
+        for name in names:
+            (tmp_path / "jars" / name).touch()
+        monkeypatch.setattr(jars, "_resolver_folders", lambda: (tmp_path / "not here", tmp_path))
+        monkeypatch.setattr(jars, "launch_gateway", None)
+        assert jars.delta_jars.__wrapped__() == tuple(tmp_path / "jars" / name for name in names)
+
+    def test_spark_resolves_them_where_they_are_missing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(jars, "_resolver_folders", tuple)
+        found = jars.delta_jars.__wrapped__()
+        assert [jar.name.split("-")[1] for jar in found] == ["spark_4.2_2.13", "storage"]
+        assert all(jar.is_file() for jar in found)
+
+    def test_what_the_resolver_says_is_passed_on(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.setattr(jars, "_resolver_folders", tuple)
+        monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--conf spark.jars.ivy={tmp_path} pyspark-shell")
+        with pytest.raises(NotEnabled, match="unresolved dependency") as raised:
+            jars._resolve(("io.delta:no-such-artifact:0.0.1",))
+        assert "spark.jars.repositories" in str(raised.value)
+
+
+class TestLiveSession:
+    def test_it_is_a_session_on_delta_and_hive(self, spark: SparkSession, working_folder: Path) -> None:
+        assert spark.conf.get("spark.sql.catalogImplementation") == "hive"
+        assert str(spark.conf.get("spark.sql.warehouse.dir")).endswith(str(working_folder / "spark-warehouse"))
+        assert (working_folder / "metastore_db").is_dir()
+        assert not (Path.cwd() / "metastore_db").exists()
+
+    def test_enable_can_be_called_again(self, spark: SparkSession) -> None:
+        enable(spark)
+        enable(spark.newSession())
+        assert spark.sql("SELECT 1").count() == 1
+
+    def test_getting_the_session_again_returns_it(self, spark: SparkSession) -> None:
+        assert configure(SparkSession.builder).getOrCreate() is spark
+
+    def test_a_setting_is_read_from_the_session(self, spark: SparkSession) -> None:
+        setting: Setting[int] = Setting("streamtable.test.number", 7, "a whole number", int)
+        assert read(spark, setting) == 7
+        spark.sql("SET streamtable.test.number = 12")
+        try:
+            assert read(spark, setting) == 12
+            spark.sql("SET streamtable.test.number = twelve")
+            with pytest.raises(InvalidStatement, match="a whole number"):
+                read(spark, setting)
+        finally:
+            spark.conf.unset("streamtable.test.number")
+
+
+def run_python(folder: Path, script: str) -> str:
+    """Run `script` in a process of its own, for what needs a JVM of its own, and return what it printed."""
+    preamble = """
+        from pyspark.sql import SparkSession
+        from pyspark.sql.types import StructType
+        from streamtable import configure, enable
+        from streamtable.callback import register
+        from streamtable.errors import NotEnabled
+
+        class Answers:
+            def describe(self, sql):
+                return StructType.fromDDL("name string")
+            def run(self, spark, sql):
+                return [(spark.sparkContext.appName,)]
+
+        def builder(name):
+            small = SparkSession.builder.master("local[1]").appName(name).config("spark.driver.memory", "1g")
+            return small.config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
+    """
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    environment.pop("SPARK_CONF_DIR", None)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(preamble) + textwrap.dedent(script)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done.stdout
+
+
+def test_tables_last_from_one_session_to_the_next_and_a_new_context_works(tmp_path: Path) -> None:
+    first = run_python(
+        tmp_path,
+        """
+        import os
+        ready = configure(builder("first"))
+        os.chdir("/")  # too late to move the tables
+        spark = ready.getOrCreate()
+        spark.sql("CREATE TABLE kept USING delta AS SELECT 42 AS answer")
+        register(spark, Answers())
+        print(spark.sql("REFRESH STREAM TABLE t").first().name)
+        spark.stop()
+        spark = configure(builder("second")).getOrCreate()
+        register(spark, Answers())
+        print(spark.sql("REFRESH STREAM TABLE t").first().name)
+        """,
+    )
+    assert first.split() == ["first", "second"]
+    assert {path.name for path in tmp_path.iterdir()} >= {"metastore_db", "spark-warehouse"}
+    second = run_python(
+        tmp_path,
+        """
+        spark = configure(builder("third")).getOrCreate()
+        print(spark.table("kept").first().answer)
+        """,
+    )
+    assert second.split() == ["42"]
+
+
+def test_a_session_without_the_extension_is_refused_with_the_settings_to_add(tmp_path: Path) -> None:
+    printed = run_python(
+        tmp_path,
+        """
+        spark = builder("plain").config("spark.sql.catalogImplementation", "in-memory").getOrCreate()
+        try:
+            enable(spark)
+        except NotEnabled as error:
+            print(error)
+        """,
+    )
+    shim = str(jars.shim_jar())
+    assert f"spark.sql.extensions = {DELTA_EXTENSION},{EXTENSION}" in printed
+    assert "spark.driver.extraClassPath = " in printed and shim in printed
+
+
+def test_plain_settings_and_enable_do_as_well_if_the_extensions_are_in_order(tmp_path: Path) -> None:
+    given: dict[str, Any] = settings({}, {}, tmp_path, (*jars.delta_jars(), jars.shim_jar()))
+    printed = run_python(
+        tmp_path,
+        f"""
+        spark = builder("plain").config(map={given!r}).getOrCreate()
+        enable(spark)
+        enable(spark)
+        register(spark, Answers())
+        print(spark.sql("SHOW STREAM TABLES").first().name)
+        spark.stop()
+
+        ours, deltas = {EXTENSION!r}, {DELTA_EXTENSION!r}
+        given = {{**{given!r}, "spark.sql.extensions": ours + "," + deltas}}
+        spark = builder("wrong order").config(map=given).getOrCreate()
+        try:
+            enable(spark)
+        except NotEnabled as error:
+            print(error.getCondition())
+        """,
+    )
+    assert printed.split() == ["plain", "STREAMTABLE_NOT_ENABLED"]
