@@ -21,7 +21,7 @@ from streamtable.errors import NotEnabled
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
 
-SHIM = Path(__file__).parent / "jars" / "streamtable-shim.jar"
+SHIM = Path(__file__).parent / "shim" / "streamtable-shim.jar"
 SHIM_VARIABLE = "STREAMTABLE_SHIM_JAR"
 
 
@@ -31,7 +31,7 @@ def shim_jar() -> Path:
     if not found.is_file():
         raise NotEnabled(
             f"the shim's jar is missing: {SHIM} is no file, nor is {SHIM_VARIABLE}={os.environ.get(SHIM_VARIABLE, '')}",
-            hint="install the package with pip, which builds the jar; in a checkout, set the variable to your own jar",
+            hint="install the package with pip, which builds the jar; in a checkout, ./run builds it",
         )
     return found.resolve()
 

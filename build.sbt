@@ -1,0 +1,18 @@
+// For work on the shim in an editor. The package itself needs no sbt: jvm_shim/build_hook.py builds the same jar.
+ThisBuild / scalaVersion := "2.13.18"
+
+val sparkVersion = "4.2.0"
+val deltaVersion = "4.4.0"
+
+lazy val shim = (project in file("jvm_shim"))
+  .settings(
+    name := "streamtable-shim",
+    version := "0.1.0",
+    scalacOptions ++= Seq("-encoding", "UTF-8", "-deprecation", "-feature", "-unchecked", "-Xlint"),
+    libraryDependencies ++= Seq(
+      "org.apache.spark" %% "spark-sql" % sparkVersion % Provided,
+      "io.delta" % s"delta-spark_${sparkVersion.split('.').take(2).mkString(".")}_2.13" % deltaVersion % Provided
+    )
+  )
+
+lazy val root = (project in file(".")).aggregate(shim).settings(publish / skip := true)
