@@ -1,0 +1,139 @@
+"""The one place that spells generated SQL: sqlglot expressions in, Spark's text out; every identifier is quoted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sqlglot import exp
+
+__all__ = [
+    "alias",
+    "all_of",
+    "any_of",
+    "call",
+    "called",
+    "case",
+    "cast",
+    "column",
+    "equal",
+    "identifier",
+    "number",
+    "product",
+    "qualified",
+    "select",
+    "string",
+    "subquery",
+    "table",
+    "text",
+    "union_all",
+]
+
+
+def column(name: str, of: str | None = None) -> exp.Column:
+    """Name a column, of the relation `of` where that matters."""
+    return exp.Column(this=identifier(name), table=identifier(of) if of else None)
+
+
+def identifier(name: str) -> exp.Identifier:
+    """Quote a name."""
+    return exp.Identifier(this=name, quoted=True)
+
+
+def table(name: str) -> exp.Table:
+    """Name a table or temporary view of one part."""
+    return exp.Table(this=identifier(name))
+
+
+def qualified(parts: Sequence[str]) -> str:
+    """Spell a name of one or more parts."""
+    return ".".join(identifier(part).sql(dialect="spark") for part in parts)
+
+
+def string(value: str) -> exp.Literal:
+    """Spell a string literal."""
+    return exp.Literal.string(value)
+
+
+def number(value: int) -> exp.Expr:
+    """Spell an integer literal."""
+    return exp.Literal.number(value) if value >= 0 else exp.Neg(this=exp.Literal.number(-value))
+
+
+def call(function: str, *arguments: exp.Expr) -> exp.Anonymous:
+    """Call a function by its Spark name, untouched by sqlglot's own idea of it."""
+    return exp.Anonymous(this=function, expressions=list(arguments))
+
+
+def cast(value: exp.Expr, spark_type: str) -> exp.Cast:
+    """Cast to a type in Spark's own spelling, which is passed on as it is."""
+    return exp.Cast(this=value, to=exp.Var(this=spark_type))
+
+
+def alias(value: exp.Expr, name: str) -> exp.Alias:
+    """Name an expression."""
+    return exp.Alias(this=value, alias=identifier(name))
+
+
+def case(condition: exp.Expr, value: exp.Expr, otherwise: exp.Expr | None = None) -> exp.Case:
+    """Spell CASE WHEN condition THEN value [ELSE otherwise] END."""
+    return exp.Case(ifs=[exp.If(this=condition, true=value)], default=otherwise)
+
+
+def equal(left: exp.Expr, right: exp.Expr) -> exp.NullSafeEQ:
+    """Compare so that NULL equals NULL."""
+    return exp.NullSafeEQ(this=left, expression=right)
+
+
+def all_of(conditions: Iterable[exp.Expr]) -> exp.Expr:
+    """Join conditions with AND; TRUE when there are none."""
+    return _fold(conditions, exp.And, empty=exp.true())
+
+
+def any_of(conditions: Iterable[exp.Expr]) -> exp.Expr:
+    """Join conditions with OR; FALSE when there are none."""
+    return _fold(conditions, exp.Or, empty=exp.false())
+
+
+def _fold(conditions: Iterable[exp.Expr], connector: type[exp.And | exp.Or], empty: exp.Expr) -> exp.Expr:
+    folded: exp.Expr | None = None
+    for condition in conditions:
+        part = exp.Paren(this=condition)
+        folded = part if folded is None else connector(this=folded, expression=part)
+    return empty if folded is None else folded
+
+
+def select(items: Iterable[exp.Expr], source: exp.Expr | None = None) -> exp.Select:
+    """Spell SELECT items [FROM source]."""
+    query = exp.Select(expressions=list(items))
+    return query.from_(source, copy=False) if source is not None else query
+
+
+def called(name: str, alias_: str) -> exp.Table:
+    """Name a view and what it is called in this query."""
+    return exp.Table(this=identifier(name), alias=exp.TableAlias(this=identifier(alias_)))
+
+
+def subquery(query: exp.Query, name: str) -> exp.Subquery:
+    """Name a query so that it can stand in FROM."""
+    return exp.Subquery(this=query, alias=exp.TableAlias(this=identifier(name)))
+
+
+def union_all(queries: Sequence[exp.Query]) -> exp.Query:
+    """Put queries of the same columns one below the other."""
+    union: exp.Query = queries[0]
+    for query in queries[1:]:
+        union = exp.Union(this=union, expression=query, distinct=False)
+    return union
+
+
+def text(expression: exp.Expr, pretty: bool = False) -> str:
+    """Write an expression or query as Spark SQL."""
+    return expression.sql(dialect="spark", pretty=pretty, comments=False)
+
+
+def product(factors: Sequence[exp.Expr]) -> exp.Expr:
+    """Multiply expressions."""
+    folded = factors[0]
+    for factor in factors[1:]:
+        folded = exp.Mul(this=folded, expression=factor)
+    return folded

@@ -1,0 +1,93 @@
+"""Comments of a statement: blanked out in our part, left alone in the query; where the query ends.
+
+The lexical rules are those of Spark's SqlBaseLexer: `--` to the end of the line (a backslash continues it on the next),
+`/* */` with nesting, and `/*+` is a hint and no comment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from streamtable.sql.syntax_errors import syntax_error
+
+# What may hold the marks of a comment, a semicolon or the word AS without meaning them comes first.
+_PIECES = re.compile(
+    r"""
+    (?P<line>--(?:\\\n|[^\r\n])*)
+  | (?P<block>/\*(?!\+))
+  | (?P<quoted>\br'[^']*' | \br"[^"]*" | '(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*" | `(?:[^`]|``)*`)
+  | (?P<as>\bAS\b)
+  | (?P<word>\w+)
+  | (?P<semicolon>;)
+  | (?P<space>\s+)
+  | (?P<other>.)
+    """,
+    re.VERBOSE | re.IGNORECASE | re.DOTALL,
+)
+_BLOCK_MARKS = re.compile(r"/\*(?!\+)|\*/")
+_COMMENTS = ("line", "block")
+
+
+def blank_comments(text: str) -> str:
+    """Return `text` with every comment before its first AS replaced by spaces, so that all offsets stay.
+
+    Raises StatementSyntaxError for a comment that is never closed.
+    """
+    if "--" not in text and "/*" not in text:
+        return text
+    kept = list[str]()
+    for kind, start, end in _pieces(text):
+        if kind == "as":
+            kept.append(text[start:])
+            break
+        kept.append(_blanks(text[start:end]) if kind in _COMMENTS else text[start:end])
+    return "".join(kept)
+
+
+def end_of_query(text: str, start: int) -> int:
+    """Return where the query that opens at `start` ends: before the semicolons, comments and spaces behind it.
+
+    A comment with no semicolon in front of it belongs to the query. Returns `start` when there is nothing but comments.
+    """
+    if ";" not in text[start:] and not text.startswith(("--", "/*"), start):
+        return len(text.rstrip())
+    end = after = start
+    semicolon = False
+    for kind, _, stop in _pieces(text, start, strict=False):
+        match kind:
+            case "semicolon":
+                semicolon = True
+            case "line" | "block" if not semicolon:
+                after = stop
+            case "line" | "block" | "space":
+                pass
+            case _:
+                end = after = stop
+                semicolon = False
+    return after if end > start else start
+
+
+def _pieces(text: str, start: int = 0, *, strict: bool = True) -> Iterator[tuple[str, int, int]]:
+    """Yield kind, start and end of the pieces of `text`; an open block comment is an error only if `strict`."""
+    position = start
+    while piece := _PIECES.match(text, position):
+        kind = str(piece.lastgroup)
+        end = _end_of_block(text, position, strict) if kind == "block" else piece.end()
+        yield kind, position, end
+        position = end
+
+
+def _end_of_block(text: str, start: int, strict: bool) -> int:
+    depth = 0
+    for mark in _BLOCK_MARKS.finditer(text, start):
+        depth += 1 if mark.group() == "/*" else -1
+        if depth == 0:
+            return mark.end()
+    if strict:
+        raise syntax_error(text, start, start + 2, "this comment is never closed", "close it with */; comments nest")
+    return len(text)
+
+
+def _blanks(comment: str) -> str:
+    return "".join(character if character == "\n" else " " for character in comment)

@@ -1,0 +1,70 @@
+"""Text to statements: the grammar is grammar/streamtable.lark, transform.py makes dataclasses of its trees."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from lark import Lark, UnexpectedInput
+from lark.exceptions import VisitError
+
+from streamtable.sql.comments import blank_comments
+from streamtable.sql.schedule import MINIMUM_SECONDS
+from streamtable.sql.statements import Name, Schedule, Statement
+from streamtable.sql.syntax_errors import explain
+from streamtable.sql.transform import ToStatement
+
+_GRAMMAR = "streamtable.lark"
+
+
+@lru_cache(maxsize=256)
+def parse(text: str, minimum_seconds: int = MINIMUM_SECONDS) -> Statement:
+    """Return the statement that `text` is; a schedule by duration may not be shorter than `minimum_seconds`.
+
+    Raises StatementSyntaxError for what does not parse, and InvalidStatement for what cannot be meant.
+    """
+    statement: Statement = _read(text, "statement", minimum_seconds)
+    return statement
+
+
+def parse_schedule(text: str, minimum_seconds: int = MINIMUM_SECONDS) -> Schedule:
+    """Return the schedule that `text` means, which is what stands after SCHEDULE; raises as `parse` does."""
+    schedule: Schedule = _read(text, "schedule", minimum_seconds)
+    return schedule
+
+
+def parse_name(text: str) -> Name:
+    """Return the name of a table, written as in a statement; raises as `parse` does."""
+    name: Name = _read(text, "name", MINIMUM_SECONDS)
+    return name
+
+
+def grammar() -> str:
+    """Return the text of the grammar: from the package where it is installed, else from the checkout."""
+    packaged = files("streamtable") / "grammar" / _GRAMMAR
+    checkout = Path(__file__).parents[3] / "grammar" / _GRAMMAR
+    return (packaged if packaged.is_file() else checkout).read_text(encoding="utf-8")
+
+
+@lru_cache(maxsize=1)
+def _language() -> Lark:
+    return Lark(
+        grammar(),
+        parser="lalr",
+        lexer="contextual",
+        start=["statement", "schedule", "name"],
+        propagate_positions=True,
+        maybe_placeholders=True,
+    )
+
+
+def _read(text: str, start: str, minimum_seconds: int) -> Any:
+    try:
+        tree = _language().parse(blank_comments(text), start=start)
+        return ToStatement(text, minimum_seconds).transform(tree)
+    except UnexpectedInput as error:
+        raise explain(text, error) from None
+    except VisitError as error:  # lark's wrapping of what a method of the transformer raised
+        raise error.orig_exc from None
