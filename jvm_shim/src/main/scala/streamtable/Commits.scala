@@ -1,0 +1,102 @@
+package org.apache.spark.sql.delta.streamtable
+
+import java.util.{Map => JavaMap}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.paths.SparkPath
+import org.apache.spark.sql.{Column, DataFrame, SaveMode, SparkSession}
+import org.apache.spark.sql.catalyst.expressions.aggregation.BitmapAggregator
+import org.apache.spark.sql.delta.{DeltaLog, DeltaOperations, OptimisticTransaction}
+import org.apache.spark.sql.delta.ClassicColumnConversions._
+import org.apache.spark.sql.delta.actions._
+import org.apache.spark.sql.delta.commands.DeletionVectorWriter
+import org.apache.spark.sql.delta.deletionvectors.{RoaringBitmapArray, RoaringBitmapArrayFormat, StoredBitmap}
+import org.apache.spark.sql.delta.storage.dv.DeletionVectorStore
+import org.apache.spark.sql.delta.util.DeltaFileOperations.absolutePath
+import org.apache.spark.sql.functions.col
+
+/** Rows of a table by position: a bitmap of row indexes per file. */
+final case class Positions(bitmaps: Map[String, (Long, Array[Byte])]) {
+  def count: Long = bitmaps.values.map(_._1).sum
+}
+
+/** What one commit of ours changes; the fields that Python leaves out are null. */
+private[streamtable] object Commits {
+
+  /** Collects `__file`, `__row` of `frame` as bitmaps, built on the executors: the driver sees no row. */
+  def positions(frame: DataFrame): Positions = {
+    val aggregator = new BitmapAggregator(col("__row").expr, RoaringBitmapArrayFormat.Portable)
+    val bitmaps = frame.where(col("__file").isNotNull).groupBy("__file").agg(Column(aggregator.toAggregateExpression(isDistinct = false)).as("rows"))
+    Positions(bitmaps.select("__file", "rows.cardinality", "rows.bitmap").collect().map { row =>
+      row.getString(0) -> (row.getLong(1), row.getAs[Array[Byte]](2))
+    }.toMap)
+  }
+
+  /** One transaction: rows that go (by position, or all), rows that come, the frontier, the refresh's number, schema and properties. */
+  def commit(
+      spark: SparkSession,
+      path: String,
+      readVersion: Long,
+      add: DataFrame,
+      remove: Positions,
+      replaceAll: Boolean,
+      frontier: String,
+      application: String,
+      applicationVersion: Long,
+      history: String,
+      schema: String,
+      properties: JavaMap[String, String]): (Long, Long, Long) = {
+    val log = DeltaLog.forTable(spark, path)
+    val latest = log.update()
+    val transaction = log.startTransaction(None, Some(if (readVersion < 0) latest else Snapshots.at(log, latest, readVersion)))
+    describe(transaction, schema, properties)
+    // Whatever else changed the table since makes what was computed wrong: read everything, so that any such commit conflicts.
+    transaction.readWholeTable()
+    val current = if (readVersion < 0) Nil else Snapshots.filesOf(log, latest, readVersion)
+    val (goes, removed) =
+      if (replaceAll) (current.map(_.remove), current.flatMap(_.numLogicalRecords).sum)
+      else if (remove == null || remove.bitmaps.isEmpty) (Nil, 0L)
+      else (without(log, current, remove), remove.count)
+    val comes = if (add == null) Nil else transaction.writeFiles(add)
+    val facts = Seq(SetTransaction(application, applicationVersion, Some(System.currentTimeMillis()))) ++
+      Option(frontier).map(DomainMetadata("streamtable", _, removed = false))
+    val operation = DeltaOperations.Write(if (replaceAll) SaveMode.Overwrite else SaveMode.Append, userMetadata = Option(history))
+    val version = transaction.commit(goes ++ comes ++ facts, operation)
+    (version, comes.collect { case a: AddFile => a.numLogicalRecords.getOrElse(0L) }.sum, removed)
+  }
+
+  private def describe(transaction: OptimisticTransaction, schema: String, properties: JavaMap[String, String]): Unit =
+    if (schema != null || properties != null) {
+      val known = transaction.metadata
+      val described = known.copy(
+        schemaString = Option(schema).getOrElse(known.schemaString),
+        configuration = known.configuration ++ Option(properties).map(_.asScala).getOrElse(Nil))
+      if (transaction.readVersion < 0) transaction.updateMetadataForNewTable(described)
+      else if (schema != null) transaction.updateMetadataForTableOverwrite(described)
+      else transaction.updateMetadata(described)
+    }
+
+  /** Marks rows as deleted; a file without a row left is removed whole. */
+  private def without(log: DeltaLog, files: Seq[AddFile], remove: Positions): Seq[FileAction] = {
+    val root = log.dataPath.toString
+    val fileAt = files.map(f => SparkPath.fromPath(absolutePath(root, f.path)).urlEncoded -> f).toMap
+    val store = DeletionVectorStore.createInstance(log.newDeltaHadoopConf())
+    val (writer, id) = DeletionVectorWriter.createWriter(store, store.pathWithFileSystem(log.dataPath))
+    try {
+      remove.bitmaps.toSeq.flatMap { case (path, (_, bytes)) =>
+        val file = fileAt(path)
+        val rows = RoaringBitmapArray.readFrom(bytes)
+        Option(file.deletionVector).foreach(v => rows.merge(StoredBitmap.create(v, log.dataPath).load(store)))
+        if (file.numPhysicalRecords.contains(rows.cardinality)) Seq(file.remove)
+        else {
+          val serialized = rows.serializeAsByteArray(RoaringBitmapArrayFormat.Portable)
+          val range = writer.write(serialized)
+          val vector = DeletionVectorDescriptor.onDiskWithRelativePath(id, "", serialized.length, rows.cardinality, Some(range.offset))
+          val (added, removed) = file.removeRows(vector, updateStats = true)
+          Seq(removed, added)
+        }
+      }
+    } finally writer.close()
+  }
+}

@@ -1,0 +1,111 @@
+package org.apache.spark.sql.delta.streamtable
+
+import java.util.{List => JavaList, Map => JavaMap}
+
+import scala.jdk.CollectionConverters._
+import scala.util.Try
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.sql.connector.catalog.{CatalogManager, Identifier, TableCatalog, V1Table}
+import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
+import org.apache.spark.sql.delta.catalog.DeltaTableV2
+import org.apache.spark.sql.delta.actions._
+import org.apache.spark.sql.delta.commands.cdc.CDCReader
+import org.apache.spark.sql.functions.{col, when, lit}
+import org.json4s._
+import org.json4s.JsonDSL._
+import org.json4s.jackson.JsonMethods.{compact, render}
+
+/** Everything that Python asks of Delta: facts as JSON, rows as frames, commits as one call. */
+object DeltaBridge {
+
+  /** Full name, kind (delta, view, other, none) and path of a table of any catalog. */
+  def locate(spark: SparkSession, parts: JavaList[String]): String = {
+    val catalogs: CatalogManager = spark.sessionState.catalogManager
+    val names = parts.asScala.toSeq
+    val (catalog, rest) = if (names.size > 2) (catalogs.catalog(names.head), names.tail) else (catalogs.currentCatalog, names)
+    val namespace = if (rest.size > 1) rest.init.toArray else catalogs.currentNamespace
+    val identifier = Identifier.of(namespace, rest.last)
+    val (kind, path) = Try(catalog.asInstanceOf[TableCatalog].loadTable(identifier)).toOption match {
+      case Some(t: DeltaTableV2) => ("delta", t.path.toString)
+      case Some(t: V1Table) if t.catalogTable.tableType.name == "VIEW" => ("view", "")
+      case Some(_) => ("other", "")
+      case None => ("none", "")
+    }
+    compact(render(("name" -> (catalog.name +: namespace :+ rest.last).toList) ~ ("kind" -> kind) ~ ("path" -> path)))
+  }
+
+  /** The latest version and what is recorded in it; no Spark job when the version's checksum is there. */
+  def state(spark: SparkSession, path: String): String = {
+    val snapshot = Snapshots.latest(spark, path)
+    val metadata = snapshot.metadata
+    compact(render(
+      ("table_id" -> metadata.id) ~ ("version" -> snapshot.version) ~ ("properties" -> metadata.configuration) ~
+        ("schema_json" -> metadata.schemaString) ~ ("partition_columns" -> metadata.partitionColumns.toList) ~
+        ("frontier" -> frontierOf(snapshot)) ~ ("bytes" -> snapshot.checksumOpt.map(_.tableSizeBytes))))
+  }
+
+  private def frontierOf(snapshot: Snapshot): Option[String] =
+    snapshot.checksumOpt.flatMap(_.domainMetadata).getOrElse(snapshot.domainMetadata)
+      .collectFirst { case d if d.domain == "streamtable" && !d.removed => d.configuration }
+
+  /** Table id and latest version of each path, in one call; null for a table that is gone. */
+  def versions(spark: SparkSession, paths: JavaList[String]): String =
+    compact(render(JArray(paths.asScala.map { path =>
+      Try(Snapshots.latest(spark, path)).toOption
+        .map(s => JArray(List(JString(s.metadata.id), JLong(s.version)))).getOrElse(JNull)
+    }.toList)))
+
+  /** What each commit in (after, upto] did; a missing version is missing in the answer. */
+  def commits(spark: SparkSession, path: String, after: Long, upto: Long): String = {
+    val log = DeltaLog.forTable(spark, path)
+    val summaries = log.getChanges(after + 1).takeWhile(_._1 <= upto).map { case (version, actions) =>
+      val info = actions.collectFirst { case c: CommitInfo => c }
+      ("version" -> version) ~ ("operation" -> info.map(_.operation)) ~
+        ("data_change" -> actions.exists { case f: FileAction => f.dataChange; case _ => false }) ~
+        ("removes_rows" -> actions.exists { case r: RemoveFile => r.dataChange; case _ => false }) ~
+        ("transactions" -> actions.collect { case t: SetTransaction => t.appId }.toList) ~
+        ("feed" -> actions.collectFirst { case m: Metadata => m.configuration.get("delta.enableChangeDataFeed").contains("true") }) ~
+        ("user_metadata" -> info.flatMap(_.userMetadata)) ~ ("timestamp" -> info.map(_.timestamp.getTime))
+    }.toList
+    compact(render(JArray(summaries)))
+  }
+
+  /** The table's rows at `version`; with `positions`, also `__file` and `__row`. */
+  def read(spark: SparkSession, path: String, version: Long, positions: Boolean): DataFrame = {
+    val frame = Snapshots.frame(spark, path, version)
+    if (positions) frame.withColumn("__file", col("_metadata.file_path")).withColumn("__row", col("_metadata.row_index")) else frame
+  }
+
+  /** The rows that came (+1) and went (-1) in the versions (after, upto], as the column `__weight`. */
+  def changes(spark: SparkSession, path: String, after: Long, upto: Long, coarse: Boolean): DataFrame = {
+    val log = DeltaLog.forTable(spark, path)
+    val snapshot = Snapshots.latest(spark, path)
+    val changed = CDCReader.changesToBatchDF(
+      log, after + 1, upto, spark, readSchemaSnapshot = Some(snapshot), useCoarseGrainedCDC = coarse,
+      // Only its metadata is read; the version itself would have to be reconstructed.
+      startVersionSnapshot = Some(snapshot))
+    val came = col("_change_type").isin("insert", "update_postimage")
+    changed.withColumn("__weight", when(came, lit(1L)).otherwise(lit(-1L))).drop("_change_type", "_commit_version", "_commit_timestamp")
+  }
+
+  def positions(frame: Object): Positions = Commits.positions(frame.asInstanceOf[DataFrame])
+
+  /** One transaction; answers `[version, rows added, rows removed]`. */
+  def commit(
+      spark: SparkSession, path: String, readVersion: Long, add: Object, remove: Positions, replaceAll: Boolean, frontier: String,
+      application: String, applicationVersion: Long, history: String, schema: String, properties: JavaMap[String, String]): String = {
+    val (version, added, removed) = Commits.commit(
+      spark, path, readVersion, add.asInstanceOf[DataFrame], remove, replaceAll, frontier, application, applicationVersion, history,
+      schema, properties)
+    compact(render(JArray(List(JLong(version), JLong(added), JLong(removed)))))
+  }
+
+  /** Deletes the table's folder and forgets it. */
+  def drop(spark: SparkSession, path: String): Unit = {
+    val root = new Path(path)
+    root.getFileSystem(spark.sessionState.newHadoopConf()).delete(root, true)
+    DeltaLog.invalidateCache(spark, root)
+  }
+}

@@ -1,0 +1,185 @@
+package org.apache.spark.sql.streamtable
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, DeclarativeAggregate}
+import org.apache.spark.sql.catalyst.optimizer.{InlineCTE, ReplaceExpressions}
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE
+import org.apache.spark.sql.classic.Dataset
+import org.apache.spark.sql.delta.files.TahoeLogFileIndex
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.json4s._
+import org.json4s.JsonDSL._
+import org.json4s.jackson.JsonMethods.{compact, render}
+
+/**
+ * Spark's analysed plan, operator by operator, as JSON.
+ *
+ * Attributes are named `c<exprId>`, unique in the whole plan. Every expression that is more than an attribute is kept in the
+ * [[ExpressionRegistry]] and written as its number and its inputs. Nothing is judged here: an operator that is not spelt out below
+ * is handed over by name and children, and Python decides what to make of it.
+ */
+object PlanReader {
+
+  /** Reads `frame`'s analysed plan under the name `id`; its expressions stay available to `st_expr` until `ExpressionRegistry.release`. */
+  def read(frame: Object, id: String): String = {
+    val analyzed = frame.asInstanceOf[Dataset[_]].queryExecution.analyzed
+    val reading = new ExpressionRegistry.Reading(id)
+    val views = analyzed.collectWithSubqueries { case v: View => v }
+    val plan = ReplaceExpressions(InlineCTE(alwaysInline = true)(analyzed))
+    // Everything that decides the result, subqueries included: tables with versions, and what changes without one.
+    val sources = analyzed.collectWithSubqueries { case DeltaSource(relation, index, _) if !index.isTimeTravelQuery =>
+      ("path" -> index.deltaLog.dataPath.toString) ~ ("table" -> relation.catalogTable.map(_.identifier.unquotedString))
+    }
+    val unversioned = analyzed.collectWithSubqueries {
+      case DeltaSource(_, _, _) | _: OneRowRelation | _: LocalRelation | _: Range | _: CTERelationRef => Nil
+      case leaf if leaf.children.isEmpty => Seq(leaf.nodeName)
+      case other => other.expressions.filter(e => !e.deterministic || e.containsPattern(CURRENT_LIKE)).map(_.sql)
+    }.flatten
+    val json = ("sources" -> sources.toList) ~ ("unversioned" -> unversioned.distinct.toList) ~ ("plan" -> new PlanReader(reading).node(plan)) ~
+      ("views" -> views.filterNot(_.isTempView).map(_.desc.identifier.unquotedString).distinct.toList) ~
+      ("temporary_views" -> views.filter(_.isTempView).map(_.desc.identifier.table).distinct.toList)
+    ExpressionRegistry.keep(reading)
+    compact(render(json))
+  }
+
+  /** A leaf of the query that is no table (VALUES, range, one row) as a frame; columns are named as in the reading. */
+  def leaf(spark: SparkSession, id: String, n: Int): Object = {
+    val plan = ExpressionRegistry.reading(id).leaf(n)
+    val renamed = plan.output.map(a => Alias(a, name(a))())
+    Dataset.ofRows(spark.asInstanceOf[org.apache.spark.sql.classic.SparkSession], Project(renamed, plan))
+  }
+
+  /** The query of `frame` itself, with each Delta table, by path, replaced by the files that `relations` (frames of a pinned version) read. */
+  def pinned(spark: SparkSession, frame: Object, relations: java.util.Map[String, Object]): Object = {
+    val plan = frame.asInstanceOf[Dataset[_]].queryExecution.analyzed.transformUpWithSubqueries {
+      case DeltaSource(relation, index, files) if !index.isTimeTravelQuery =>
+        val location = Option(relations.get(index.deltaLog.dataPath.toString))
+          .flatMap(_.asInstanceOf[Dataset[_]].queryExecution.analyzed.collectFirst {
+            case LogicalRelation(pinned: HadoopFsRelation, _, _, _, _) => pinned.location
+          })
+          .getOrElse(throw new IllegalStateException(s"no version is pinned for ${index.deltaLog.dataPath}"))
+        // Schema and format stay those that the query was analysed with: files written before a column was added read it as NULL.
+        relation.copy(relation = files.copy(location = location)(files.sparkSession))
+    }
+    Dataset.ofRows(spark.asInstanceOf[org.apache.spark.sql.classic.SparkSession], plan)
+  }
+
+  /** Whether two frames have the same optimised plan up to the names of columns. */
+  def sameResult(left: Object, right: Object): Boolean =
+    left.asInstanceOf[Dataset[_]].queryExecution.optimizedPlan.sameResult(right.asInstanceOf[Dataset[_]].queryExecution.optimizedPlan)
+
+  def name(a: Attribute): String = s"c${a.exprId.id}"
+
+  private object DeltaSource {
+    def unapply(plan: LogicalPlan): Option[(LogicalRelation, TahoeLogFileIndex, HadoopFsRelation)] = plan match {
+      case relation @ LogicalRelation(files: HadoopFsRelation, _, _, _, _) =>
+        files.location match { case index: TahoeLogFileIndex => Some((relation, index, files)); case _ => None }
+      case _ => None
+    }
+  }
+}
+
+private class PlanReader(reading: ExpressionRegistry.Reading) {
+  import PlanReader.{name, DeltaSource}
+
+  def node(plan: LogicalPlan): JObject = plan match {
+    // Nodes without meaning for the bag of rows.
+    case _: SubqueryAlias | _: View | _: ResolvedHint | _: PipeOperator | _: Repartition | _: RepartitionByExpression |
+        _: RebalancePartitions =>
+      node(plan.children.head)
+    case DeltaSource(relation, index, _) if !relation.isStreaming =>
+      described("Relation", plan) ~ ("path" -> index.deltaLog.dataPath.toString) ~ ("time_travel" -> index.isTimeTravelQuery) ~
+        ("table" -> relation.catalogTable.map(_.identifier.unquotedString))
+    case _: OneRowRelation | _: LocalRelation | _: Range => described("Constant", plan) ~ ("leaf" -> reading.addLeaf(plan))
+    case x: Project => described("Project", plan) ~ ("list" -> x.projectList.map(named).toList) ~ below(plan)
+    case x: Filter => described("Filter", plan) ~ ("conjuncts" -> conjuncts(Some(x.condition))) ~ below(plan)
+    case x: Join => described("Join", plan) ~ ("how" -> x.joinType.sql) ~ ("conjuncts" -> conjuncts(x.condition)) ~ below(plan)
+    case x: Aggregate => aggregate(x)
+    case x: Generate =>
+      described("Generate", plan) ~ ("generator" -> expression(x.generator)) ~ ("outer" -> x.outer) ~
+        ("generated" -> columns(x.generatorOutput)) ~ below(plan)
+    case x: Union if !x.byName => described("Union", plan) ~ below(plan)
+    case x: Distinct => described("Distinct", plan) ~ below(plan)
+    case x: Sort => described("Sort", plan) ~ below(plan)
+    case other => described(other.nodeName, other) ~ ("unknown" -> true) ~ ("streaming" -> other.isStreaming) ~ below(plan)
+  }
+
+  private def below(plan: LogicalPlan): JObject = "children" -> plan.children.map(node).toList
+
+  private def described(operator: String, plan: LogicalPlan): JObject = ("op" -> operator) ~ ("output" -> columns(plan.output))
+
+  private def columns(attributes: Seq[Attribute]): List[JObject] = attributes.map { a =>
+    ("id" -> name(a)) ~ ("name" -> a.name) ~ ("type" -> a.dataType.sql) ~ ("nullable" -> a.nullable)
+  }.toList
+
+  private def conjuncts(condition: Option[Expression]): List[JObject] = {
+    def split(e: Expression): Seq[Expression] = e match { case And(l, r) => split(l) ++ split(r); case o => Seq(o) }
+    condition.toList.flatMap(split).map(expression)
+  }
+
+  private def named(e: NamedExpression): JObject = {
+    val value = e match { case Alias(child, _) => child; case other => other }
+    ("id" -> name(e.toAttribute)) ~ ("name" -> e.name) ~ ("value" -> expression(value))
+  }
+
+  private def expression(e: Expression): JObject = {
+    val facts = ("type" -> e.dataType.sql) ~ ("nullable" -> e.nullable)
+    e match {
+      case a: AttributeReference => ("column" -> name(a)) ~ ("text" -> a.name) ~ facts
+      case _ =>
+        val subqueries = e.collect { case s: SubqueryExpression => s.nodeName }
+        val outer = e.exists(_.isInstanceOf[OuterReference])
+        facts ~ number(e, e.references.toSeq) ~ ("text" -> text(e)) ~ ("deterministic" -> e.deterministic) ~
+          ("clock" -> e.containsPattern(CURRENT_LIKE)) ~ ("subqueries" -> subqueries.toList) ~ ("outer" -> outer)
+    }
+  }
+
+  private def number(e: Expression, inputs: Seq[Attribute]): JObject =
+    ("number" -> reading.add(e, inputs)) ~ ("inputs" -> inputs.map(name).toList)
+
+  /** The expression for people: column names without their tables. */
+  private def text(e: Expression): String = e.transformUp { case a: AttributeReference => a.withQualifier(Nil) }.sql
+
+  /**
+   * Keys, aggregate calls, and the select list over them. A call is taken apart: its arguments and filter are expressions over the
+   * input, `number` is the call itself, `finish` computes its value from its partial state, where it has one.
+   */
+  private def aggregate(x: Aggregate): JObject = {
+    val keys = x.groupingExpressions.map { e =>
+      val out = e match { case a: Attribute => a; case o => Alias(o, o.sql)().toAttribute }
+      (e, out)
+    }
+    val calls = scala.collection.mutable.LinkedHashMap.empty[Expression, (AggregateExpression, AttributeReference)]
+    def overResults(e: Expression): Expression = e match {
+      case call: AggregateExpression =>
+        calls.getOrElseUpdate(call.canonicalized, (call, AttributeReference(call.sql, call.dataType, call.nullable)()))._2
+      case other =>
+        keys.collectFirst { case (key, out) if key.semanticEquals(other) => out }.getOrElse(other.mapChildren(overResults))
+    }
+    val list = x.aggregateExpressions.map {
+      case alias @ Alias(child, _) => (alias.toAttribute, overResults(child))
+      case other => (other.toAttribute, overResults(other))
+    }
+    described("Aggregate", x) ~
+      ("keys" -> keys.map { case (e, out) => ("id" -> name(out)) ~ ("name" -> out.name) ~ ("value" -> expression(e)) }.toList) ~
+      ("calls" -> calls.values.map { case (call, out) => aggregateCall(call, out) }.toList) ~
+      ("list" -> list.map { case (out, e) => ("id" -> name(out)) ~ ("name" -> out.name) ~ ("value" -> expression(e)) }.toList) ~
+      below(x)
+  }
+
+  private def aggregateCall(call: AggregateExpression, out: Attribute): JObject = {
+    val function = call.aggregateFunction
+    val finish = function match {
+      case d: DeclarativeAggregate =>
+        Some(number(d.evaluateExpression, d.aggBufferAttributes) ~ ("state" -> columns(d.aggBufferAttributes)))
+      case _ => None
+    }
+    ("id" -> name(out)) ~ ("name" -> out.name) ~ ("type" -> out.dataType.sql) ~ ("nullable" -> out.nullable) ~
+      number(call, call.references.toSeq) ~ ("text" -> text(call)) ~ ("deterministic" -> call.deterministic) ~
+      ("clock" -> call.containsPattern(CURRENT_LIKE)) ~ ("subqueries" -> call.collect { case s: SubqueryExpression => s.nodeName }.toList) ~
+      ("function" -> function.getClass.getSimpleName) ~ ("distinct" -> call.isDistinct) ~
+      ("arguments" -> function.children.map(expression).toList) ~ ("filter" -> call.filter.map(expression)) ~ ("finish" -> finish)
+  }
+}

@@ -1,0 +1,70 @@
+"""The one py4j doorway to the shim's DeltaBridge, and the translation of Delta's errors into ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame, SparkSession
+
+from streamtable.errors import ConcurrentRefresh, HistoryLost, SourceUnavailable
+
+__all__ = ["bridge", "frame_of", "java_list", "translated"]
+
+
+def bridge(session: SparkSession) -> Any:
+    """Return the DeltaBridge object of the session's JVM."""
+    return session._jvm.org.apache.spark.sql.delta.streamtable.DeltaBridge  # type: ignore[union-attr]
+
+
+def frame_of(session: SparkSession, java_frame: Any) -> DataFrame:
+    """Wrap a Dataset of the JVM."""
+    return DataFrame(java_frame, session)
+
+
+def java_list(session: SparkSession, values: Sequence[str]) -> Any:
+    """Hand strings over as a java.util.List."""
+    made = session._jvm.java.util.ArrayList()  # type: ignore[union-attr]
+    for value in values:
+        made.add(value)
+    return made
+
+
+_CONFLICTS = (
+    "ConcurrentModification",
+    "ConcurrentAppend",
+    "ConcurrentDelete",
+    "ConcurrentWrite",
+    "ConcurrentTransaction",
+    "MetadataChanged",
+    "ProtocolChanged",
+)
+_LOST = (
+    "VersionNotFound",
+    "LogFileNotFound",
+    "DeltaFileNotFound",
+    "DELTA_CHANGE_DATA_FILE_NOT_FOUND",
+    "DELTA_VERSIONS_NOT_CONTIGUOUS",
+)
+
+
+@contextmanager
+def translated(path: str) -> Iterator[None]:
+    """Raise Delta's own errors about the table at `path` as ours, with Delta's text kept."""
+    try:
+        yield
+    except Py4JJavaError as error:
+        cause = error.java_exception
+        text = f"{cause.getClass().getSimpleName()}: {cause.getMessage()}"
+        if any(mark in text for mark in _CONFLICTS):
+            raise ConcurrentRefresh(
+                f"another commit changed {path} while it was refreshed; nothing was written ({text})",
+                hint="refresh again",
+            ) from error
+        if any(mark in text for mark in _LOST):
+            raise HistoryLost(f"the history of {path} is not complete any more ({text})") from error
+        if "FileNotFound" in text or "DELTA_TABLE_NOT_FOUND" in text:
+            raise SourceUnavailable(f"there is no Delta table at {path} ({text})") from error
+        raise

@@ -1,0 +1,77 @@
+"""The one way to write: rows that go, rows that come and the frontier, in one Delta transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from streamtable.delta.bridge import bridge, translated
+
+__all__ = ["Committed", "Positions", "commit", "positions"]
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Rows by file and index, as bitmaps that stay in the JVM; `count` is their number."""
+
+    handle: Any
+    count: int
+
+
+@dataclass(frozen=True)
+class Committed:
+    version: int
+    rows_added: int
+    rows_removed: int
+
+
+def positions(session: SparkSession, frame: DataFrame) -> Positions:
+    """Collect the columns `__file` and `__row` of `frame`; the bitmaps are built on the executors."""
+    handle = bridge(session).positions(frame._jdf)
+    return Positions(handle, handle.count())
+
+
+def commit(
+    session: SparkSession,
+    path: str,
+    *,
+    read_version: int,
+    application: str,
+    number: int,
+    add: DataFrame | None = None,
+    remove: Positions | None = None,
+    replace_all: bool = False,
+    frontier: str | None = None,
+    history: str | None = None,
+    schema_json: str | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> Committed:
+    """Commit on top of `read_version` (-1: the table is created); a commit in between raises ConcurrentRefresh.
+
+    `application` and `number` go into the commit as a SetTransaction, `history` as its userMetadata.
+    """
+    java_properties = None
+    if properties is not None:
+        java_properties = session._jvm.java.util.HashMap()  # type: ignore[union-attr]
+        for key, value in properties.items():
+            java_properties.put(key, value)
+    with translated(path):
+        answer = bridge(session).commit(
+            session._jsparkSession,
+            path,
+            read_version,
+            add._jdf if add is not None else None,
+            remove.handle if remove is not None else None,
+            replace_all,
+            frontier,
+            application,
+            number,
+            history,
+            schema_json,
+            java_properties,
+        )
+    return Committed(*json.loads(answer))

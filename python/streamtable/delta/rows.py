@@ -1,0 +1,51 @@
+"""Rows of Delta tables: a table at a version, and the change between two versions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from streamtable.delta.bridge import bridge, frame_of, translated
+from streamtable.delta.tables import commits, state
+
+__all__ = ["ChangeSet", "change_set", "read"]
+
+_EXACT = frozenset({"DELETE", "UPDATE", "MERGE"})
+"""Operations whose change, by feed or deletion vectors, holds only rows that differ."""
+
+
+@dataclass(frozen=True)
+class ChangeSet:
+    """The rows of (after, upto] with `__weight` +1 or -1.
+
+    `appends_only` says that no row went. `carries_over` says that rows that did not change may appear with both signs.
+    """
+
+    frame: DataFrame
+    mode: str
+    appends_only: bool
+    carries_over: bool
+
+
+def read(session: SparkSession, path: str, version: int, positions: bool = False) -> DataFrame:
+    """Read the table as of `version`, with the latest schema; `positions` adds `__file` and `__row`."""
+    with translated(path):
+        return frame_of(session, bridge(session).read(session._jsparkSession, path, version, positions))
+
+
+def change_set(session: SparkSession, path: str, after: int, upto: int, mode: str = "auto") -> ChangeSet:
+    """Read what changed in the versions (after, upto]: from the change data feed where it is on, else from the files.
+
+    Commits without change files are read from their added and removed files in either mode, so a feed that was switched on
+    half-way is exact as well. Raises HistoryLost when the log has a gap.
+    """
+    summaries = commits(session, path, after, upto)
+    feed = state(session, path).properties.get("delta.enableChangeDataFeed") == "true"
+    whole = feed and all(each.feed is not False for each in summaries)
+    coarse = mode == "diff" or not whole
+    with translated(path):
+        frame = frame_of(session, bridge(session).changes(session._jsparkSession, path, after, upto, coarse))
+    rewrites = any(each.removes_rows and (coarse or each.operation not in _EXACT) for each in summaries)
+    appends_only = not any(each.removes_rows for each in summaries)
+    return ChangeSet(frame, "diff" if coarse else "cdf", appends_only, rewrites)

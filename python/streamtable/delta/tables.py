@@ -1,0 +1,113 @@
+"""Facts about Delta tables: where they are, their latest version, what their commits did."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from streamtable.delta.bridge import bridge, java_list, translated
+from streamtable.errors import HistoryLost
+
+__all__ = ["CommitSummary", "Located", "TableState", "Version", "commits", "drop_files", "locate", "state", "versions"]
+
+
+@dataclass(frozen=True)
+class Located:
+    """A catalog entry: its full name, its kind (delta, view, other, none) and, for a Delta table, its path."""
+
+    name: tuple[str, ...]
+    kind: str
+    path: str
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version of a table; the id changes when the table is recreated."""
+
+    table_id: str
+    number: int
+
+
+@dataclass(frozen=True)
+class TableState:
+    """The latest state of a table; `frontier` is what our last refresh recorded in it, if it is ours."""
+
+    path: str
+    table_id: str
+    version: int
+    properties: Mapping[str, str]
+    schema_json: str
+    partition_columns: tuple[str, ...]
+    frontier: str | None
+    bytes: int | None
+
+
+@dataclass(frozen=True)
+class CommitSummary:
+    """What one commit did; `feed` tells whether it switched the change data feed, and to what."""
+
+    version: int
+    operation: str
+    data_change: bool
+    removes_rows: bool
+    transactions: tuple[str, ...]
+    feed: bool | None
+    user_metadata: str | None
+    timestamp: int
+
+
+def locate(session: SparkSession, parts: Sequence[str]) -> Located:
+    """Look a name up in its catalog; a name of one or two parts is completed with the current catalog and namespace."""
+    found = json.loads(bridge(session).locate(session._jsparkSession, java_list(session, parts)))
+    return Located(tuple(found["name"]), found["kind"], found["path"])
+
+
+def state(session: SparkSession, path: str) -> TableState:
+    """Read the latest state of the table at `path`. Raises SourceUnavailable when there is no Delta table."""
+    with translated(path):
+        found = json.loads(bridge(session).state(session._jsparkSession, path))
+    return TableState(
+        path,
+        found["table_id"],
+        found["version"],
+        found["properties"],
+        found["schema_json"],
+        tuple(found["partition_columns"]),
+        found.get("frontier"),
+        found.get("bytes"),
+    )
+
+
+def versions(session: SparkSession, paths: Sequence[str]) -> tuple[Version | None, ...]:
+    """Read the latest versions of many tables in one call; None where there is no Delta table any more."""
+    found = json.loads(bridge(session).versions(session._jsparkSession, java_list(session, paths)))
+    return tuple(Version(*each) if each else None for each in found)
+
+
+def commits(session: SparkSession, path: str, after: int, upto: int) -> tuple[CommitSummary, ...]:
+    """Summarise the commits in (after, upto]. Raises HistoryLost when one of them is not in the log any more."""
+    with translated(path):
+        found = json.loads(bridge(session).commits(session._jsparkSession, path, after, upto))
+    if [each["version"] for each in found] != list(range(after + 1, upto + 1)):
+        raise HistoryLost(f"the log of {path} does not hold all versions from {after + 1} to {upto} any more")
+    return tuple(
+        CommitSummary(
+            each["version"],
+            each.get("operation", ""),
+            each["data_change"],
+            each["removes_rows"],
+            tuple(each["transactions"]),
+            each.get("feed"),
+            each.get("user_metadata"),
+            each.get("timestamp", 0),
+        )
+        for each in found
+    )
+
+
+def drop_files(session: SparkSession, path: str) -> None:
+    """Delete the table's whole folder."""
+    bridge(session).drop(session._jsparkSession, path)
