@@ -1,0 +1,1 @@
+"""The algebra: operators over bags, read from Spark's analysed plan, normalised, and rendered back to SQL."""

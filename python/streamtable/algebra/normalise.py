@@ -1,0 +1,132 @@
+"""Normalisation: the same bag in a shape that the delta rules like. The passes, in order, are `PASSES`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from streamtable.algebra.operators import (
+    Aggregate,
+    Column,
+    Constant,
+    Filter,
+    Generate,
+    Item,
+    Join,
+    Operator,
+    Project,
+    Scalar,
+    Scan,
+    UnionAll,
+    children,
+    with_children,
+)
+from streamtable.sql.builder import column as spell
+
+__all__ = ["PASSES", "normalise"]
+
+
+def merge_filters_into_joins(operator: Operator) -> Operator:
+    """Make the conjuncts of a filter over an inner join conjuncts of the join; FROM a, b WHERE ... is a join."""
+    operator = with_children(operator, tuple(merge_filters_into_joins(child) for child in children(operator)))
+    match operator:
+        case Filter(Join(inputs, conjuncts), more):
+            return Join(inputs, (*conjuncts, *more))
+    return operator
+
+
+def flatten_joins(operator: Operator) -> Operator:
+    """Make one n-way join of inner joins that stand directly in each other, so that any input may come first."""
+    operator = with_children(operator, tuple(flatten_joins(child) for child in children(operator)))
+    if not isinstance(operator, Join):
+        return operator
+    inputs: list[Operator] = []
+    conjuncts = list(operator.conjuncts)
+    for child in operator.inputs:
+        # A projection that only drops columns (NATURAL and USING make them) does not stand in the way.
+        inner = child.child if isinstance(child, Project) and _only_drops(child) else child
+        if isinstance(inner, Join):
+            inputs.extend(inner.inputs)
+            conjuncts.extend(inner.conjuncts)
+        else:
+            inputs.append(child)
+    flat = Join(tuple(inputs), tuple(conjuncts))
+    if {c.id for c in flat.columns} == {c.id for c in operator.columns}:
+        return flat
+    return Project(flat, tuple(_itself(c) for c in operator.columns))
+
+
+def _only_drops(project: Project) -> bool:
+    ids = [item.value.column for item in project.items]
+    return ids == [item.id for item in project.items] and len(set(ids)) == len(ids)
+
+
+def _itself(column: Column) -> Item:
+    value = Scalar(spell(column.id), column.type, column.nullable, column.name, frozenset({column.id}))
+    return Item(column.id, column.name, value)
+
+
+def prune_columns(root: Operator) -> Operator:
+    """Keep of every operator only the columns that something above it needs; a change set then carries no others."""
+    return _prune(root, frozenset(c.id for c in root.columns))
+
+
+def _prune(operator: Operator, needed: frozenset[str]) -> Operator:
+    match operator:
+        case Scan(columns=columns) | Constant(columns=columns):
+            return replace(operator, columns=tuple(c for c in columns if c.id in needed))
+        case Project(child, items):
+            kept = tuple(item for item in items if item.id in needed)
+            return Project(_prune(child, _inputs(item.value for item in kept)), kept)
+        case Filter(child, conjuncts):
+            return _cut(Filter(_prune(child, needed | _inputs(conjuncts)), conjuncts), needed)
+        case Join(inputs, conjuncts):
+            wanted = needed | _inputs(conjuncts)
+            return _cut(Join(tuple(_prune(child, wanted) for child in inputs), conjuncts), needed)
+        case Aggregate(child, keys, calls):
+            # Keys stay, whether something needs them or not: they are what a group is.
+            kept_calls = tuple(call for call in calls if call.id in needed)
+            below = _inputs(key.value for key in keys) | _inputs(call.value for call in kept_calls)
+            return _cut(Aggregate(_prune(child, below), keys, kept_calls), needed)
+        case Generate(child):
+            pruned = replace(operator, child=_prune(child, needed | operator.generator.inputs))
+            return _cut(pruned, needed)
+        case UnionAll(inputs, columns):
+            kept_at = [n for n, c in enumerate(columns) if c.id in needed]
+            pruned_inputs = []
+            for child in inputs:
+                at = [child.columns[n] for n in kept_at]
+                below_union = _prune(child, frozenset(c.id for c in at))
+                if tuple(c.id for c in below_union.columns) != tuple(c.id for c in at):
+                    below_union = Project(below_union, tuple(_itself(c) for c in at))
+                pruned_inputs.append(below_union)
+            return UnionAll(tuple(pruned_inputs), tuple(columns[n] for n in kept_at))
+        case _:
+            return operator
+
+
+def _cut(operator: Operator, needed: frozenset[str]) -> Operator:
+    """Drop what only `operator` itself needed."""
+    if all(c.id in needed for c in operator.columns):
+        return operator
+    return Project(operator, tuple(_itself(c) for c in operator.columns if c.id in needed))
+
+
+def _inputs(scalars: Iterable[Scalar]) -> frozenset[str]:
+    return frozenset(name for scalar in scalars for name in scalar.inputs)
+
+
+PASSES: tuple[Callable[[Operator], Operator], ...] = (
+    merge_filters_into_joins,
+    flatten_joins,
+    merge_filters_into_joins,
+    flatten_joins,
+    prune_columns,
+)
+
+
+def normalise(tree: Operator) -> Operator:
+    """Run the passes over `tree`; the bag stays the same."""
+    for apply in PASSES:
+        tree = apply(tree)
+    return tree

@@ -1,0 +1,165 @@
+"""From the JSON of the shim's PlanReader to the algebra."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlglot import exp
+
+from streamtable.algebra.operators import (
+    Aggregate,
+    Call,
+    Column,
+    Constant,
+    Filter,
+    Generate,
+    Item,
+    Join,
+    Operator,
+    Project,
+    Scalar,
+    Scan,
+    Source,
+    UnionAll,
+    Unsupported,
+)
+from streamtable.sql.builder import column, number, string
+
+__all__ = ["Reading", "read_plan"]
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a query is: its tree, the tables and views that it reads, and what in it changes without a new version of a table."""
+
+    id: str
+    tree: Operator
+    sources: tuple[Source, ...]
+    unversioned: tuple[str, ...]
+    views: tuple[str, ...]
+    temporary_views: tuple[str, ...]
+
+
+def read_plan(text: str, reading: str) -> Reading:
+    """Build the tree of the PlanReader's JSON `text`, whose expressions are registered under `reading`."""
+    document = json.loads(text)
+    tree = _Reader(reading).operator(document["plan"])
+    sources = tuple(Source(each["path"], each.get("table")) for each in document["sources"])
+    views, temporary = tuple(document["views"]), tuple(document["temporary_views"])
+    return Reading(reading, tree, sources, tuple(document["unversioned"]), views, temporary)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    reading: str
+
+    def operator(self, node: Json) -> Operator:
+        match node["op"]:
+            case "Relation" if node["time_travel"]:
+                return self.unsupported(node, "reads a fixed version of a table")
+            case "Relation":
+                return Scan(Source(node["path"], node.get("table")), self.columns(node))
+            case "Constant":
+                return Constant(node["leaf"], self.columns(node))
+            case "Project":
+                return Project(self.child(node), self.items(node["list"]))
+            case "Filter":
+                return Filter(self.child(node), self.scalars(node["conjuncts"]))
+            case "Join" if node["how"] in ("INNER", "CROSS"):
+                return Join(self.inputs(node), self.scalars(node["conjuncts"]))
+            case "Join":
+                return self.unsupported(node, f"a {node['how']} join has no delta rule yet", f"{node['how']} JOIN")
+            case "Aggregate":
+                return self.aggregate(node)
+            case "Distinct":
+                child = self.child(node)
+                keys = tuple(Item(c.id, c.name, self.reference(c)) for c in child.columns)
+                return Aggregate(child, keys, ())
+            case "Generate":
+                generated = tuple(self.column(c) for c in node["generated"])
+                child = Generate(self.child(node), self.scalar(node["generator"]), node["outer"], generated)
+                return Project(child, tuple(Item(c.id, c.name, self.reference(c)) for c in self.columns(node)))
+            case "Union":
+                return UnionAll(self.inputs(node), self.columns(node))
+            case "Sort":
+                # The order of rows is no part of a bag; an order that decides something stands under a LIMIT, which is unsupported.
+                return self.child(node)
+            case name if node.get("streaming"):
+                return self.unsupported(node, "a streaming source has no versions to refresh between")
+            case name if not node.get("children"):
+                return self.unsupported(node, f"{name} is no Delta table, so it has no change history")
+            case name:
+                return self.unsupported(node, f"{name} has no delta rule yet")
+
+    def unsupported(self, node: Json, reason: str, name: str | None = None) -> Unsupported:
+        return Unsupported(name or node["op"], self.inputs(node), self.columns(node), reason)
+
+    def inputs(self, node: Json) -> tuple[Operator, ...]:
+        return tuple(self.operator(child) for child in node.get("children", ()))
+
+    def child(self, node: Json) -> Operator:
+        return self.operator(node["children"][0])
+
+    def columns(self, node: Json) -> tuple[Column, ...]:
+        columns = [self.column(c) for c in node["output"]]
+        return tuple(replace(c, id=id_) for c, id_ in zip(columns, _apart([c.id for c in columns]), strict=True))
+
+    def column(self, node: Json) -> Column:
+        return Column(node["id"], node["name"], node["type"], node["nullable"])
+
+    def reference(self, of: Column) -> Scalar:
+        return Scalar(column(of.id), of.type, of.nullable, of.name, frozenset({of.id}))
+
+    def items(self, nodes: list[Json]) -> tuple[Item, ...]:
+        ids = _apart([node["id"] for node in nodes])
+        return tuple(Item(id_, node["name"], self.scalar(node["value"])) for id_, node in zip(ids, nodes, strict=True))
+
+    def scalars(self, nodes: list[Json]) -> tuple[Scalar, ...]:
+        return tuple(self.scalar(node) for node in nodes)
+
+    def scalar(self, node: Json) -> Scalar:
+        if "column" in node:
+            return Scalar(column(node["column"]), node["type"], node["nullable"], node["text"], frozenset({node["column"]}))
+        return Scalar(
+            self.original(node),
+            node["type"],
+            node["nullable"],
+            node["text"],
+            frozenset(node["inputs"]),
+            deterministic=node["deterministic"],
+            clock=node["clock"],
+            subqueries=(*node["subqueries"], *(("OuterReference",) if node.get("outer") else ())),
+        )
+
+    def original(self, node: Json, arguments: tuple[exp.Expr, ...] | None = None) -> exp.Expr:
+        """Spell Spark's own expression: `st_expr(reading, number, inputs...)`."""
+        inputs = [column(name) for name in node["inputs"]] if arguments is None else list(arguments)
+        return exp.Anonymous(this="st_expr", expressions=[string(self.reading), number(node["number"]), *inputs])
+
+    def aggregate(self, node: Json) -> Operator:
+        keys = self.items(node["keys"])
+        grouped = Aggregate(self.child(node), keys, tuple(self.call(call) for call in node["calls"]))
+        return Project(grouped, self.items(node["list"]))
+
+    def call(self, node: Json) -> Call:
+        finish = node.get("finish")
+        return Call(
+            node["id"],
+            self.scalar(node),
+            node["function"],
+            self.scalars(node["arguments"]),
+            distinct=node["distinct"],
+            filter=self.scalar(node["filter"]) if node.get("filter") else None,
+            finish=self.original(finish) if finish else None,
+            state=tuple(self.column(c) for c in finish["state"]) if finish else (),
+        )
+
+
+def _apart(ids: list[str]) -> list[str]:
+    """Tell apart the columns of one attribute that is projected more than once; references mean the first."""
+    return [f"{name}_{n}" if (n := ids[:at].count(name)) else name for at, name in enumerate(ids)]

@@ -1,0 +1,111 @@
+"""From the algebra to SQL: one nested SELECT per operator, columns under their ids, written with the builder alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from sqlglot import exp
+
+from streamtable.algebra.operators import (
+    Aggregate,
+    Column,
+    Constant,
+    Filter,
+    Form,
+    Generate,
+    Join,
+    Operator,
+    Project,
+    Scalar,
+    Scan,
+    SemiJoin,
+    Source,
+    Stored,
+    UnionAll,
+    Unsupported,
+)
+from streamtable.errors import InternalError
+from streamtable.sql.builder import alias, all_of, column, equal, identifier, select, subquery, table, union_all
+
+__all__ = ["Views", "render"]
+
+Views = Callable[[Source | int, Form], str]
+"""Names the view that holds a source in a form, or a constant leaf."""
+
+
+def render(operator: Operator, views: Views) -> exp.Query:
+    """Write `operator` as a query whose columns are named by their ids."""
+    match operator:
+        case Scan(source, columns, form):
+            named: list[exp.Expr] = [column(c.id) if c.id == c.name else alias(column(c.name), c.id) for c in columns]
+            return select(named or [_placeholder()], table(views(source, form)))
+        case Stored(name, columns):
+            return select(_columns(columns), table(name))
+        case Constant(leaf, columns):
+            return select(_columns(columns), table(views(leaf, Form.NEW)))
+        case Filter(child, conjuncts):
+            return _over(child, views, _columns(child.columns)).where(_all(conjuncts), copy=False)
+        case Project(child, items):
+            return _over(child, views, [alias(item.value.sql.copy(), item.id) for item in items] or [_placeholder()])
+        case Join():
+            return _join(operator, views)
+        case SemiJoin(child, touched, keys):
+            on = all_of(equal(column(key, "kept"), column(key, "touched")) for key in keys)
+            kept = select([column(c.id, "kept") for c in child.columns], subquery(render(child, views), "kept"))
+            return kept.join(subquery(render(touched, views), "touched"), on=on, join_type="left semi", copy=False)
+        case UnionAll(inputs, columns):
+            return union_all([_positional(child, columns, views) for child in inputs])
+        case Aggregate(child, keys, calls):
+            outputs = [*((key.value, key.id) for key in keys), *((each.value, each.id) for each in calls)]
+            grouped = _over(child, views, [alias(value.sql.copy(), id_) for value, id_ in outputs] or [_placeholder()])
+            return grouped.group_by(*(key.value.sql.copy() for key in keys), copy=False) if keys else grouped
+        case Generate(child, generator, outer, generated):
+            query = _over(child, views, [*_columns(child.columns), *_columns(generated)])
+            names = exp.TableAlias(this=identifier("generated"), columns=[identifier(c.id) for c in generated])
+            query.append("laterals", exp.Lateral(this=generator.sql.copy(), view=True, outer=outer, alias=names))
+            return query
+        case Unsupported(name):
+            raise InternalError(f"an operator without a rule ({name}) was to be rendered")
+
+
+def _columns(columns: Iterable[Column]) -> list[exp.Expr]:
+    return [column(c.id) for c in columns] or [_placeholder()]
+
+
+def _placeholder() -> exp.Expr:
+    """Stand for a select list of no columns, of which only the number of rows matters."""
+    return alias(exp.Literal.number(1), "__row")
+
+
+def _over(child: Operator, views: Views, items: list[exp.Expr]) -> exp.Select:
+    return select(items, subquery(render(child, views), "input"))
+
+
+def _all(conjuncts: Iterable[Scalar]) -> exp.Expr:
+    return all_of(conjunct.sql.copy() for conjunct in conjuncts)
+
+
+def _positional(child: Operator, columns: tuple[Column, ...], views: Views) -> exp.Select:
+    return _over(child, views, [alias(column(c.id), out.id) for c, out in zip(child.columns, columns, strict=True)])
+
+
+def _join(join: Join, views: Views) -> exp.Select:
+    """Join the inputs left to right; each conjunct goes to the first join that has all its columns."""
+    pending = list(join.conjuncts)
+    available: set[str] = set()
+    query = select(_columns(join.columns))
+    for n, child in enumerate(join.inputs):
+        available |= {c.id for c in child.columns}
+        ready = [conjunct for conjunct in pending if conjunct.inputs <= available]
+        relation = subquery(render(child, views), f"input{n}")
+        if n == 0:
+            query = query.from_(relation, copy=False)
+            continue
+        pending = [conjunct for conjunct in pending if not conjunct.inputs <= available]
+        if ready:
+            query = query.join(relation, on=_all(ready), join_type="inner", copy=False)
+        else:
+            query = query.join(relation, join_type="cross", copy=False)
+    if pending:
+        query = query.where(_all(pending), copy=False)
+    return query

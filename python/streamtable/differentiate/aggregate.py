@@ -1,0 +1,217 @@
+"""Delta of GROUP BY, of a global aggregate, and of SELECT DISTINCT.
+
+    D(agg(A)) = sum over touched groups g of  +row(g, state + D(state))  -row(g, state)
+
+The touched groups are the keys in D(A). Their states at the frontier come from the arrangement (or from the stream table
+itself, where its columns determine them); a group is there while its count is above 0, the one group of a global aggregate
+always. Counts and exact sums are linear, so D(state) comes from D(A) alone. What is not (see `states`) is computed again
+from A' restricted to the groups that need it: agg(A' semijoin K) restricted to K is agg(A') restricted to K, because a
+group's value depends on its rows only.
+DISTINCT is the aggregate without calls: a row is there while its count is above 0.
+Refuses: volatile or clock-dependent keys, arguments and filters; subqueries; Python aggregate functions that are not deterministic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from streamtable.algebra.identity import comparable
+from streamtable.algebra.operators import (
+    WEIGHT,
+    Aggregate,
+    Call,
+    Column,
+    Item,
+    Operator,
+    Scalar,
+    Stored,
+)
+from streamtable.algebra.render import Views, render
+from streamtable.differentiate.deltas import Deltas, weighted
+from streamtable.differentiate.restrict import restrict
+from streamtable.differentiate.scalars import refusal
+from streamtable.differentiate.states import Kind, State, again_needed, change_of, merged, states_of, value_of
+from streamtable.sql.builder import (
+    alias,
+    all_of,
+    any_of,
+    call,
+    called,
+    cast,
+    column,
+    equal,
+    number,
+    select,
+    subquery,
+    table,
+    union_all,
+)
+
+__all__ = ["POSITION", "AggregateStep", "delta", "refuses"]
+
+POSITION = ("__file", "__row")
+"""Where a group's state is stored: file path and row index."""
+
+_WHOLE = (Kind.EXTREME, Kind.VALUE)
+"""States that are values of the call itself, and may have to be computed from the group's rows again."""
+
+
+def refuses(operator: Aggregate) -> str | None:
+    scalars = [key.value for key in operator.keys]
+    for each in operator.calls:
+        scalars += [each.value, *each.arguments, *([each.filter] if each.filter else [])]
+    return refusal(scalars)
+
+
+def delta(operator: Aggregate, deltas: Deltas) -> Operator | None:
+    """Leave the work to an `AggregateStep`; what is above reads its stored result."""
+    changed = deltas.of(operator.child)
+    if changed is None:
+        return None
+    deltas.steps.append((operator, changed))
+    return Stored(f"{deltas.arrangements[operator]}_delta", (*operator.columns, WEIGHT))
+
+
+@dataclass(frozen=True)
+class AggregateStep:
+    """The queries that move one aggregate. Each reads what the one before it left under a name of the refresh's session."""
+
+    name: str
+    aggregate: Aggregate
+    change: Operator
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        return states_of(self.aggregate)
+
+    @property
+    def keys(self) -> tuple[Column, ...]:
+        return tuple(key.output for key in self.aggregate.keys)
+
+    @property
+    def again(self) -> bool:
+        """Tell whether some state may have to be computed again."""
+        return any(state.kind in _WHOLE for state in self.states)
+
+    def partial(self, views: Views) -> exp.Query:
+        """Sum up the delta per group: `<name>_partial`."""
+        keys = tuple(Item(k.id, k.name, k.value) for k in self.aggregate.keys)
+        calls = [
+            Call(name, Scalar(sql, "", True, name, frozenset()), "")
+            for state in self.states
+            for name, sql in change_of(state).items()
+        ]
+        return render(Aggregate(self.change, keys, tuple(calls)), views)
+
+    def merge(self) -> exp.Query:
+        """Put the change of each touched group beside its stored state: `<name>_merged`, with `__again`."""
+        old = [alias(column(s.column.id, "state"), f"old_{s.column.id}") for s in self.states]
+        changes = [alias(column(c, "change"), c) for s in self.states for c in change_of(s)]
+        needed = [c for s in self.states if (c := again_needed(s, column(s.column.id, "state"), "change")) is not None]
+        items = [
+            *(alias(column(k.id, "change"), k.id) for k in self.keys),
+            *(alias(column(p, "state"), p) for p in POSITION),
+            *old,
+            *changes,
+            alias(any_of(needed), "__again"),
+        ]
+        on = all_of(equal(column(k.id, "change"), column(k.id, "state")) for k in self.keys)
+        query = select(items, called(f"{self.name}_partial", "change"))
+        return query.join(called(f"{self.name}_state", "state"), on=on, join_type="left", copy=False)
+
+    def recomputed(self, views: Views) -> exp.Query:
+        """Compute the groups marked `__again` from the restricted input: `<name>_again`."""
+        touched = Stored(f"{self.name}_touched", tuple(k for k in self.keys))
+        keyed = restrict(self.aggregate, touched)
+        calls = tuple(Call(s.column.id, s.call.value, "") for s in self.states if s.call and s.kind in _WHOLE)
+        return render(Aggregate(keyed, self.aggregate.keys, calls), views)
+
+    def touched(self) -> exp.Query:
+        """List the groups to be computed again: `<name>_touched`."""
+        return select([column(k.id) for k in self.keys] or [alias(number(1), "__row")], table(f"{self.name}_merged")).where(
+            column("__again"), copy=False
+        )
+
+    def moved(self, again: bool) -> exp.Query:
+        """Give each touched group its new state: `<name>_moved`; `again` says that `<name>_again` is there."""
+        items = [*(alias(column(c, "change"), c) for c in (*(k.id for k in self.keys), *POSITION))]
+        for state in self.states:
+            old = column(f"old_{state.column.id}", "change")
+            recomputed = column(state.column.id, "again") if again and state.kind in _WHOLE else None
+            items.append(alias(old.copy(), f"old_{state.column.id}"))
+            items.append(alias(merged(state, old, "change", recomputed), f"new_{state.column.id}"))
+        query = select(items, called(f"{self.name}_merged", "change"))
+        if not again:
+            return query
+        on = all_of(equal(column(k.id, "change"), column(k.id, "again")) for k in self.keys)
+        return query.join(called(f"{self.name}_again", "again"), on=on, join_type="left", copy=False)
+
+    def delta(self) -> exp.Query:
+        """Write the moves as a delta of the aggregate's output: `<name>_delta`."""
+        arms = []
+        for prefix, weight, there in (("old_", -1, self.was()), ("new_", 1, self.lives())):
+            items: list[exp.Expr] = [column(k.id) for k in self.keys]
+            items += [alias(value_of(c, self.states, prefix), c.id) for c in self.aggregate.calls]
+            arm = select([*items, alias(number(weight), WEIGHT.id)], table(f"{self.name}_moved"))
+            arms.append(arm.where(all_of([there, self.changed()]), copy=False))
+        return union_all(arms)
+
+    def left(self) -> exp.Query:
+        """List the positions of the stored states that are no longer true."""
+        query = select([column(p) for p in POSITION], table(f"{self.name}_moved"))
+        return query.where(all_of([self.was(), self.changed()]), copy=False)
+
+    def arrived(self) -> exp.Query:
+        """List the new states, keys and states under their ids."""
+        items = [
+            *(column(k.id) for k in self.keys),
+            *(alias(column(f"new_{s.column.id}"), s.column.id) for s in self.states),
+        ]
+        return select(items, table(f"{self.name}_moved")).where(all_of([self.lives(), self.changed()]), copy=False)
+
+    def changed(self) -> exp.Expr:
+        """The states differ; a group whose changes cancel out is left alone."""
+        pairs = [(column(f"old_{s.column.id}"), column(f"new_{s.column.id}")) for s in self.states if comparable(s.column.type)]
+        same = all_of(equal(old, new) for old, new in pairs)
+        return exp.Not(this=exp.Paren(this=same)) if len(pairs) == len(self.states) else exp.true()
+
+    def was(self) -> exp.Expr:
+        """The group was there at the frontier."""
+        return exp.Not(this=exp.Is(this=column(f"old_{self.states[0].column.id}"), expression=exp.null()))
+
+    def lives(self) -> exp.Expr:
+        """The group is there at the target."""
+        if not self.keys:
+            return exp.true()
+        return exp.GT(this=column(f"new_{self.states[0].column.id}"), expression=number(0))
+
+    def stored(self) -> exp.Query:
+        """Compute the aggregate's output at the frontier from its stored states."""
+        items: list[exp.Expr] = [column(k.id) for k in self.keys]
+        items += [alias(value_of(c, self.states, ""), c.id) for c in self.aggregate.calls]
+        return select(items or [alias(number(1), "__row")], table(f"{self.name}_state"))
+
+    def initial(self, views: Views) -> exp.Query:
+        """Compute the arrangement from the whole input: every row of it is new."""
+        whole = Aggregate(weighted(self.aggregate.child), self.aggregate.keys, self._initial_calls())
+        query = subquery(render(whole, views), "input")
+        items: list[exp.Expr] = [column(k.id) for k in self.keys]
+        items += [alias(_typed(s), s.column.id) for s in self.states]
+        return select(items, query)
+
+    def _initial_calls(self) -> tuple[Call, ...]:
+        calls = []
+        for state in self.states:
+            whole = state.call if state.kind in _WHOLE else None
+            value = whole.value.sql.copy() if whole else next(iter(change_of(state).values()))
+            calls.append(Call(state.column.id, Scalar(value, "", True, state.column.id, frozenset()), ""))
+        return tuple(calls)
+
+
+def _typed(state: State) -> exp.Expr:
+    stored: exp.Expr = column(state.column.id)
+    if state.kind is Kind.COUNT:
+        stored = call("coalesce", stored, number(0))
+    return stored if state.kind in _WHOLE else cast(stored, state.column.type)

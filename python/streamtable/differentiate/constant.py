@@ -1,0 +1,16 @@
+"""Delta of a constant relation (VALUES, range, one row): empty, because nothing changes it. Refuses nothing."""
+
+from __future__ import annotations
+
+from streamtable.algebra.operators import Constant, Operator
+from streamtable.differentiate.deltas import Deltas
+
+__all__ = ["delta", "refuses"]
+
+
+def refuses(_: Operator) -> str | None:
+    return None
+
+
+def delta(_constant: Constant, _: Deltas) -> None:
+    return None

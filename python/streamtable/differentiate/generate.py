@@ -1,0 +1,27 @@
+"""Delta of a generator (explode, LATERAL VIEW, table functions).
+
+    D(generate(A)) = generate(D(A))
+
+A generator makes its rows from one row of A alone, so it is linear; OUTER keeps a row without elements, which is as local.
+Refuses: volatile generators, subqueries.
+"""
+
+from __future__ import annotations
+
+from streamtable.algebra.operators import WEIGHT, Generate, Operator, Project
+from streamtable.differentiate.deltas import Deltas, itself
+from streamtable.differentiate.scalars import refusal
+
+__all__ = ["delta", "refuses"]
+
+
+def refuses(operator: Generate) -> str | None:
+    return refusal((operator.generator,))
+
+
+def delta(operator: Generate, deltas: Deltas) -> Operator | None:
+    changed = deltas.of(operator.child)
+    if changed is None:
+        return None
+    made = Generate(changed, operator.generator, operator.outer, operator.generated)
+    return Project(made, tuple(itself(c) for c in (*operator.columns, WEIGHT)))

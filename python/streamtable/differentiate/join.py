@@ -1,0 +1,69 @@
+"""Delta of an inner join of any number of inputs.
+
+    D(A1 join ... join An) = sum over i of  A1 join ... join A(i-1) join D(Ai) join A(i+1)' join ... join An'
+
+where A' = A + D(A). Inputs left of the changed one are read at the frontier, those right of it at the target, so every
+combination of changes is counted exactly once. Weights multiply. Each term starts from its delta, the smallest input, and goes
+on along the conjuncts.
+Refuses: volatile and clock-dependent predicates, because a retraction must find the same partners as the insertion that it
+cancels; subqueries.
+"""
+
+from __future__ import annotations
+
+from streamtable.algebra.operators import WEIGHT, Item, Join, Operator, Project, Scalar, UnionAll
+from streamtable.differentiate.deltas import Deltas, itself
+from streamtable.differentiate.scalars import refusal
+from streamtable.sql.builder import column, number, product
+
+__all__ = ["delta", "refuses"]
+
+
+def refuses(operator: Join) -> str | None:
+    return refusal(operator.conjuncts)
+
+
+def delta(operator: Join, deltas: Deltas) -> Operator | None:
+    terms = []
+    for n, child in enumerate(operator.inputs):
+        changed = deltas.of(child)
+        if changed is not None:
+            before = [deltas.old(other) for other in operator.inputs[:n]]
+            after = [deltas.new(other) for other in operator.inputs[n + 1 :]]
+            terms.append(_term(operator, changed, [*before, *after]))
+    return UnionAll(tuple(terms), (*operator.columns, WEIGHT)) if terms else None
+
+
+def _term(operator: Join, changed: Operator, others: list[Operator]) -> Operator:
+    """Join one changed input to states of the others; the columns come in the order of the join."""
+    inputs = [_own_weight(each, n) for n, each in enumerate(_along_conjuncts(operator, changed, others))]
+    weights = [c.id for each in inputs for c in each.columns if c.id.startswith(f"{WEIGHT.id}_")]
+    weight = product([column(name) for name in weights] or [number(1)])
+    item = Item(WEIGHT.id, WEIGHT.name, Scalar(weight, WEIGHT.type, False, "weight", frozenset(weights)))
+    return Project(Join(tuple(inputs), operator.conjuncts), (*(itself(c) for c in operator.columns), item))
+
+
+def _own_weight(operator: Operator, n: int) -> Operator:
+    """Tell the weights of several Z-sets in one join apart."""
+    if WEIGHT not in operator.columns:
+        return operator
+    renamed = [itself(c) for c in operator.columns if c != WEIGHT]
+    return Project(operator, (*renamed, Item(f"{WEIGHT.id}_{n}", WEIGHT.name, itself(WEIGHT).value)))
+
+
+def _along_conjuncts(operator: Join, first: Operator, others: list[Operator]) -> list[Operator]:
+    """Order the inputs so that each one, where possible, shares a conjunct with those before it: no needless product."""
+    order, left = [first], list(others)
+    while left:
+        seen = {c.id for each in order for c in each.columns}
+        connected = (each for each in left if _connected(operator, seen, {c.id for c in each.columns}))
+        following = next(connected, left[0])
+        left.remove(following)
+        order.append(following)
+    return order
+
+
+def _connected(operator: Join, seen: set[str], ids: set[str]) -> bool:
+    return any(
+        conjunct.inputs & seen and conjunct.inputs & ids and conjunct.inputs <= seen | ids for conjunct in operator.conjuncts
+    )

@@ -1,0 +1,81 @@
+"""The delta rules, one module per operator, and what they say about a query as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import ModuleType
+
+from streamtable.algebra.operators import (
+    Aggregate,
+    Constant,
+    Filter,
+    Generate,
+    Join,
+    Operator,
+    Project,
+    Scan,
+    UnionAll,
+    Unsupported,
+    walk,
+)
+from streamtable.differentiate import aggregate, constant, filter, generate, join, project, scan, union_all, unsupported
+
+__all__ = ["RULES", "Finding", "findings", "obstacle"]
+
+RULES: dict[type, ModuleType] = {
+    Scan: scan,
+    Constant: constant,
+    Filter: filter,
+    Project: project,
+    Join: join,
+    UnionAll: union_all,
+    Aggregate: aggregate,
+    Generate: generate,
+    Unsupported: unsupported,
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the rules say of one operator: whether it is maintained incrementally, and if not, why."""
+
+    operator: str
+    incremental: bool
+    reason: str
+
+
+def findings(tree: Operator) -> tuple[Finding, ...]:
+    """Judge each operator of `tree`, the root first."""
+    return tuple(_finding(operator) for operator in walk(tree))
+
+
+def obstacle(tree: Operator) -> Finding | None:
+    """Return the first operator that cannot be maintained, or None when the whole tree can."""
+    return next((found for found in findings(tree) if not found.incremental), None)
+
+
+def _finding(operator: Operator) -> Finding:
+    rule = RULES[type(operator)]
+    refusal: str | None = rule.refuses(operator)
+    return Finding(label(operator), refusal is None, refusal or rule.__doc__.splitlines()[0].rstrip("."))  # type: ignore[union-attr]
+
+
+def label(operator: Operator) -> str:
+    """Name an operator for people."""
+    match operator:
+        case Scan(source):
+            return f"Scan {source}"
+        case Aggregate(keys=keys, calls=()):
+            return f"Distinct ({', '.join(key.name for key in keys)})"
+        case Aggregate(keys=keys, calls=calls):
+            return f"Aggregate ({', '.join([*(key.value.text for key in keys), *(c.value.text for c in calls)])})"
+        case Filter(conjuncts=conjuncts):
+            return f"Filter ({' AND '.join(c.text for c in conjuncts)})"
+        case Join(inputs=inputs, conjuncts=conjuncts):
+            return f"Join of {len(inputs)} ({' AND '.join(c.text for c in conjuncts) or 'no condition'})"
+        case Unsupported(name):
+            return name
+        case Generate(generator=generator):
+            return f"Generate ({generator.text})"
+        case _:
+            return type(operator).__name__

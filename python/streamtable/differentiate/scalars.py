@@ -1,0 +1,24 @@
+"""What a scalar expression must be so that a rule may evaluate it on a delta instead of on the whole input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from streamtable.algebra.operators import Scalar
+
+__all__ = ["refusal"]
+
+
+def refusal(scalars: Iterable[Scalar]) -> str | None:
+    """Return why one of `scalars` cannot be maintained, or None.
+
+    A retraction must compute what the insertion that it cancels computed; a volatile or clock-dependent expression would not.
+    """
+    for scalar in scalars:
+        if not scalar.deterministic:
+            return f"volatile expression {scalar.text}: a retraction would not compute what the insertion computed"
+        if scalar.clock:
+            return f"{scalar.text} depends on the clock: rows would change without a change of a source"
+        if scalar.subqueries:
+            return f"subquery expression ({', '.join(scalar.subqueries)}) has no delta rule yet"
+    return None

@@ -1,0 +1,24 @@
+"""Delta of a source table.
+
+    D(T) = T' - T, as the table's own change history gives it: each row that came with +1, each that went with -1.
+
+Rows of a constant (VALUES, range) never change: their delta is empty.
+Refuses: sources without a change history (those are read as `Unsupported`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from streamtable.algebra.operators import WEIGHT, Form, Operator, Scan
+from streamtable.differentiate.deltas import Deltas
+
+__all__ = ["delta", "refuses"]
+
+
+def refuses(_: Operator) -> str | None:
+    return None
+
+
+def delta(scan: Scan, _: Deltas) -> Operator:
+    return replace(scan, form=Form.DELTA, columns=(*scan.columns, WEIGHT))

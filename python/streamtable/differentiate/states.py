@@ -1,0 +1,206 @@
+"""The partial states of aggregates: what an arrangement stores per group, and how a change moves it.
+
+COUNT    count(*), count(x), with FILTER: the sum of the weights of the rows that count.
+SUM      sum and avg of exact types (integers, decimals, intervals): the weighted sum. With the COUNT of the same argument
+         it gives NULL back when the last value goes (sum's NULL is not 0).
+EXTREME  min and max: an insertion merges; a deletion at or beyond the winner asks for the group to be computed again.
+VALUE    all others (floating sums, DISTINCT, collecting and ordered aggregates, percentiles, ...): computed again for
+         touched groups.
+Floating sums are VALUE because addition of floats is not associative: 1e20 + 1 - 1e20.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from sqlglot import exp
+
+from streamtable.algebra.operators import WEIGHT, Aggregate, Call, Column, Scalar
+from streamtable.sql.builder import all_of, call, case, cast, column, number
+
+__all__ = ["Kind", "State", "again_needed", "change_of", "merged", "needs_of", "states_of", "value_of"]
+
+_INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+
+
+class Kind(Enum):
+    COUNT = "count"
+    SUM = "sum"
+    EXTREME = "extreme"
+    VALUE = "value"
+
+
+@dataclass(frozen=True)
+class State:
+    """One column of an arrangement; `call` is the call whose argument or value it is about, None for the group's count."""
+
+    column: Column
+    kind: Kind
+    call: Call | None
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Identify the state, so that sum(x) and avg(x) share it."""
+        if self.call is None:
+            return (self.kind,)
+        if self.kind in (Kind.EXTREME, Kind.VALUE):
+            return (self.kind, self.call.value.text, self.call.value.sql)
+        condition = self.call.filter.text if self.call.filter else None
+        return (self.kind, tuple(argument.text for argument in self.call.arguments), condition, self.column.type)
+
+
+def states_of(aggregate: Aggregate) -> tuple[State, ...]:
+    """Return the states of `aggregate`, the count of the group's rows first."""
+    found: dict[tuple[object, ...], State] = {}
+    for state in (_state(Kind.COUNT, "BIGINT", None), *(need for c in aggregate.calls for need in needs_of(c))):
+        if state.key not in found:
+            name = f"s{len(found)}"
+            found[state.key] = replace(state, column=replace(state.column, id=name, name=name))
+    return tuple(found.values())
+
+
+def needs_of(of: Call) -> tuple[State, ...]:
+    """Return the states from which the value of a call is computed, not named yet."""
+    kind = _kind(of)
+    if kind in (Kind.EXTREME, Kind.VALUE):
+        return (_state(kind, of.value.type, of),)
+    count = _state(Kind.COUNT, "BIGINT", None if _condition(of) is None else of)
+    return (count,) if kind is Kind.COUNT else (count, _state(Kind.SUM, _sum_type(of), of))
+
+
+def _state(kind: Kind, spark_type: str, about: Call | None) -> State:
+    return State(Column("", "", spark_type), kind, about)
+
+
+def _kind(of: Call) -> Kind:
+    if of.distinct or of.function not in ("Count", "Sum", "Average", "Min", "Max") or "try_" in of.value.text:
+        return Kind.VALUE
+    if of.function == "Count":
+        return Kind.COUNT
+    if of.function in ("Min", "Max"):
+        return Kind.EXTREME
+    return Kind.SUM if _sum_type(of) else Kind.VALUE
+
+
+def _sum_type(of: Call) -> str:
+    """Return the type in which the weighted sum is exact, or an empty text when there is none."""
+    spark_type = of.arguments[0].type
+    if spark_type in _INTEGERS:
+        return "BIGINT" if of.function == "Sum" else "DECIMAL(38,0)"
+    if decimal := re.fullmatch(r"DECIMAL\((\d+),\s*(\d+)\)", spark_type):
+        precision, scale = min(int(decimal[1]) + 10, 38), int(decimal[2])
+        # Spark lowers the scale of a sum of two DECIMAL(38, s) when s > 6: such a state would lose digits.
+        return f"DECIMAL({precision},{scale})" if precision < 38 or scale <= 6 else ""
+    return spark_type if spark_type.startswith("INTERVAL") else ""
+
+
+def _condition(of: Call) -> exp.Expr | None:
+    """Return the condition under which a row counts for `of`, or None when every row does."""
+    conditions = [of.filter.sql.copy()] if of.filter else []
+    conditions += [exp.Not(this=exp.Is(this=a.sql.copy(), expression=exp.null())) for a in of.arguments if a.nullable]
+    return all_of(conditions) if conditions else None
+
+
+def change_of(state: State) -> dict[str, exp.Expr]:
+    """Return the aggregate calls over a delta that say how `state` changes, by column id."""
+    weight, name = column(WEIGHT.id), state.column.id
+    condition = _condition(state.call) if state.call else None
+    came, went = exp.GT(this=weight, expression=number(0)), exp.LT(this=weight, expression=number(0))
+    match state.kind:
+        case Kind.COUNT:
+            return {f"d_{name}": call("sum", weight if condition is None else case(condition, weight, number(0)))}
+        case Kind.SUM:
+            value = _argument(state)
+            signed = case(came, value, exp.Neg(this=value.copy()))
+            return {f"d_{name}": call("sum", signed if condition is None else case(condition, signed))}
+        case Kind.EXTREME:
+            value, function = _argument(state), _extreme(state)
+            rows = {"came": came, "went": went}
+            return {
+                f"{how}_{name}": call(function, case(all_of([row, *([condition.copy()] if condition else [])]), value.copy()))
+                for how, row in rows.items()
+            }
+        case Kind.VALUE:
+            return {}
+
+
+def _argument(state: State) -> exp.Expr:
+    """Spell the argument so that its sum over a delta cannot overflow where the sum over the group does not."""
+    if state.call is None:
+        raise TypeError("the count of rows has no argument")
+    argument: Scalar = state.call.arguments[0]
+    if state.kind is not Kind.SUM:
+        return argument.sql.copy()
+    return cast(argument.sql.copy(), "DECIMAL(20,0)" if argument.type in _INTEGERS else state.column.type)
+
+
+def _extreme(state: State) -> str:
+    return "min" if state.call and state.call.function == "Min" else "max"
+
+
+def merged(state: State, old: exp.Expr, change: str, again: exp.Expr | None) -> exp.Expr:
+    """Return the new value of `state` from its old one, the columns of its change and, for VALUE, the group's recomputed value.
+
+    `old` is NULL for a group that was not there. `again` is None where nothing has to be computed again.
+    """
+    name = state.column.id
+    match state.kind:
+        case Kind.COUNT:
+            moved = column(f"d_{name}", change)
+            return exp.Add(this=call("coalesce", old, number(0)), expression=call("coalesce", moved, number(0)))
+        case Kind.SUM:
+            moved = column(f"d_{name}", change)
+            wide = "DECIMAL(38,0)" if state.column.type == "BIGINT" else state.column.type
+            total = exp.Add(this=cast(old, wide), expression=cast(moved, wide))
+            return cast(call("coalesce", total, cast(moved.copy(), wide), cast(old.copy(), wide)), state.column.type)
+        case Kind.EXTREME:
+            winner = _candidate(state, old, change)
+            return winner if again is None else case(_beaten(state, old, change), again, winner)
+        case Kind.VALUE:
+            return again if again is not None else old
+
+
+def _candidate(state: State, old: exp.Expr, change: str) -> exp.Expr:
+    function = "least" if _extreme(state) == "min" else "greatest"
+    return call(function, old, column(f"came_{state.column.id}", change))
+
+
+def _beaten(state: State, old: exp.Expr, change: str) -> exp.Expr:
+    """A value at or beyond the best one known was deleted: the best one may be gone."""
+    went, best = column(f"went_{state.column.id}", change), _candidate(state, old.copy(), change)
+    beyond = exp.LTE if _extreme(state) == "min" else exp.GTE
+    gone = exp.Not(this=exp.Is(this=went, expression=exp.null()))
+    return exp.And(this=gone, expression=exp.Paren(this=call("coalesce", beyond(this=went.copy(), expression=best), exp.true())))
+
+
+def again_needed(state: State, old: exp.Expr, change: str) -> exp.Expr | None:
+    """Return the condition under which the group must be computed again for `state`, or None when it never must."""
+    match state.kind:
+        case Kind.EXTREME:
+            return exp.Paren(this=_beaten(state, old, change))
+        case Kind.VALUE:
+            return exp.true()
+        case _:
+            return None
+
+
+def value_of(of: Call, states: tuple[State, ...], prefix: str) -> exp.Expr:
+    """Compute the value of a call from the state columns, which are named with `prefix`."""
+    by_key = {state.key: state for state in states}
+    columns = [column(prefix + by_key[need.key].column.id) for need in needs_of(of)]
+    if len(columns) == 1:
+        return columns[0]
+    count, total = columns
+    if of.function == "Sum":
+        return case(exp.GT(this=count, expression=number(0)), cast(total, of.value.type))
+    if of.finish is None:
+        raise TypeError(f"{of.value.text} has no final expression")
+    # Spark's own last step (avg's division with its rounding), over our state in place of its buffer.
+    buffer = dict(zip((c.id for c in of.state), (_buffer(total, of.state[0].type), count), strict=True))
+    return of.finish.transform(lambda node: buffer[node.name].copy() if isinstance(node, exp.Column) else node)
+
+
+def _buffer(total: exp.Expr, spark_type: str) -> exp.Expr:
+    return cast(call("coalesce", total, cast(number(0), spark_type)), spark_type) if "INTERVAL" not in spark_type else total

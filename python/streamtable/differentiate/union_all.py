@@ -1,0 +1,22 @@
+"""Delta of UNION ALL.
+
+    D(A + B) = D(A) + D(B)
+
+The sum of Z-sets is linear in each of its inputs. Refuses nothing.
+"""
+
+from __future__ import annotations
+
+from streamtable.algebra.operators import WEIGHT, Operator, UnionAll
+from streamtable.differentiate.deltas import Deltas
+
+__all__ = ["delta", "refuses"]
+
+
+def refuses(_: Operator) -> str | None:
+    return None
+
+
+def delta(operator: UnionAll, deltas: Deltas) -> Operator | None:
+    changed = tuple(delta for child in operator.inputs if (delta := deltas.of(child)) is not None)
+    return UnionAll(changed, (*operator.columns, WEIGHT)) if changed else None

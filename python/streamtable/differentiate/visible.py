@@ -1,0 +1,35 @@
+"""When a stream table needs no arrangement: its own columns determine the states of its aggregate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from streamtable.algebra.operators import Aggregate, Operator, Project
+from streamtable.differentiate.states import needs_of, states_of
+
+__all__ = ["visible_states"]
+
+
+def visible_states(tree: Operator) -> tuple[Aggregate, Mapping[str, int]] | None:
+    """Return the aggregate at the root and, for each key and state column of it, the position of the output column that holds it.
+
+    None when the root is no aggregate (up to renaming of columns), or when some key or state cannot be read off the output: a
+    HAVING hides groups, sum(x) without count(*) does not tell when the group is gone.
+    """
+    columns: list[str | None] = [c.id for c in tree.columns]
+    while isinstance(tree, Project):
+        below = {item.id: item.value.column for item in tree.items}
+        columns = [below[name] if name is not None else None for name in columns]
+        tree = tree.child
+    if not isinstance(tree, Aggregate) or not tree.keys or None in columns:
+        return None
+    position = {name: n for n, name in reversed(list(enumerate(columns)))}
+    holders: dict[tuple[object, ...], str] = {}
+    for call in tree.calls:
+        key = needs_of(call)[-1].key
+        # avg(x) is computed from its states; it does not hold one.
+        if call.function != "Average":
+            holders.setdefault(key, call.id)
+    places = {key.id: position.get(key.id) for key in tree.keys}
+    places |= {state.column.id: position.get(holders.get(state.key, "")) for state in states_of(tree)}
+    return (tree, {name: at for name, at in places.items() if at is not None}) if None not in places.values() else None
