@@ -1,10 +1,10 @@
 """Declarative, incrementally maintained tables for Spark SQL on Delta Lake.
 
-    from pyspark.sql import SparkSession
-    from streamtable import configure
+from pyspark.sql import SparkSession
+from streamtable import configure
 
-    spark = configure(SparkSession.builder).getOrCreate()
-    spark.sql("CREATE STREAM TABLE per_city AS SELECT city, count(*) AS n FROM people GROUP BY city")
+spark = configure(SparkSession.builder).getOrCreate()
+spark.sql("CREATE STREAM TABLE per_city AS SELECT city, count(*) AS n FROM people GROUP BY city")
 """
 
 from __future__ import annotations

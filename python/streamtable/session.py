@@ -95,9 +95,7 @@ class _Builder(SparkSession.Builder):
         return spark
 
 
-def settings(
-    options: Mapping[str, str], ambient: Mapping[str, str], folder: Path, jars: Sequence[Path]
-) -> dict[str, str]:
+def settings(options: Mapping[str, str], ambient: Mapping[str, str], folder: Path, jars: Sequence[Path]) -> dict[str, str]:
     """Return the settings to add to the builder's `options`, given what the surroundings set (`ambient`)."""
     given = {**ambient, **options}
     master = given.get("spark.master", "local[*]")

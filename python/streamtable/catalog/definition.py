@@ -1,0 +1,86 @@
+"""A stream table's definition, and its spelling as table properties.
+
+Definitions change by statements only; what a refresh moves (the frontier) is in the Delta log as domain metadata, because a
+property would be a Metadata action, which disturbs concurrent OPTIMIZE, streaming readers and the change feed (design.md 4).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from streamtable.errors import InternalError
+from streamtable.sql.parse import parse
+from streamtable.sql.printing import to_sql
+from streamtable.sql.statements import CreateStreamTable
+
+__all__ = ["ACTIVE", "DELTA_PROPERTIES", "FORMAT", "SUSPENDED", "Definition"]
+
+FORMAT = "1"
+"""The version of the properties' format."""
+
+ACTIVE, SUSPENDED = "ACTIVE", "SUSPENDED"
+
+DELTA_PROPERTIES: Mapping[str, str] = {
+    "delta.enableDeletionVectors": "true",
+    "delta.enableChangeDataFeed": "true",
+    "delta.feature.domainMetadata": "supported",
+    # A checkpoint costs more than a small refresh; the checksum carries the file list in between (design.md 7).
+    "delta.checkpointInterval": "100",
+}
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What CREATE (and ALTER) said, and the circumstances in which the query is read.
+
+    `statement` is canonical: full name, no IF NOT EXISTS or OR REPLACE. `settings` are the SQL settings captured at CREATE,
+    `namespace` the current catalog and database. `id` names the table in its commits. `sources` are the paths that the query reads.
+    """
+
+    statement: CreateStreamTable
+    id: str
+    namespace: tuple[str, ...]
+    settings: Mapping[str, str]
+    sources: Mapping[str, str]
+    status: str = ACTIVE
+
+    @property
+    def name(self) -> str:
+        """Return the full name, without backquotes, for rows and messages."""
+        return ".".join(self.statement.name.parts)
+
+    def with_statement(self, **changes: object) -> Definition:
+        """Return the definition with parts of its statement changed."""
+        return replace(self, statement=replace(self.statement, **changes))  # type: ignore[arg-type]
+
+    def properties(self, views: tuple[str, ...] | None = None) -> dict[str, str]:
+        """Spell the definition as table properties; `views` are those that it reads, None to leave them as they are."""
+        seen = {} if views is None else {"streamtable.views": json.dumps(list(views))}
+        return seen | {
+            "streamtable.format": FORMAT,
+            "streamtable.definition": to_sql(self.statement),
+            "streamtable.id": self.id,
+            "streamtable.namespace": json.dumps(list(self.namespace)),
+            "streamtable.settings": json.dumps(dict(self.settings)),
+            "streamtable.sources": json.dumps(dict(self.sources)),
+            "streamtable.status": self.status,
+        }
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> Definition | None:
+        """Read a definition back; None when the properties are not a stream table's."""
+        if "streamtable.format" not in properties:
+            return None
+        statement = parse(properties["streamtable.definition"])
+        if not isinstance(statement, CreateStreamTable):
+            raise InternalError("the stored definition is no CREATE STREAM TABLE statement")
+        return cls(
+            statement,
+            properties["streamtable.id"],
+            tuple(json.loads(properties["streamtable.namespace"])),
+            json.loads(properties["streamtable.settings"]),
+            json.loads(properties["streamtable.sources"]),
+            properties["streamtable.status"],
+        )

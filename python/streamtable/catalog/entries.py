@@ -1,0 +1,88 @@
+"""Stream tables by name: look one up, list them all, and see who reads whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import networkx as nx
+from pyspark.sql import SparkSession
+
+from streamtable.catalog.definition import Definition
+from streamtable.delta.tables import Located, TableState, locate, state
+from streamtable.errors import SourceUnavailable, StreamTableNotFound, near_names
+from streamtable.sql.statements import Name
+
+__all__ = ["Entry", "dependencies", "entries", "find", "find_at", "load", "readers_of"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A stream table as its Delta table tells it."""
+
+    definition: Definition
+    state: TableState
+
+    @property
+    def path(self) -> str:
+        return self.state.path
+
+
+def find_at(spark: SparkSession, path: str) -> Entry | None:
+    """Return the stream table at `path`, or None when the Delta table there is an ordinary one."""
+    found = state(spark, path)
+    definition = Definition.of(found.properties)
+    return Entry(definition, found) if definition else None
+
+
+def find(spark: SparkSession, name: Name) -> tuple[Located, Entry | None]:
+    """Look a name up; the entry is None when nothing or no stream table has the name."""
+    located = locate(spark, name.parts)
+    return located, find_at(spark, located.path) if located.kind == "delta" else None
+
+
+def load(spark: SparkSession, name: Name) -> Entry:
+    """Return the stream table called `name`. Raises StreamTableNotFound, with near names."""
+    located, entry = find(spark, name)
+    if entry is not None:
+        return entry
+    full = ".".join(located.name)
+    if located.kind != "none":
+        raise StreamTableNotFound(f"{full} is no stream table but an ordinary table or view")
+    known = [each.definition.name for each in entries(spark, located.name[:-1])]
+    hint = "SHOW STREAM TABLES lists those that exist"
+    raise StreamTableNotFound(f"there is no stream table {full}.{near_names(full, known)}", hint=hint)
+
+
+def entries(spark: SparkSession, namespace: Sequence[str] | None = None) -> Iterator[Entry]:
+    """Yield the stream tables of one namespace, or of all namespaces of the current catalog."""
+    catalog = spark.catalog.currentCatalog()
+    spaces = [tuple(namespace)] if namespace else [(catalog, each.name) for each in spark.catalog.listDatabases()]
+    for space in spaces:
+        parts = space if len(space) > 1 else (catalog, *space)
+        shown = spark.sql(f"SHOW TABLES IN {Name(parts)}").where("NOT isTemporary").collect()
+        for row in sorted(row["tableName"] for row in shown):
+            located = locate(spark, (*parts, row))
+            if located.kind != "delta":
+                continue
+            try:
+                entry = find_at(spark, located.path)
+            except SourceUnavailable:
+                continue  # A catalog entry whose files are gone is nobody's stream table.
+            if entry is not None:
+                yield entry
+
+
+def dependencies(spark: SparkSession) -> nx.DiGraph[str]:
+    """Return the graph of paths: an edge from each source to each stream table that reads it."""
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    for entry in entries(spark):
+        graph.add_node(entry.path, name=entry.definition.name)
+        for path in entry.definition.sources:
+            graph.add_edge(path, entry.path)
+    return graph
+
+
+def readers_of(spark: SparkSession, path: str) -> tuple[str, ...]:
+    """Return the names of the stream tables that read the table at `path` directly."""
+    return tuple(each.definition.name for each in entries(spark) if path in each.definition.sources)

@@ -1,0 +1,1 @@
+"""What people see: the answers to statements."""

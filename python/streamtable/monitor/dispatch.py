@@ -1,0 +1,213 @@
+"""From a statement to its answer: the columns of each statement's result, and what carries it out."""
+
+from __future__ import annotations
+
+import fnmatch
+from typing import Any
+
+import networkx as nx
+from pyspark.sql import SparkSession
+from pyspark.sql.types import BooleanType, DataType, LongType, StringType, StructField, StructType, TimestampType
+
+from streamtable.catalog.entries import Entry, dependencies, entries, find, load
+from streamtable.differentiate.rules import findings
+from streamtable.monitor.history import history_rows
+from streamtable.refresh.explain import delta_text
+from streamtable.refresh.frontier import Frontier
+from streamtable.refresh.lifecycle import alter, create, drop, prepared_for
+from streamtable.refresh.prepare import prepare, refresh_session, release
+from streamtable.refresh.run import Outcome, refresh
+from streamtable.refresh.verify import verify
+from streamtable.sql.printing import to_sql
+from streamtable.sql.statements import (
+    AlterStreamTable,
+    CreateStreamTable,
+    DescribeStreamTable,
+    DropStreamTable,
+    ExplainCreate,
+    ExplainStreamTable,
+    Name,
+    RefreshStreamTable,
+    ShowCreateStreamTable,
+    ShowDependencies,
+    ShowRefreshHistory,
+    ShowStreamTables,
+    Statement,
+    VerifyStreamTable,
+)
+
+__all__ = ["RESULTS", "describe", "run"]
+
+Rows = list[tuple[Any, ...]]
+
+
+def _columns(**types: type[DataType]) -> StructType:
+    return StructType([StructField(name, kind()) for name, kind in types.items()])
+
+
+_REFRESHED = _columns(
+    name=StringType,
+    action=StringType,
+    reason=StringType,
+    rows_inserted=LongType,
+    rows_deleted=LongType,
+    duration_ms=LongType,
+    version=LongType,
+)
+
+RESULTS: dict[type, StructType] = {
+    CreateStreamTable: _REFRESHED,
+    RefreshStreamTable: _REFRESHED,
+    AlterStreamTable: _columns(name=StringType, status=StringType),
+    DropStreamTable: _columns(name=StringType, status=StringType),
+    ShowStreamTables: _columns(
+        name=StringType,
+        status=StringType,
+        refresh_mode=StringType,
+        schedule=StringType,
+        last_action=StringType,
+        version=LongType,
+    ),
+    DescribeStreamTable: _columns(property=StringType, value=StringType),
+    ShowCreateStreamTable: _columns(createtab_stmt=StringType),
+    ShowRefreshHistory: _columns(
+        name=StringType, version=LongType, at=TimestampType, action=StringType, reason=StringType, duration_ms=LongType
+    ),
+    ShowDependencies: _columns(name=StringType, source=StringType, kind=StringType),
+    ExplainStreamTable: _columns(operator=StringType, incremental=BooleanType, reason=StringType),
+    ExplainCreate: _columns(operator=StringType, incremental=BooleanType, reason=StringType),
+    VerifyStreamTable: _columns(name=StringType, ok=BooleanType, missing=LongType, surplus=LongType),
+}
+
+
+def describe(statement: Statement) -> StructType:
+    """Return the columns of the statement's result."""
+    return RESULTS[type(statement)]
+
+
+def run(spark: SparkSession, statement: Statement) -> Rows:
+    """Carry the statement out in the caller's session and return the rows of its result."""
+    match statement:
+        case CreateStreamTable():
+            return [_refreshed(create(spark, statement))]
+        case RefreshStreamTable(name, full, cascade):
+            return [_refreshed(_refresh(spark, load(spark, name), full, cascade))]
+        case AlterStreamTable(name):
+            return [(".".join(name.parts), alter(spark, statement))]
+        case DropStreamTable():
+            return [(name, "DROPPED") for name in drop(spark, statement)]
+        case ShowStreamTables(namespace, like):
+            return [_shown(each) for each in _listed(spark, namespace, like)]
+        case DescribeStreamTable(name, extended):
+            return _described(load(spark, name), extended)
+        case ShowCreateStreamTable(name):
+            return [(to_sql(load(spark, name).definition.statement),)]
+        case ShowRefreshHistory(name, limit):
+            return history_rows(spark, [load(spark, name)] if name else entries(spark), limit)
+        case ShowDependencies(name):
+            return _dependencies(spark, name)
+        case ExplainStreamTable(name, delta):
+            return _explained(spark, load(spark, name), delta)
+        case ExplainCreate(planned):
+            return _explained_create(spark, planned)
+        case VerifyStreamTable(name):
+            verdict = verify(spark, load(spark, name))
+            return [(verdict.name, verdict.ok, verdict.missing, verdict.surplus)]
+
+
+def _refreshed(done: Outcome) -> tuple[Any, ...]:
+    return (
+        done.name,
+        done.action.value,
+        done.reason,
+        done.rows_inserted,
+        done.rows_deleted,
+        done.duration_ms,
+        done.version,
+    )
+
+
+def _refresh(spark: SparkSession, entry: Entry, full: bool, cascade: bool) -> Outcome:
+    """Refresh one table; with `cascade`, first, sources before readers, the stream tables that it reads."""
+    if cascade:
+        graph = dependencies(spark)
+        above = nx.ancestors(graph, entry.path) if entry.path in graph else set()
+        for path in nx.topological_sort(graph.subgraph(above)):
+            if name := graph.nodes[path].get("name"):
+                refresh(spark, load(spark, Name(tuple(name.split(".")))))
+    return refresh(spark, entry, full)
+
+
+def _listed(spark: SparkSession, namespace: Name | None, like: str | None) -> list[Entry]:
+    space = namespace.parts if namespace else (spark.catalog.currentCatalog(), spark.catalog.currentDatabase())
+    patterns = [part.strip().casefold() for part in (like or "*").split("|")]
+    return [
+        each
+        for each in entries(spark, space)
+        if any(fnmatch.fnmatchcase(each.definition.statement.name.parts[-1].casefold(), pattern) for pattern in patterns)
+    ]
+
+
+def _shown(entry: Entry) -> tuple[Any, ...]:
+    definition, frontier = entry.definition, Frontier.of(entry.state.frontier)
+    return (
+        definition.name,
+        definition.status,
+        definition.statement.mode.value,
+        definition.statement.schedule.sql(),
+        frontier.action if frontier else None,
+        entry.state.version,
+    )
+
+
+def _described(entry: Entry, extended: bool) -> Rows:
+    definition, frontier = entry.definition, Frontier.of(entry.state.frontier)
+    rows: Rows = [
+        ("name", definition.name),
+        ("status", definition.status),
+        ("refresh_mode", definition.statement.mode.value),
+        ("schedule", definition.statement.schedule.sql()),
+        ("query", definition.statement.query.text),
+        ("location", entry.path),
+        ("version", str(entry.state.version)),
+        ("last_action", frontier.action if frontier else None),
+    ]
+    for path, name in definition.sources.items():
+        version = frontier.sources.get(path) if frontier else None
+        rows.append((f"source {name}", f"version {version.number}" if version else "not read yet"))
+    if extended:
+        rows += [(f"setting {key}", value) for key, value in sorted(definition.settings.items())]
+        rows += [(f"arrangement {key}", f"version {v}") for key, v in (frontier.arrangements if frontier else {}).items()]
+    return rows
+
+
+def _dependencies(spark: SparkSession, name: Name | None) -> Rows:
+    wanted = [load(spark, name)] if name else list(entries(spark))
+    streams = {each.path for each in entries(spark)}
+    return [
+        (each.definition.name, source, "stream table" if path in streams else "table")
+        for each in wanted
+        for path, source in each.definition.sources.items()
+    ]
+
+
+def _explained(spark: SparkSession, entry: Entry, delta: bool) -> Rows:
+    definition = entry.definition
+    session = refresh_session(spark, definition.id, definition.namespace, definition.settings)
+    prepared = prepare(session, definition.id, definition.statement.query)
+    try:
+        rows: Rows = [(f.operator, f.incremental, f.reason) for f in findings(prepared.tree)]
+        if delta:
+            rows += [("Delta SQL", True, text) for text in delta_text(prepared, entry)]
+        return rows
+    finally:
+        release(prepared)
+
+
+def _explained_create(spark: SparkSession, statement: CreateStreamTable) -> Rows:
+    located, existing = find(spark, statement.name)
+    _, prepared = prepared_for(spark, statement, located, existing)
+    try:
+        return [(f.operator, f.incremental, f.reason) for f in findings(prepared.tree)]
+    finally:
+        release(prepared)

@@ -1,0 +1,129 @@
+"""Arrangements: for each aggregate, where its keys and partial states are stored.
+
+Usually a Delta table of its own in the hidden folder `_streamtable/` inside the stream table's location (readers and VACUUM of the
+outer table leave names that start with an underscore alone); the stream table itself, where its columns say everything.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from sqlglot import exp
+
+from streamtable.algebra.operators import Aggregate, Operator, walk
+from streamtable.catalog.definition import DELTA_PROPERTIES
+from streamtable.delta.commit import commit
+from streamtable.delta.rows import read
+from streamtable.delta.tables import state
+from streamtable.differentiate.aggregate import POSITION, AggregateStep
+from streamtable.differentiate.visible import visible_states
+from streamtable.errors import SourceUnavailable
+from streamtable.refresh.prepare import Prepared
+from streamtable.refresh.sources import Sources
+from streamtable.refresh.workspace import Workspace
+from streamtable.sql.builder import alias, column, select, table
+
+__all__ = ["Arrangement", "arrangements_of", "build", "latest_version", "register", "roll_back"]
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """Where one aggregate's states are: `columns` maps the ids of its keys and states to column names of the table at `path`."""
+
+    name: str
+    path: str
+    columns: Mapping[str, str]
+    visible: bool
+
+
+def arrangements_of(tree: Operator, path: str, names: Sequence[str], fingerprint: str) -> dict[Aggregate, Arrangement]:
+    """Return the arrangement of each aggregate in `tree`, named by its place; `names` are the stream table's columns."""
+    if seen := visible_states(tree):
+        aggregate, places = seen
+        return {aggregate: Arrangement("a0", path, {name: names[at] for name, at in places.items()}, visible=True)} | _hidden(
+            aggregate.child, path, fingerprint, first=1
+        )
+    return _hidden(tree, path, fingerprint, first=0)
+
+
+def _hidden(tree: Operator, path: str, fingerprint: str, first: int) -> dict[Aggregate, Arrangement]:
+    found: dict[Aggregate, Arrangement] = {}
+    for node in walk(tree):
+        if isinstance(node, Aggregate) and node not in found:
+            name = f"a{first + len(found)}"
+            step = AggregateStep(name, node, node.child)
+            columns = {key.id: f"k{n}" for n, key in enumerate(step.keys)} | {s.column.id: s.column.id for s in step.states}
+            found[node] = Arrangement(name, f"{path}/_streamtable/{fingerprint}/{name}", columns, visible=False)
+    return found
+
+
+def register(workspace: Workspace, arrangement: Arrangement, version: int) -> None:
+    """Name the stored states `<name>_state`: columns under their ids, with positions."""
+    present = workspace.name(f"{arrangement.name}_present", read(workspace.session, arrangement.path, version, positions=True))
+    items: list[exp.Expr] = [alias(column(name), id_) for id_, name in arrangement.columns.items()]
+    workspace.name(f"{arrangement.name}_state", workspace.query(select([*items, *(column(p) for p in POSITION)], table(present))))
+
+
+def content(workspace: Workspace, arrangement: Arrangement, query: exp.Query) -> DataFrame:
+    """Plan `query`, whose columns are ids, with the columns of the arrangement's table."""
+    frame = workspace.query(query)
+    return frame.selectExpr(*(f"`{id_}` AS `{name}`" for id_, name in arrangement.columns.items()))
+
+
+def build(
+    prepared: Prepared,
+    workspace: Workspace,
+    sources: Sources,
+    arrangement: Arrangement,
+    step: AggregateStep,
+    application: str,
+) -> int:
+    """Compute an arrangement from the whole input at the target versions; return its version."""
+    rows = content(workspace, arrangement, step.initial(sources))
+    version = latest_version(workspace, arrangement)
+    schema = None if version >= 0 else json.dumps(_nullable(json.loads(rows.schema.json())))
+    properties = None if version >= 0 else dict(DELTA_PROPERTIES)
+    return commit(
+        prepared.session,
+        arrangement.path,
+        read_version=version,
+        application=application,
+        number=version + 1,
+        add=rows,
+        replace_all=version >= 0,
+        schema_json=schema,
+        properties=properties,
+    ).version
+
+
+def _nullable(schema: dict[str, object]) -> dict[str, object]:
+    fields = schema["fields"]
+    return {**schema, "fields": [{**f, "nullable": True, "metadata": {}} for f in fields]}  # type: ignore[attr-defined]
+
+
+def latest_version(workspace: Workspace, arrangement: Arrangement) -> int:
+    """Return the arrangement's latest version, -1 when it was never built."""
+    try:
+        return state(workspace.session, arrangement.path).version
+    except SourceUnavailable:
+        return -1
+
+
+def roll_back(workspace: Workspace, arrangement: Arrangement, pinned: int, application: str) -> int:
+    """Make the arrangement what it was at `pinned` if a refresh that never finished moved it on; return its version."""
+    version = latest_version(workspace, arrangement)
+    if version <= pinned:
+        return version
+    rows = read(workspace.session, arrangement.path, pinned)
+    return commit(
+        workspace.session,
+        arrangement.path,
+        read_version=version,
+        application=application,
+        number=version + 1,
+        add=rows,
+        replace_all=True,
+    ).version

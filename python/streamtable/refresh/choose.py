@@ -1,0 +1,71 @@
+"""Choose what a refresh does; pure: everything that it looks at is handed in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from streamtable.delta.tables import Version
+from streamtable.differentiate.rules import Finding
+from streamtable.refresh.frontier import Frontier
+from streamtable.sql.statements import RefreshMode
+
+__all__ = ["Action", "Choice", "choose"]
+
+
+class Action(str, Enum):
+    """What a refresh did; the value is what people see."""
+
+    NO_DATA = "NO_DATA"
+    DIFFERENTIAL = "DIFFERENTIAL"
+    FULL = "FULL"
+    REINITIALIZE = "REINITIALIZE"
+
+
+@dataclass(frozen=True)
+class Choice:
+    action: Action
+    reason: str
+
+
+def choose(
+    mode: RefreshMode,
+    forced: bool,
+    frontier: Frontier | None,
+    target: Mapping[str, Version],
+    fingerprint: str,
+    obstacle: Finding | None,
+    unversioned: str | None,
+    foreign: str | None,
+    lost: str | None,
+) -> Choice:
+    """Return the action and why.
+
+    `foreign` describes a commit on the stream table that is not ours, `lost` a gap in a source's history; `obstacle` is the first
+    operator that cannot be maintained, `unversioned` names something in the query that changes without a new version of a source.
+    """
+    if forced:
+        return Choice(Action.FULL, "REFRESH ... FULL was asked for")
+    if frontier is None:
+        return Choice(Action.REINITIALIZE, "the table was not populated yet")
+    if foreign:
+        return Choice(Action.REINITIALIZE, foreign)
+    if frontier.fingerprint != fingerprint:
+        return Choice(Action.REINITIALIZE, "the plan of the query changed (a view or a source was altered)")
+    for path, version in target.items():
+        before = frontier.sources.get(path)
+        if before is None or before.table_id != version.table_id:
+            return Choice(Action.REINITIALIZE, f"the source at {path} was recreated")
+        if version.number < before.number:
+            return Choice(Action.REINITIALIZE, f"the source at {path} is at an older version than before")
+    if lost:
+        return Choice(Action.REINITIALIZE, lost)
+    if dict(target) == dict(frontier.sources) and not unversioned:
+        return Choice(Action.NO_DATA, "no source changed")
+    if mode is RefreshMode.FULL:
+        return Choice(Action.FULL, "the refresh mode is FULL")
+    if obstacle:
+        return Choice(Action.FULL, f"{obstacle.operator}: {obstacle.reason}")
+    changed = sum(version != frontier.sources[path] for path, version in target.items())
+    return Choice(Action.DIFFERENTIAL, f"{changed} of {len(target)} sources changed")

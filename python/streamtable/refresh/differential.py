@@ -1,0 +1,187 @@
+"""The differential refresh: compute the delta of the query, and find the rows that go.
+
+Everything is computed from pinned versions and kept before the first commit, so nothing is evaluated twice over moved state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from sqlglot import exp
+
+from streamtable.algebra.identity import identity
+from streamtable.algebra.operators import WEIGHT, Aggregate, Operator, Scan, Stored, walk
+from streamtable.algebra.render import render
+from streamtable.delta.commit import Positions, positions
+from streamtable.delta.rows import read
+from streamtable.delta.tables import Version
+from streamtable.differentiate.aggregate import POSITION, AggregateStep
+from streamtable.differentiate.deltas import Deltas
+from streamtable.differentiate.rules import RULES
+from streamtable.refresh.arrangements import Arrangement, content, register
+from streamtable.refresh.locate import NET, locate, measure
+from streamtable.refresh.prepare import Prepared
+from streamtable.refresh.sources import Sources
+from streamtable.refresh.workspace import Workspace
+from streamtable.sql.builder import alias, call, cast, column, number, select, subquery, table
+
+__all__ = ["Differential", "NotWhatTheFrontierSays", "Rows"]
+
+
+class NotWhatTheFrontierSays(Exception):
+    """A row that the delta takes away is not in the table: the table was changed behind our back and must be rebuilt."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a commit takes away and brings; None where there is nothing. `probe` is the column that found the rows."""
+
+    add: DataFrame | None
+    remove: Positions | None
+    probe: str | None = None
+
+
+@dataclass
+class Differential:
+    """One differential refresh of the table at `path`, whose columns are `names`, as of its version `version`.
+
+    `pinned` are the arrangements' versions by name.
+    """
+
+    prepared: Prepared
+    workspace: Workspace
+    path: str
+    version: int
+    names: Sequence[str]
+    target: Mapping[str, Version]
+    frontier: Mapping[str, Version]
+    arrangements: Mapping[Aggregate, Arrangement]
+    pinned: Mapping[str, int]
+    probe: str | None
+
+    def __post_init__(self) -> None:
+        self.sources = Sources(self.prepared, self.workspace, self.target, self.frontier)
+        scanned = {node.source for node in walk(self.prepared.tree) if isinstance(node, Scan)}
+        self.changed = frozenset(s for s in scanned if self.target[s.path] != self.frontier[s.path])
+        names = {aggregate: arrangement.name for aggregate, arrangement in self.arrangements.items()}
+        deltas = Deltas(self.changed, names, RULES)
+        self.root = deltas.of(self.prepared.tree)
+        self.steps = [AggregateStep(names[each], each, change) for each, change in deltas.steps]
+
+    def compute(self) -> Rows:
+        """Compute what the table's own commit does. Raises NotWhatTheFrontierSays."""
+        if self.root is None:
+            return Rows(None, None, self.probe)
+        self._name_states()
+        for step in self.steps:
+            self._move(step)
+        top = next((step for step in self.steps if self.arrangements[step.aggregate].visible), None)
+        if top is not None:
+            return self._visible(top, self.root)
+        if not self.steps and self._appends_only():
+            return Rows(self._named(select([column(c) for c in self._ids()], self._delta(self.root))), None, self.probe)
+        return self._consolidated(self.root)
+
+    def moves(self) -> dict[str, Rows]:
+        """Return, by name, what the commits of the moved arrangements do."""
+        return {step.name: self._moved(step) for step in self.steps if not self.arrangements[step.aggregate].visible}
+
+    def _ids(self) -> list[str]:
+        return [c.id for c in self.prepared.tree.columns]
+
+    def _appends_only(self) -> bool:
+        changes = [self.sources.change(source.path) for source in self.changed]
+        return all(change.appends_only for change in changes)
+
+    def _name_states(self) -> None:
+        """Name the stored states, and, where something joins with an aggregate's old output, that output."""
+        stepped = {step.name for step in self.steps}
+        trees = [self.root, *(step.change for step in self.steps)]
+        read_old = {node.name for tree in trees if tree is not None for node in walk(tree) if isinstance(node, Stored)}
+        for aggregate, arrangement in self.arrangements.items():
+            if arrangement.name in stepped or f"{arrangement.name}_old" in read_old:
+                register(self.workspace, arrangement, self.version if arrangement.visible else self.pinned[arrangement.name])
+            if f"{arrangement.name}_old" in read_old:
+                step = AggregateStep(arrangement.name, aggregate, aggregate.child)
+                self.workspace.name(f"{arrangement.name}_old", self.workspace.query(step.stored()))
+
+    def _move(self, step: AggregateStep) -> None:
+        """Compute the new states of the touched groups; leaves `<name>_moved` and `<name>_delta`."""
+        workspace, again = self.workspace, False
+        workspace.name(f"{step.name}_partial", workspace.query(step.partial(self.sources)))
+        merged = workspace.query(step.merge())
+        if step.again:
+            workspace.name(f"{step.name}_merged", workspace.keep(merged))
+            touched = workspace.query(step.touched())
+            again = not touched.isEmpty()
+            if again:
+                workspace.name(f"{step.name}_touched", touched)
+                workspace.name(f"{step.name}_again", workspace.query(step.recomputed(self.sources)))
+        else:
+            workspace.name(f"{step.name}_merged", merged)
+        workspace.name(f"{step.name}_moved", workspace.keep(workspace.query(step.moved(again))))
+        workspace.name(f"{step.name}_delta", workspace.query(step.delta()))
+
+    def _moved(self, step: AggregateStep) -> Rows:
+        return Rows(content(self.workspace, self.arrangements[step.aggregate], step.arrived()), self._positions(step))
+
+    def _positions(self, step: AggregateStep) -> Positions:
+        return positions(self.workspace.session, self.workspace.query(step.left()))
+
+    def _visible(self, step: AggregateStep, root: Operator) -> Rows:
+        """The table is its own arrangement: the groups' positions are known already."""
+        came = self._delta(root)
+        query = select([column(c) for c in self._ids()], came)
+        query = query.where(exp.GT(this=column(WEIGHT.id), expression=number(0)), copy=False)
+        return Rows(self._named(query), self._positions(step), self.probe)
+
+    def _delta(self, root: Operator) -> exp.Subquery:
+        return subquery(render(root, self.sources), "delta")
+
+    def _named(self, query: exp.Query) -> DataFrame:
+        return self.workspace.query(query).toDF(*self.names)
+
+    def _consolidated(self, root: Operator) -> Rows:
+        """Net out equal rows, then find those that go and bring those that come."""
+        workspace, columns = self.workspace, self.prepared.tree.columns
+        workspace.name("net", workspace.keep(workspace.query(self._net(root))))
+        measured = measure(workspace, "net", columns, self.probe)
+        coming = exp.GT(this=column(NET), expression=number(0))
+        found: Positions | None = None
+        probe = self.probe
+        if measured.going:
+            present = read(workspace.session, self.path, self.version, positions=True)
+            workspace.name("present", present.toDF(*self._ids_in_table(present.columns), *POSITION))
+            found, probe = locate(workspace, "net", columns, "present", measured)
+            if found is None:
+                raise NotWhatTheFrontierSays
+        if not measured.coming:
+            return Rows(None, found, probe)
+        rows = select([column(c) for c in self._ids()], table("net")).where(coming, copy=False)
+        copies = exp.Lateral(
+            this=call("explode", call("array_repeat", number(1), cast(column(NET), "INT"))),
+            view=True,
+            alias=exp.TableAlias(this=exp.to_identifier("copies"), columns=[exp.to_identifier("copy")]),
+        )
+        rows.append("laterals", copies)
+        return Rows(self._named(rows), found, probe)
+
+    def _ids_in_table(self, present: Sequence[str]) -> list[str]:
+        """Name the table's columns, in its own order, by the ids of the query's."""
+        ids = dict(zip((name.casefold() for name in self.names), self._ids(), strict=True))
+        return [ids[name.casefold()] for name in present if name not in POSITION]
+
+    def _net(self, root: Operator) -> exp.Select:
+        columns = self.prepared.tree.columns
+        forms = [identity(column(c.id), c.type) for c in columns]
+        plain = [form is not None and isinstance(form, exp.Column) for form in forms]
+        items = [
+            column(c.id) if is_plain else alias(call("any_value", column(c.id)), c.id)
+            for c, is_plain in zip(columns, plain, strict=True)
+        ]
+        total = call("sum", column(WEIGHT.id))
+        query = select([*items, alias(total, NET)], self._delta(root))
+        query = query.group_by(*(form.copy() for form in forms if form is not None), copy=False)
+        return query.having(exp.NEQ(this=total.copy(), expression=number(0)), copy=False)

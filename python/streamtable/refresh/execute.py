@@ -1,0 +1,195 @@
+"""Carry out what was chosen: the differential refresh, or the full one; each ends in one commit with data and frontier."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, SparkSession
+
+from streamtable.algebra.identity import identity
+from streamtable.algebra.operators import WEIGHT, Aggregate, Scan, walk
+from streamtable.catalog.entries import Entry
+from streamtable.delta.bridge import frame_of
+from streamtable.delta.commit import Committed, commit
+from streamtable.delta.rows import read
+from streamtable.delta.tables import Version
+from streamtable.differentiate.aggregate import POSITION, AggregateStep
+from streamtable.differentiate.rules import Finding, obstacle
+from streamtable.refresh.arrangements import Arrangement, arrangements_of, build, roll_back
+from streamtable.refresh.choose import Choice
+from streamtable.refresh.differential import Differential, NotWhatTheFrontierSays
+from streamtable.refresh.frontier import Frontier
+from streamtable.refresh.milestones import reached
+from streamtable.refresh.prepare import Prepared
+from streamtable.refresh.sources import Sources
+from streamtable.refresh.workspace import Workspace
+from streamtable.sql.builder import column
+
+__all__ = ["Run", "differentially", "fully", "pinned_query", "table_columns", "what_stands_in_the_way"]
+
+
+@dataclass
+class Run:
+    """One refresh of one table: the facts that its steps share."""
+
+    entry: Entry
+    prepared: Prepared
+    frontier: Frontier | None
+    target: Mapping[str, Version]
+    started: float
+
+    @property
+    def names(self) -> Sequence[str]:
+        return table_columns(self.entry)
+
+    @property
+    def session(self) -> SparkSession:
+        return self.prepared.session
+
+
+def table_columns(entry: Entry) -> list[str]:
+    """Return the table's columns in the order of the query's (Delta keeps the order of CREATE)."""
+    return [f["name"] for f in json.loads(entry.state.schema_json)["fields"]]
+
+
+def what_stands_in_the_way(prepared: Prepared) -> Finding | None:
+    """Return why the query cannot be maintained incrementally, or None when it can."""
+    if found := obstacle(prepared.tree):
+        return found
+    scanned = (c for node in walk(prepared.tree) if isinstance(node, Scan) for c in node.columns)
+    for c in (*scanned, *prepared.tree.columns):
+        if c.name in (WEIGHT.name, *POSITION):
+            return Finding("Column", False, f"the name {c.name} belongs to the engine; give the column another")
+    for c in prepared.tree.columns:
+        if identity(column(c.id), c.type) is None:
+            return Finding("Output", False, f"rows with column {c.name} of type {c.type} cannot be told apart")
+    return None
+
+
+def differentially(run: Run, choice: Choice) -> Committed:
+    frontier = run.frontier
+    if frontier is None:
+        raise NotWhatTheFrontierSays
+    with _workspace(run) as (workspace, arrangements):
+        pinned = {
+            a.name: roll_back(workspace, a, frontier.arrangements[a.name], run.entry.definition.id)
+            for a in arrangements.values()
+            if not a.visible
+        }
+        differential = Differential(
+            run.prepared,
+            workspace,
+            run.entry.path,
+            run.entry.state.version,
+            run.names,
+            run.target,
+            frontier.sources,
+            arrangements,
+            pinned,
+            frontier.probe,
+        )
+        rows = differential.compute()
+        reached("before the arrangements")
+        by_name = {a.name: a for a in arrangements.values()}
+        for name, move in differential.moves().items():
+            version = pinned[name]
+            moved = commit(
+                run.session,
+                by_name[name].path,
+                read_version=version,
+                application=run.entry.definition.id,
+                number=version + 1,
+                add=move.add,
+                remove=move.remove,
+            )
+            pinned[name] = moved.version
+            reached("between the arrangements")
+        recorded = replace(_recorded(run, choice, pinned), probe=rows.probe)
+        reached("before the table")
+        done = commit(
+            run.session,
+            run.entry.path,
+            read_version=run.entry.state.version,
+            application=run.entry.definition.id,
+            number=recorded.number,
+            add=rows.add,
+            remove=rows.remove,
+            frontier=recorded.to_json(),
+            history=_history(run, choice),
+        )
+        reached("after the table")
+        return done
+
+
+def fully(run: Run, choice: Choice, schema_json: str | None = None, properties: Mapping[str, str] | None = None) -> Committed:
+    """Replace the contents by the query, as Spark analysed it, over the sources at the target versions; build the arrangements."""
+    with _workspace(run) as (workspace, arrangements):
+        sources = Sources(run.prepared, workspace, run.target, run.target)
+        pinned = {}
+        if what_stands_in_the_way(run.prepared) is None:
+            for aggregate, arrangement in arrangements.items():
+                if not arrangement.visible:
+                    step = AggregateStep(arrangement.name, aggregate, aggregate.child)
+                    pinned[arrangement.name] = build(run.prepared, workspace, sources, arrangement, step, run.entry.definition.id)
+                    reached("between the arrangements")
+        rows = pinned_query(run.prepared, run.target).toDF(*run.names)
+        recorded = _recorded(run, choice, pinned)
+        reached("before the table")
+        done = commit(
+            run.session,
+            run.entry.path,
+            read_version=run.entry.state.version,
+            application=run.entry.definition.id,
+            number=recorded.number,
+            add=rows,
+            replace_all=True,
+            frontier=recorded.to_json(),
+            history=_history(run, choice),
+            schema_json=schema_json,
+            properties=properties,
+        )
+        reached("after the table")
+        return done
+
+
+@contextmanager
+def _workspace(run: Run) -> Iterator[tuple[Workspace, Mapping[Aggregate, Arrangement]]]:
+    with Workspace(run.session) as workspace:
+        yield workspace, arrangements_of(run.prepared.tree, run.entry.path, run.names, run.prepared.fingerprint)
+
+
+def pinned_query(prepared: Prepared, target: Mapping[str, Version]) -> DataFrame:
+    """Return the query itself, not our rendering of it, over its sources at the given versions."""
+    session = prepared.session
+    frames = session._jvm.java.util.HashMap()  # type: ignore[union-attr]
+    for path, version in target.items():
+        frames.put(path, read(session, path, version.number)._jdf)
+    reader = session._jvm.org.apache.spark.sql.streamtable.PlanReader  # type: ignore[union-attr]
+    return frame_of(session, reader.pinned(session._jsparkSession, prepared.frame._jdf, frames))
+
+
+def _recorded(run: Run, choice: Choice, pinned: Mapping[str, int]) -> Frontier:
+    return Frontier(
+        sources=run.target,
+        arrangements=pinned,
+        base=run.entry.state.version,
+        number=run.frontier.number + 1 if run.frontier else 1,
+        fingerprint=run.prepared.fingerprint,
+        action=choice.action.value,
+        exact=not run.prepared.reading.unversioned,
+    )
+
+
+def _history(run: Run, choice: Choice) -> str:
+    elapsed = round(1000 * (time.perf_counter() - run.started))
+    record = {
+        "action": choice.action.value,
+        "reason": choice.reason,
+        "duration_ms": elapsed,
+        "sources": {path: version.number for path, version in run.target.items()},
+    }
+    return json.dumps({"streamtable": record})

@@ -1,0 +1,38 @@
+"""EXPLAIN DELTA: the queries of a differential refresh in which every source changed."""
+
+from __future__ import annotations
+
+from streamtable.algebra.operators import Form, Scan, Source, walk
+from streamtable.algebra.render import render
+from streamtable.catalog.entries import Entry
+from streamtable.differentiate.aggregate import AggregateStep
+from streamtable.differentiate.deltas import Deltas
+from streamtable.differentiate.rules import RULES
+from streamtable.refresh.arrangements import arrangements_of
+from streamtable.refresh.execute import table_columns, what_stands_in_the_way
+from streamtable.refresh.prepare import Prepared
+from streamtable.sql.builder import text
+
+__all__ = ["delta_text"]
+
+
+def delta_text(prepared: Prepared, entry: Entry) -> list[str]:
+    """Return the SQL of each step, arrangements first; empty when the query is recomputed."""
+    if what_stands_in_the_way(prepared):
+        return []
+    arrangements = arrangements_of(prepared.tree, entry.path, table_columns(entry), prepared.fingerprint)
+    names = {aggregate: arrangement.name for aggregate, arrangement in arrangements.items()}
+    changed = frozenset(node.source for node in walk(prepared.tree) if isinstance(node, Scan))
+    deltas = Deltas(changed, names, RULES)
+    root = deltas.of(prepared.tree)
+    queries = []
+    for aggregate, change in deltas.steps:
+        step = AggregateStep(names[aggregate], aggregate, change)
+        queries += [step.partial(_named), step.merge(), step.moved(step.again), step.delta()]
+    if root is not None:
+        queries.append(render(root, _named))
+    return [text(query, pretty=True) for query in queries]
+
+
+def _named(source: Source | int, form: Form) -> str:
+    return f"{source} ({form.value})" if isinstance(source, Source) else f"constant {source}"

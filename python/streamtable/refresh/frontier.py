@@ -1,0 +1,44 @@
+"""What a refresh records in its own commit: the versions that the contents stand for, and the state that goes with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from streamtable.delta.tables import Version
+
+__all__ = ["Frontier"]
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """The contents equal the query at `sources` (version by path).
+
+    `exact` says that nothing but the sources' versions decides the query's result: no clock, no volatile function, no other table.
+    `arrangements` pins the version of each stored aggregate; `base` is the version that the refresh's commit was made on, so that
+    commits which are not ours are found; `number` counts the refreshes; `fingerprint` is the plan's; `probe` is the column by which
+    rows were last located.
+    """
+
+    sources: Mapping[str, Version]
+    arrangements: Mapping[str, int]
+    base: int
+    number: int
+    fingerprint: str
+    action: str
+    exact: bool
+    probe: str | None = None
+
+    def to_json(self) -> str:
+        """Spell the frontier for the log."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def of(cls, text: str | None) -> Frontier | None:
+        """Read a frontier back; None where nothing was recorded."""
+        if text is None:
+            return None
+        found = json.loads(text)
+        found["sources"] = {path: Version(**version) for path, version in found["sources"].items()}
+        return cls(**found)

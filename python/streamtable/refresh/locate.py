@@ -1,0 +1,128 @@
+"""Find the rows that go: positions, in the table's current files, of rows equal to those with negative weight.
+
+Identity is a row's whole content. Of n equal rows any one serves, so equal rows are told apart by position. The search reads as
+little of the table as can be: first one narrow column of which the delta's values all differ (`probe`); if that finds exactly
+as many rows as are wanted, they are the rows, because the contract (the table's contents are the query at the frontier) says
+that each wanted row is there. Otherwise whole rows are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Row
+from sqlglot import exp
+
+from streamtable.algebra.identity import comparable, identity
+from streamtable.algebra.operators import Column
+from streamtable.delta.commit import Positions, positions
+from streamtable.refresh.workspace import Workspace
+from streamtable.sql.builder import alias, all_of, call, called, case, cast, column, equal, number, select, subquery, table
+from streamtable.sql.builder import string as literal
+
+__all__ = ["NET", "Measured", "locate", "measure"]
+
+NET = "__net"
+"""How often a row came, net of how often it went."""
+
+_NARROW = ("BIGINT", "INT", "SMALLINT", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "STRING")
+"""Types of a probe column, the cheapest to compare first; decimals are wide, floats have equal values that differ in bits."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The size of a delta, and what its negative rows say about the columns by which they could be found."""
+
+    going: int
+    coming: int
+    probes: tuple[tuple[Column, str, str], ...]
+    """Columns whose value differs in every negative row, with their least and greatest value as text."""
+
+
+def measure(workspace: Workspace, delta: str, columns: Sequence[Column], preferred: str | None) -> Measured:
+    """Count the rows of the consolidated delta and look for probe columns; this is the query that computes the delta."""
+    candidates = [c for kind in _NARROW for c in columns if c.type == kind]
+    # What found the rows last time most likely will again; else the first few, because each costs a sketch of its values.
+    candidates = [c for c in candidates if c.name == preferred] or candidates[:3]
+    goes = exp.LT(this=column(NET), expression=number(0))
+    items = [
+        alias(call("sum", case(goes, exp.Neg(this=column(NET)), number(0))), "going"),
+        alias(call("sum", case(goes.copy(), number(0), column(NET))), "coming"),
+        alias(call("count_if", goes.copy()), "rows"),
+    ]
+    for n, c in enumerate(candidates):
+        value = case(goes.copy(), column(c.id))
+        items += [
+            alias(call("approx_count_distinct", value), f"distinct_{n}"),
+            alias(call("count", value.copy()), f"present_{n}"),
+            alias(cast(call("min", value.copy()), "STRING"), f"least_{n}"),
+            alias(cast(call("max", value.copy()), "STRING"), f"most_{n}"),
+        ]
+    row: Row = workspace.query(select(items, table(delta))).collect()[0]
+    probes = tuple(
+        (c, row[f"least_{n}"], row[f"most_{n}"])
+        for n, c in enumerate(candidates)
+        # The count of distinct values is an estimate with a few per cent of error; a wrong guess costs a scan, not a row.
+        if row[f"present_{n}"] == row["rows"] and row[f"distinct_{n}"] >= 0.9 * row["rows"]
+    )
+    return Measured(row["going"] or 0, row["coming"] or 0, probes)
+
+
+def locate(
+    workspace: Workspace, delta: str, columns: Sequence[Column], current: str, measured: Measured
+) -> tuple[Positions | None, str | None]:
+    """Return the positions in `current` of the rows that go, and the probe column that found them, if one did.
+
+    None instead of positions: some row that should go is not there, so the table is not what the frontier says.
+    """
+    for probe, least, most in measured.probes[:1]:
+        found = positions(workspace.session, workspace.query(_by_probe(delta, current, probe, least, most)))
+        if found.count == measured.going:
+            return found, probe.name
+    found = positions(workspace.session, workspace.query(_by_content(delta, columns, current, measured)))
+    return (found if found.count == measured.going else None), None
+
+
+def _going(delta: str, columns: Sequence[Column]) -> exp.Select:
+    items = [*(column(c.id) for c in columns), alias(exp.Neg(this=column(NET)), "wanted")]
+    return select(items, table(delta)).where(exp.LT(this=column(NET), expression=number(0)), copy=False)
+
+
+def _between(probe: Column, least: str, most: str) -> exp.Expr:
+    """Bounds as literals reach the Parquet reader, which then skips row groups; a join alone would not."""
+    return exp.Between(this=column(probe.id, "present"), low=cast(literal(least), probe.type), high=cast(literal(most), probe.type))
+
+
+def _by_probe(delta: str, current: str, probe: Column, least: str, most: str) -> exp.Select:
+    going = subquery(_going(delta, [probe]), "going")
+    on = exp.EQ(this=column(probe.id, "present"), expression=column(probe.id, "going"))
+    items = [column("__file", "present"), column("__row", "present")]
+    query = select(items, called(current, "present")).where(_between(probe, least, most), copy=False)
+    query = query.join(going, on=on, join_type="inner", copy=False)
+    return query.hint("broadcast(going)", copy=False)
+
+
+def _by_content(delta: str, columns: Sequence[Column], current: str, measured: Measured) -> exp.Select:
+    """Compare whole rows; of more equal rows than have to go, take the first by position."""
+    going = subquery(_going(delta, columns), "going")
+    plain = [equal(column(c.id, "present"), column(c.id, "going")) for c in columns if comparable(c.type)]
+    formed = [equal(_form(column(c.id, "present"), c), _form(column(c.id, "going"), c)) for c in columns if not comparable(c.type)]
+    order = exp.Order(expressions=[exp.Ordered(this=column("__file", "present")), exp.Ordered(this=column("__row", "present"))])
+    rank = exp.Window(this=exp.RowNumber(), partition_by=[_form(column(c.id, "going"), c) for c in columns], order=order)
+    picked = [column("__file", "present"), column("__row", "present"), column("wanted", "going"), alias(rank, "nth")]
+    pairs = select(picked, called(current, "present"))
+    pairs = pairs.join(going, on=all_of([*plain, *formed]), join_type="inner", copy=False)
+    if measured.probes:
+        probe, least, most = measured.probes[0]
+        pairs = pairs.where(_between(probe, least, most), copy=False)
+    ranked = subquery(pairs, "ranked")
+    enough = exp.LTE(this=column("nth"), expression=column("wanted"))
+    return select([column("__file"), column("__row")], ranked).where(enough, copy=False)
+
+
+def _form(value: exp.Expr, of: Column) -> exp.Expr:
+    formed = identity(value, of.type)
+    if formed is None:
+        raise TypeError(f"rows of type {of.type} cannot be compared")
+    return formed

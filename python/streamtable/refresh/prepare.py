@@ -1,0 +1,143 @@
+"""The query of a stream table, read in a session of its own with the settings that were captured at CREATE."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from streamtable.algebra.normalise import normalise
+from streamtable.algebra.operators import Operator, Source
+from streamtable.algebra.reading import Reading, read_plan
+from streamtable.errors import InvalidQuery, near_names
+from streamtable.sql.statements import Query
+
+__all__ = ["CAPTURED", "Prepared", "captured_settings", "prepare", "refresh_session", "release"]
+
+CAPTURED = (
+    "spark.sql.ansi.enabled",
+    "spark.sql.session.timeZone",
+    "spark.sql.caseSensitive",
+    "spark.sql.storeAssignmentPolicy",
+    "spark.sql.mapKeyDedupPolicy",
+    "spark.sql.legacy.timeParserPolicy",
+    "spark.sql.decimalOperations.allowPrecisionLoss",
+    "spark.sql.groupByOrdinal",
+    "spark.sql.groupByAliases",
+    "spark.sql.orderByOrdinal",
+    "spark.sql.legacy.sizeOfNull",
+    "spark.sql.session.collation.enabled",
+)
+"""The settings that change what a query means."""
+
+_INHERITED = (
+    "spark.sql.shuffle.partitions",
+    "spark.sql.autoBroadcastJoinThreshold",
+    "spark.databricks.delta.snapshotPartitions",
+)
+"""Settings that change only how fast: the caller's hold."""
+
+_idle: dict[tuple[int, str], list[SparkSession]] = {}
+"""Sessions by Spark context and table that no refresh uses now: making one costs more than a small refresh."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A query as Spark analysed it now: `frame` is lazy, `tree` normalised; the root's columns are the table's, in order."""
+
+    session: SparkSession
+    key: str
+    frame: DataFrame
+    reading: Reading
+    tree: Operator
+    fingerprint: str
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Return the paths of the tables that the query reads, each once."""
+        return tuple(self.sources)
+
+    @property
+    def sources(self) -> dict[str, Source]:
+        """Return the tables that the query reads, by path."""
+        return {source.path: source for source in self.reading.sources}
+
+
+def captured_settings(spark: SparkSession) -> dict[str, str]:
+    """Read the current values of the settings that change what a query means."""
+    found = {key: spark.conf.get(key, None) for key in CAPTURED}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def refresh_session(spark: SparkSession, key: str, namespace: tuple[str, ...], settings: Mapping[str, str]) -> SparkSession:
+    """Lend a session in which the table `key` is refreshed; `release` gives it back.
+
+    No two refreshes share one, because the names that they give to frames would meet. Settings are set each time: callers differ.
+    """
+    idle = _idle.setdefault((id(spark.sparkContext), key), [])
+    session = idle.pop() if idle else spark.newSession()
+    for setting, value in settings.items():
+        session.conf.set(setting, value)
+    for setting in _INHERITED:
+        if (inherited := spark.conf.get(setting, None)) is not None:
+            session.conf.set(setting, inherited)
+    session.catalog.setCurrentCatalog(namespace[0])
+    session.catalog.setCurrentDatabase(".".join(namespace[1:]))
+    return session
+
+
+def prepare(session: SparkSession, key: str, query: Query) -> Prepared:
+    """Let Spark analyse `query` and read its plan. Raises InvalidQuery with Spark's own message."""
+    try:
+        frame = session.sql(query.text)
+    except (AnalysisException, ParseException, PySparkException) as error:
+        text = _moved(str(error), query)
+        raise InvalidQuery(f"Spark rejects the query: {text}", hint=_nearest_table(session, text)) from error
+    reader = session._jvm.org.apache.spark.sql.streamtable.PlanReader  # type: ignore[union-attr]
+    name = uuid.uuid4().hex
+    text = reader.read(frame._jdf, name)
+    reading = read_plan(text, name)
+    return Prepared(session, key, frame, reading, normalise(reading.tree), _fingerprint(text))
+
+
+def _moved(message: str, query: Query) -> str:
+    """Give Spark's positions, which count from the start of the query, as positions in the whole statement."""
+
+    def moved(found: re.Match[str]) -> str:
+        line, column = int(found[1]), int(found[2])
+        if line == 1:
+            column += query.column - 1
+        return f"line {line + query.line - 1}, pos {column}"
+
+    return re.sub(r"line (\d+),? pos(?:ition)? (\d+)", moved, message)
+
+
+def _nearest_table(session: SparkSession, message: str) -> str | None:
+    """Suggest tables for a name that Spark does not find; for columns it suggests some itself."""
+    missing = re.search(r"The table or view (\S+) cannot be found", message)
+    if missing is None:
+        return None
+    wanted = missing[1].replace("`", "").split(".")[-1]
+    known = [row["tableName"] for row in session.sql("SHOW TABLES").collect()]
+    return near_names(wanted, known).strip() or None
+
+
+def _fingerprint(plan: str) -> str:
+    """Identify a plan up to the numbering of its attributes."""
+    numbers: dict[str, str] = {}
+    renamed = re.sub(r'"c\d+"', lambda found: numbers.setdefault(found[0], f'"a{len(numbers)}"'), plan)
+    stable = re.sub(r'"(number|leaf)":\d+,?', "", renamed)
+    return hashlib.sha256(json.dumps(stable).encode()).hexdigest()[:16]
+
+
+def release(prepared: Prepared) -> None:
+    """Forget the expressions that were registered for the query, and give its session back."""
+    registry = prepared.session._jvm.org.apache.spark.sql.streamtable.ExpressionRegistry  # type: ignore[union-attr]
+    registry.release(prepared.reading.id)
+    _idle[(id(prepared.session.sparkContext), prepared.key)].append(prepared.session)

@@ -1,0 +1,188 @@
+"""The single refresh path: manual, scheduled, cascaded and initial refreshes all run `refresh`."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, replace
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from streamtable.catalog.definition import SUSPENDED, Definition
+from streamtable.catalog.entries import Entry
+from streamtable.delta.commit import Committed
+from streamtable.delta.tables import Version, commits, versions
+from streamtable.errors import (
+    HistoryLost,
+    InvalidQuery,
+    NotIncremental,
+    NotSupported,
+    SourceChanged,
+    SourceUnavailable,
+    StreamTableSuspended,
+)
+from streamtable.refresh.choose import Action, Choice, choose
+from streamtable.refresh.differential import NotWhatTheFrontierSays
+from streamtable.refresh.execute import Run, differentially, fully, table_columns, what_stands_in_the_way
+from streamtable.refresh.frontier import Frontier
+from streamtable.refresh.prepare import Prepared, prepare, refresh_session, release
+from streamtable.sql.statements import RefreshMode
+
+__all__ = ["Outcome", "refresh", "replace_with"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one refresh did; the row that REFRESH STREAM TABLE returns."""
+
+    name: str
+    action: Action
+    reason: str
+    rows_inserted: int
+    rows_deleted: int
+    duration_ms: int
+    version: int
+
+
+def refresh(spark: SparkSession, entry: Entry, full: bool = False) -> Outcome:
+    """Bring the table's contents to the query at the latest versions of its sources.
+
+    Raises StreamTableSuspended, SourceUnavailable, SourceChanged, NotIncremental, ConcurrentRefresh; the table keeps its last
+    good state then.
+    """
+    started = time.perf_counter()
+    definition = entry.definition
+    if definition.status == SUSPENDED:
+        hint = f"ALTER STREAM TABLE {definition.statement.name} RESUME"
+        raise StreamTableSuspended(f"{definition.name} is suspended", hint=hint)
+    frontier = Frontier.of(entry.state.frontier)
+    if not full and frontier is not None and _unchanged(spark, entry, frontier):
+        return _outcome(entry, Choice(Action.NO_DATA, "no source changed"), Committed(entry.state.version, 0, 0), started)
+    prepared = _prepare_again(spark, entry)
+    try:
+        _check_columns(entry, prepared)
+        run = Run(entry, prepared, frontier, _targets(spark, prepared), started)
+        return _carry_out(run, _choose(run, full))
+    finally:
+        release(prepared)
+
+
+def _prepare_again(spark: SparkSession, entry: Entry) -> Prepared:
+    """Read the stored query. It was valid at CREATE, so what is wrong with it now is wrong with a source."""
+    definition = entry.definition
+    session = refresh_session(spark, definition.id, definition.namespace, definition.settings)
+    try:
+        return prepare(session, definition.id, definition.statement.query)
+    except InvalidQuery as error:
+        gone = "TABLE_OR_VIEW_NOT_FOUND" in error.reason or "DELTA_TABLE_NOT_FOUND" in error.reason
+        kind = SourceUnavailable if gone else SourceChanged
+        hint = "restore the source, or drop the stream table; its last contents are kept"
+        raise kind(f"the query of {definition.name} cannot be read any more: {error.reason}", hint=hint) from error
+
+
+def _unchanged(spark: SparkSession, entry: Entry, frontier: Frontier) -> bool:
+    """Decide NO_DATA from the logs alone: no source has a new version, and nobody else wrote the table."""
+    if not frontier.exact or json.loads(entry.state.properties.get("streamtable.views", "[]")):
+        return False
+    latest = versions(spark, list(frontier.sources))
+    return latest == tuple(frontier.sources.values()) and _foreign(spark, entry, frontier) is None
+
+
+def _foreign(spark: SparkSession, entry: Entry, frontier: Frontier) -> str | None:
+    """Describe the first commit since our last one that changed rows and is not ours."""
+    for each in commits(spark, entry.path, frontier.base, entry.state.version):
+        if each.data_change and entry.definition.id not in each.transactions:
+            return f"version {each.version} of the table ({each.operation}) was not written by a refresh"
+    return None
+
+
+def _targets(spark: SparkSession, prepared: Prepared) -> dict[str, Version]:
+    paths = prepared.paths
+    found = dict(zip(paths, versions(spark, paths), strict=True))
+    for path, version in found.items():
+        if version is None:
+            raise SourceUnavailable(f"the source at {path} is gone", hint="restore it, or drop the stream table")
+    return {path: version for path, version in found.items() if version is not None}
+
+
+def _check_columns(entry: Entry, prepared: Prepared) -> None:
+    stored = {f["name"]: f["type"] for f in json.loads(entry.state.schema_json)["fields"]}
+    now = [f["type"] for f in json.loads(prepared.frame.schema.json())["fields"]]
+    if [stored.get(name) for name in table_columns(entry)] != now:
+        raise SourceChanged(
+            f"the query of {entry.definition.name} gives other columns than the table has: {prepared.frame.schema.simpleString()}",
+            hint="create the stream table again with CREATE OR REPLACE STREAM TABLE",
+        )
+
+
+def _choose(run: Run, full: bool) -> Choice:
+    entry, frontier = run.entry, run.frontier
+    foreign = _foreign(run.session, entry, frontier) if frontier else None
+    mode = entry.definition.statement.mode
+    stands = what_stands_in_the_way(run.prepared)
+    unversioned = next(iter(run.prepared.reading.unversioned), None)
+    if mode is RefreshMode.DIFFERENTIAL and stands:
+        raise NotIncremental(f"{stands.operator} cannot be maintained: {stands.reason}", hint="use REFRESH MODE AUTO")
+    lost = None
+    if frontier is not None and not full:
+        lost = _lost_history(run, frontier)
+    return choose(mode, full, frontier, run.target, run.prepared.fingerprint, stands, unversioned, foreign, lost)
+
+
+def _lost_history(run: Run, frontier: Frontier) -> str | None:
+    for path, version in run.target.items():
+        before = frontier.sources.get(path)
+        if before is None or before.table_id != version.table_id or before.number >= version.number:
+            continue
+        try:
+            commits(run.session, path, before.number, version.number)
+        except HistoryLost as error:
+            return error.reason
+    return None
+
+
+def _carry_out(run: Run, choice: Choice) -> Outcome:
+    match choice.action:
+        case Action.NO_DATA:
+            done = Committed(run.entry.state.version, 0, 0)
+        case Action.DIFFERENTIAL:
+            try:
+                done = differentially(run, choice)
+            except NotWhatTheFrontierSays:
+                choice = Choice(Action.REINITIALIZE, "a row that was to be deleted is not in the table")
+                done = fully(run, choice)
+            except HistoryLost as error:
+                choice = Choice(Action.REINITIALIZE, error.reason)
+                done = fully(run, choice)
+        case _:
+            done = fully(run, choice)
+    return _outcome(run.entry, choice, done, run.started)
+
+
+def replace_with(
+    existing: Entry,
+    definition: Definition,
+    prepared: Prepared,
+    schema: StructType,
+    views: tuple[str, ...],
+    started: float,
+) -> Outcome:
+    """Make a stream table another one (CREATE OR REPLACE): definition, schema and contents change in one commit."""
+    if existing.state.partition_columns != definition.statement.partitioned_by or definition.statement.clustered_by:
+        raise NotSupported(
+            "CREATE OR REPLACE cannot change how the table is partitioned or clustered",
+            hint="DROP STREAM TABLE first, then CREATE it",
+        )
+    properties = {**dict(definition.statement.properties), **definition.properties(views)}
+    state = replace(existing.state, schema_json=schema.json(), properties={**existing.state.properties, **properties})
+    entry = Entry(definition, state)
+    run = Run(entry, prepared, Frontier.of(state.frontier), _targets(prepared.session, prepared), started)
+    choice = Choice(Action.REINITIALIZE, "the table was replaced")
+    return _outcome(entry, choice, fully(run, choice, schema.json(), properties), started)
+
+
+def _outcome(entry: Entry, choice: Choice, done: Committed, started: float) -> Outcome:
+    elapsed = round(1000 * (time.perf_counter() - started))
+    name = entry.definition.name
+    return Outcome(name, choice.action, choice.reason, done.rows_added, done.rows_removed, elapsed, done.version)

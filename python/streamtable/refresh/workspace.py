@@ -1,0 +1,50 @@
+"""The names that one refresh gives to frames in its session; closing it forgets them and frees what was kept."""
+
+from __future__ import annotations
+
+from typing import final
+
+from pyspark.sql import DataFrame, SparkSession
+from sqlglot import exp
+
+from streamtable.sql.builder import text
+
+__all__ = ["Workspace"]
+
+
+@final
+class Workspace:
+    """Registers frames as temporary views of the refresh's session."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self.session = session
+        self._names: set[str] = set()
+        self._kept: list[DataFrame] = []
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._names
+
+    def query(self, query: exp.Expr) -> DataFrame:
+        """Plan a query over the registered names."""
+        return self.session.sql(text(query))
+
+    def keep(self, frame: DataFrame) -> DataFrame:
+        """Hold the rows of `frame` from their first use on, so that nothing computes them twice."""
+        kept = frame.persist()
+        self._kept.append(kept)
+        return kept
+
+    def name(self, name: str, frame: DataFrame) -> str:
+        """Register `frame` under `name`."""
+        frame.createOrReplaceTempView(name)
+        self._names.add(name)
+        return name
+
+    def __enter__(self) -> Workspace:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name in self._names:
+            self.session.catalog.dropTempView(name)
+        for frame in self._kept:
+            frame.unpersist()
