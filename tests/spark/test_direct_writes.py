@@ -199,9 +199,7 @@ def source_of_clones(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("write", WRITES)
-def test_write_to_a_stream_table_is_refused_and_changes_nothing(
-    spark: SparkSession, stream_table: str, write: str
-) -> None:
+def test_write_to_a_stream_table_is_refused_and_changes_nothing(spark: SparkSession, stream_table: str, write: str) -> None:
     remedy, action = WRITES[write]
     before = version(spark, stream_table)
     with pytest.raises(DirectWriteRefused, match="STREAMTABLE_DIRECT_WRITE") as refused:

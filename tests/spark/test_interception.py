@@ -205,9 +205,7 @@ class TestParameters:
         assert spark.sql("EXECUTE IMMEDIATE 'SELECT :x + 1 AS y' USING 4 AS x").first() == Row(y=5)
 
     def test_marker_lookalikes_stay(self, spark: SparkSession) -> None:
-        row = spark.sql(
-            """SELECT parse_json('{"x": 7}'):x::int AS v, ':x ?' AS s, :x AS p --:x""", args={"x": 1}
-        ).first()
+        row = spark.sql("""SELECT parse_json('{"x": 7}'):x::int AS v, ':x ?' AS s, :x AS p --:x""", args={"x": 1}).first()
         assert row == Row(v=7, s=":x ?", p=1)
 
     def test_a_value_is_no_variable(self, spark: SparkSession) -> None:
@@ -265,9 +263,7 @@ class TestParameters:
             "REFRESH STREAM TABLE :x",
         ]
 
-    def test_more_positional_parameters_than_spark_keeps_in_order(
-        self, spark: SparkSession, recorder: Recorder
-    ) -> None:
+    def test_more_positional_parameters_than_spark_keeps_in_order(self, spark: SparkSession, recorder: Recorder) -> None:
         with pytest.raises(InvalidStatement, match="name them"):
             spark.sql("CREATE STREAM TABLE t AS SELECT ?, ?, ?, ?, ?", args=[1, 2, 3, 4, 5])
 
@@ -282,9 +278,7 @@ class TestErrors:
             plan_of(spark, "REFRESH STREAM TABLE syntax error")
         assert raised.value.getSqlState() == "42601"
 
-    def test_the_object_itself_arrives_with_its_traceback_and_cause(
-        self, spark: SparkSession, recorder: Recorder
-    ) -> None:
+    def test_the_object_itself_arrives_with_its_traceback_and_cause(self, spark: SparkSession, recorder: Recorder) -> None:
         error = RefreshError("no more disk", hint="buy one")
         error.__cause__ = OSError("disk")
         recorder.reply = raising(error)
@@ -385,7 +379,5 @@ class TestNesting:
         recorder.reply = reply
         with ThreadPoolExecutor(8) as pool:
             answers = list(pool.map(ask, range(40)))
-        expected = [
-            f"number {n}" if n % 5 == 0 else [Row(name=f"REFRESH STREAM TABLE t_{n}", rows=n)] for n in range(40)
-        ]
+        expected = [f"number {n}" if n % 5 == 0 else [Row(name=f"REFRESH STREAM TABLE t_{n}", rows=n)] for n in range(40)]
         assert answers == expected

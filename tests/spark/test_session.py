@@ -43,9 +43,7 @@ def test_defaults() -> None:
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
         "spark.sql.catalogImplementation": "hive",
         "spark.sql.warehouse.dir": "/somewhere/to work/spark-warehouse",
-        "spark.hadoop.javax.jdo.option.ConnectionURL": (
-            "jdbc:derby:;databaseName=/somewhere/to work/metastore_db;create=true"
-        ),
+        "spark.hadoop.javax.jdo.option.ConnectionURL": ("jdbc:derby:;databaseName=/somewhere/to work/metastore_db;create=true"),
         "spark.driver.extraJavaOptions": '"-Dderby.system.home=/somewhere/to work"',
     }
 
@@ -96,9 +94,7 @@ def test_on_a_cluster_the_jars_are_copied_and_deltas_own_defaults_stay() -> None
         assert "spark.databricks.delta.snapshotPartitions" not in found
 
 
-def test_spark_defaults_and_submit_arguments_count_as_the_users(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_spark_defaults_and_submit_arguments_count_as_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "spark-defaults.conf").write_text(
         "# mine\nspark.sql.extensions  a.B\nspark.sql.warehouse.dir=/defaults\nspark.driver.extraClassPath\t/d.jar\n"
     )
@@ -128,9 +124,7 @@ def test_configure_keeps_the_builder_usable_and_leaves_the_given_one_alone() -> 
 
 
 class TestJars:
-    def test_the_shim_comes_from_the_package_or_from_the_variable(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_the_shim_comes_from_the_package_or_from_the_variable(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         packaged, built = tmp_path / "packaged.jar", tmp_path / "built.jar"
         built.touch()
         monkeypatch.setattr(jars, "SHIM", packaged)

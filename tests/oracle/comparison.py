@@ -1,0 +1,28 @@
+"""The oracle: a stream table against its query, evaluated by Spark itself; shares no code with the product."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from pyspark.sql import Row, SparkSession
+
+
+def bag(spark: SparkSession, query: str) -> Counter[str]:
+    """Return the rows of `query` with their multiplicities; values by their Python spelling, so that 1 and 1.0 differ."""
+    return Counter(repr(_plain(row)) for row in spark.sql(query).collect())
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return sorted((repr(key), repr(_plain(each))) for key, each in value.items())
+    if isinstance(value, (Row, list, tuple)):
+        return [_plain(each) for each in value]
+    return "NaN" if value != value else value
+
+
+def assert_exact(spark: SparkSession, table: str, query: str) -> None:
+    """Compare schema and bag of `table` with `query`."""
+    assert [(f.name, f.dataType) for f in spark.table(table).schema] == [(f.name, f.dataType) for f in spark.sql(query).schema]
+    present, expected = bag(spark, f"SELECT * FROM {table}"), bag(spark, query)
+    assert present == expected, f"{table}: missing {expected - present}, surplus {present - expected}"

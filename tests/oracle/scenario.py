@@ -1,0 +1,80 @@
+"""A database with sources and stream tables; each step changes sources, refreshes every stream table and compares it."""
+
+from __future__ import annotations
+
+import itertools
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Row, SparkSession
+from tests.oracle.comparison import assert_exact, bag
+
+if TYPE_CHECKING:
+    from typing_extensions import Self  # Python 3.10 has none of its own
+
+FEED = "'delta.enableChangeDataFeed'='true'"
+"""The properties of a source whose changes are read from its change feed; without it they are found by comparing files."""
+
+_numbers = itertools.count()
+
+
+class Scenario:
+    """Sources and stream tables in a database of their own, dropped at the end, readers before what they read."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self.database = f"scenario_{next(_numbers)}"
+        self.queries: dict[str, str] = {}
+        self.sources: list[str] = []
+
+    def __enter__(self) -> Self:
+        self.spark.sql(f"CREATE DATABASE {self.database}")
+        self.spark.sql(f"USE {self.database}")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.spark.sql(f"USE {self.database}")
+        for name in reversed(self.queries):
+            self.spark.sql(f"DROP STREAM TABLE IF EXISTS {name}")
+        self.spark.sql("USE default")
+        self.spark.sql(f"DROP DATABASE {self.database} CASCADE")
+
+    def source(self, name: str, columns: str, rows: str = "", properties: str = FEED, partitioned_by: str = "") -> None:
+        """Create a Delta table; `rows` is what follows VALUES."""
+        options = f" TBLPROPERTIES ({properties})" if properties else ""
+        partitions = f" PARTITIONED BY ({partitioned_by})" if partitioned_by else ""
+        self.spark.sql(f"CREATE TABLE {name} ({columns}) USING delta{partitions}{options}")
+        if rows:
+            self.spark.sql(f"INSERT INTO {name} VALUES {rows}")
+        self.sources.append(name)
+
+    def stream(self, name: str, query: str, mode: str = "DIFFERENTIAL") -> None:
+        """Create a stream table and compare its first contents."""
+        self.spark.sql(f"CREATE STREAM TABLE {name} REFRESH MODE {mode} AS {query}")
+        self.queries[name] = query
+        assert_exact(self.spark, name, query)
+
+    def change(self, *statements: str) -> None:
+        """Run DML; fail when it leaves every source as it was, because the step would test nothing."""
+        before = [bag(self.spark, f"SELECT * FROM {each}") for each in self.sources]
+        for statement in statements:
+            self.spark.sql(statement)
+        after = [bag(self.spark, f"SELECT * FROM {each}") for each in self.sources]
+        assert before != after, f"no row was touched by {statements}"
+
+    def refresh(self, name: str, action: str = "DIFFERENTIAL") -> Row:
+        """Refresh one stream table, compare it with its query and return the row of the refresh."""
+        done = self.spark.sql(f"REFRESH STREAM TABLE {name}").first()
+        assert done is not None
+        assert done["action"] == action, done
+        assert_exact(self.spark, name, self.queries[name])
+        return done
+
+    def step(self, *statements: str, action: str = "DIFFERENTIAL") -> list[Row]:
+        """Change the sources, then refresh every stream table in the order of creation."""
+        self.change(*statements)
+        return [self.refresh(name, action) for name in self.queries]
+
+    def rows(self, name: str) -> list[tuple[object, ...]]:
+        """Return the contents of a table, sorted by their spelling."""
+        return sorted((tuple(row) for row in self.spark.table(name).collect()), key=repr)

@@ -1,0 +1,102 @@
+"""Every SQL example in docs/ runs as it stands: per page in order, in a database of its own.
+
+A statement ends with `;` at a line's end. A comment after it is a claim: `-- FULL` is the action of a CREATE or REFRESH,
+`-- STREAMTABLE_NOT_FOUND` the condition of an error. Every statement of a block marked `sql error` must fail.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+PAGES = sorted((Path(__file__).parents[2] / "docs").glob("*.md"))
+BLOCK = re.compile(r"^```sql(?P<error> error)?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+STATEMENT = re.compile(r"(?P<sql>\S.*?);[ \t]*(?:--[ \t]*(?P<claim>\S+)[^\n]*)?$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Example:
+    """One statement of a page: the line where it starts, what is claimed of it, and whether it must fail."""
+
+    line: int
+    sql: str
+    claim: str | None
+    fails: bool
+
+
+def examples(page: str) -> list[Example]:
+    """Return the statements of a page; text after the last `;` of a block is no statement and not allowed."""
+    found = []
+    for block in BLOCK.finditer(page):
+        text, end = block["text"], 0
+        for statement in STATEMENT.finditer(text):
+            line = page.count("\n", 0, block.start("text") + statement.start()) + 1
+            found.append(Example(line, statement["sql"], statement["claim"], bool(block["error"])))
+            end = statement.end()
+        assert not text[end:].strip(), f"a statement without a semicolon: {text[end:].strip()}"
+    return found
+
+
+@pytest.fixture
+def database(spark: SparkSession) -> Iterator[None]:
+    """Give the page a database of its own, and leave none of its stream tables behind."""
+    spark.sql("CREATE DATABASE docs_page")
+    spark.sql("USE docs_page")
+    yield
+    for row in spark.sql("SHOW STREAM TABLES IN docs_page").collect():
+        spark.sql(f"DROP STREAM TABLE IF EXISTS {row['name']} CASCADE")
+    spark.sql("USE default")
+    spark.sql("DROP DATABASE docs_page CASCADE")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.usefixtures("database")
+def test_page(spark: SparkSession, page: Path) -> None:
+    for example in examples(page.read_text(encoding="utf-8")):
+        run(spark, example, f"{page.name}:{example.line}")
+
+
+def run(spark: SparkSession, example: Example, place: str) -> None:
+    """Run one statement and hold it to what the page says."""
+    if example.fails:
+        with pytest.raises(PySparkException) as raised:
+            spark.sql(example.sql).collect()
+        if example.claim:
+            assert raised.value.getCondition() == example.claim, f"{place}: {raised.value}"
+        return
+    try:
+        rows = spark.sql(example.sql).collect()
+    except PySparkException as error:
+        pytest.fail(f"{place}: {example.sql}\n{error}")
+    if example.claim:
+        assert rows[0]["action"] == example.claim, f"{place}: {rows[0]}"
+    if example.sql.upper().startswith("VERIFY"):
+        assert [row["ok"] for row in rows] == [True], f"{place}: {rows}"
+
+
+def test_pages_are_read() -> None:
+    sql = "```sql\nSELECT ';'\n  AS a;\nREFRESH STREAM TABLE t; -- FULL since told\n```\n"
+    text = f"Text.\n{sql}```sql error\nSELECT;\n```\n```text\nnot; run\n```\n"
+    assert examples(text) == [
+        Example(3, "SELECT ';'\n  AS a", None, fails=False),
+        Example(5, "REFRESH STREAM TABLE t", "FULL", fails=False),
+        Example(8, "SELECT", None, fails=True),
+    ]
+
+
+def test_a_claim_that_is_wrong_is_found(spark: SparkSession) -> None:
+    with pytest.raises(AssertionError, match="page:1"):
+        run(spark, Example(1, "SELECT 'FULL' AS action", "DIFFERENTIAL", fails=False), "page:1")
+    with pytest.raises(AssertionError, match="page:2"):
+        run(spark, Example(2, "DROP STREAM TABLE unknown", "STREAMTABLE_DIRECT_WRITE", fails=True), "page:2")
+
+
+def test_there_are_examples() -> None:
+    assert {page.name for page in PAGES} >= {"tutorial.md", "statements.md", "architecture.md"}
+    assert all(examples(page.read_text(encoding="utf-8")) for page in PAGES if page.name in ("tutorial.md", "statements.md"))
