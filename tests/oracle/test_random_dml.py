@@ -40,7 +40,7 @@ def check(spark: SparkSession, seed: int, rounds: int) -> None:
             assert done["action"] in ("DIFFERENTIAL", "NO_DATA"), done
             touched += done["rows_inserted"] + done["rows_deleted"]
             assert_exact(spark, name, query)
-    assert touched > 100, "the random DML changed next to nothing"
+    assert touched > 20, "the random DML changed next to nothing"
     for name in reversed(QUERIES):
         spark.sql(f"DROP STREAM TABLE {name}")
 
