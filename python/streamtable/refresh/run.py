@@ -6,6 +6,7 @@ import json
 import time
 from dataclasses import dataclass, replace
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
@@ -18,6 +19,7 @@ from streamtable.errors import (
     InvalidQuery,
     NotIncremental,
     NotSupported,
+    RefreshError,
     SourceChanged,
     SourceUnavailable,
     StreamTableSuspended,
@@ -64,6 +66,10 @@ def refresh(spark: SparkSession, entry: Entry, full: bool = False) -> Outcome:
         _check_columns(entry, prepared)
         run = Run(entry, prepared, frontier, _targets(spark, prepared), started)
         return _carry_out(run, _choose(run, full))
+    except Py4JJavaError as error:
+        # Failures of the query itself (overflow, division by zero) that Spark wraps so that pyspark does not know them.
+        reason = str(error.java_exception.getMessage())
+        raise RefreshError(f"Spark could not compute the refresh of {definition.name}: {reason}") from error
     finally:
         release(prepared)
 
