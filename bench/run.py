@@ -1,11 +1,12 @@
-"""Measure refreshes against full recomputation, warm, in one run: `./run bench` (SCALE=10 for 10 M rows).
+"""Measure refreshes against full recomputation and against the hand-written MERGE, warm, in one run.
 
-Ratios count, not milliseconds: both sides run in the same session over the same changes. The hand-written MERGE of each query is
-not measured here yet.
+`./run bench` takes 1 M rows, `SCALE=10 ./run bench` 10 M. Ratios count, not milliseconds: all sides run in the same session over
+the same changes, and in turn, so that what disturbs one disturbs the others.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import statistics
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from bench.by_hand import merge
 from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
@@ -21,7 +23,14 @@ from streamtable import configure
 
 ROWS = int(os.environ.get("SCALE", "1")) * 1_000_000
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
-FRACTIONS = {"0.01 %": 10_000, "1 %": 100, "10 %": 10}  # one row in so many is updated
+
+CHANGES = {
+    "0.01 % at scattered keys": f"id % 10000 = {{turn}} AND id < {ROWS}",
+    "1 % at scattered keys": "id % 100 = {turn}",
+    "1 % at contiguous keys": f"id >= {{turn}} * {ROWS // 100} AND id < ({{turn}} + 1) * {ROWS // 100}",
+    "10 % at scattered keys": "id % 10 = {turn} % 10",
+}
+"""Which rows one round updates; `turn` counts up over the whole run."""
 
 QUERIES = {
     "scan": "SELECT * FROM src",
@@ -30,6 +39,10 @@ QUERIES = {
     "join": "SELECT s.id, s.amount, d.region, d.label FROM src s JOIN dim d ON s.dim = d.dim",
     "join + aggregate": "SELECT region, count(*) AS n, sum(amount) AS total FROM src JOIN dim USING (dim) GROUP BY region",
 }
+NUMBERS = {name: number for number, name in enumerate(QUERIES)}
+FEATURES = "'delta.enableChangeDataFeed'='true', 'delta.enableDeletionVectors'='true'"
+
+_turns = itertools.count()
 
 
 def session(folder: Path) -> SparkSession:
@@ -51,15 +64,15 @@ def session(folder: Path) -> SparkSession:
 
 
 def create(spark: SparkSession) -> None:
-    """Make the sources and one stream table per query."""
-    features = "'delta.enableChangeDataFeed'='true', 'delta.enableDeletionVectors'='true'"
+    """Make the sources, and per query a stream table and the table that MERGE maintains."""
     columns = "id BIGINT, grp BIGINT, dim BIGINT, amount DECIMAL(12,2) NOT NULL, name STRING"
-    spark.sql(f"CREATE TABLE src ({columns}) USING delta TBLPROPERTIES ({features})")
+    spark.sql(f"CREATE TABLE src ({columns}) USING delta TBLPROPERTIES ({FEATURES})")
     values = "id, id % 1000, id % 50000, CAST(id * 7 % 10007 AS DECIMAL(12,2)), concat('customer ', id)"
     spark.sql(f"INSERT INTO src SELECT {values} FROM range({ROWS})")
     spark.sql("CREATE TABLE dim USING delta AS SELECT id AS dim, id % 25 AS region, concat('d', id) AS label FROM range(50000)")
-    for number, query in enumerate(QUERIES.values()):
-        spark.sql(f"CREATE STREAM TABLE st{number} REFRESH MODE DIFFERENTIAL AS {query}")
+    for name, query in QUERIES.items():
+        spark.sql(f"CREATE STREAM TABLE st{NUMBERS[name]} REFRESH MODE DIFFERENTIAL AS {query}")
+        spark.sql(f"CREATE TABLE merged{NUMBERS[name]} USING delta TBLPROPERTIES ('delta.enableDeletionVectors'='true') AS {query}")
 
 
 def milliseconds(action: Callable[[], object]) -> float:
@@ -69,36 +82,51 @@ def milliseconds(action: Callable[[], object]) -> float:
     return 1000 * (time.perf_counter() - started)
 
 
-def measure(spark: SparkSession, one_in: int) -> dict[str, tuple[float, float]]:
-    """Return, per query, the median of the refreshes and of the full recomputations; the first round only warms up."""
-    times: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in QUERIES}
+def measure(spark: SparkSession, change: str) -> dict[str, dict[str, float]]:
+    """Return, per query, the medians of refresh, MERGE and full recomputation; the first round only warms up."""
+    times: dict[str, dict[str, list[float]]] = {name: {"refresh": [], "merge": [], "full": []} for name in QUERIES}
     for turn in range(ROUNDS + 1):
-        spark.sql(f"UPDATE src SET amount = amount + 1 WHERE id % {one_in} = {turn}")
-        for number, (name, query) in enumerate(QUERIES.items()):
-            refresh, full = f"REFRESH STREAM TABLE st{number}", f"CREATE OR REPLACE TABLE full{number} USING delta AS {query}"
-            ours, recomputed = milliseconds(lambda s=refresh: spark.sql(s)), milliseconds(lambda s=full: spark.sql(s))  # type: ignore[misc]
-            if turn:
-                times[name][0].append(ours)
-                times[name][1].append(recomputed)
-    return {name: (statistics.median(ours), statistics.median(full)) for name, (ours, full) in times.items()}
+        spark.sql(f"UPDATE src SET amount = amount + 1 WHERE {change.format(turn=next(_turns))}")
+        version = spark.sql("DESCRIBE HISTORY src LIMIT 1").collect()[0]["version"]
+        for name, query in QUERIES.items():
+            number = NUMBERS[name]
+            sides = {
+                "refresh": f"REFRESH STREAM TABLE st{number}",
+                "merge": merge(name, f"merged{number}", version, version),
+                "full": f"CREATE OR REPLACE TABLE full{number} USING delta AS {query}",
+            }
+            for side, statement in sides.items():
+                taken = milliseconds(lambda s=statement: spark.sql(s))  # type: ignore[misc]
+                if turn:
+                    times[name][side].append(taken)
+    return {name: {side: statistics.median(taken) for side, taken in sides.items()} for name, sides in times.items()}
 
 
 def main() -> None:
-    """Print one table per fraction, then what a refresh without a change costs, and whether all tables are exact."""
-    console = Console()
+    """Print one table per kind of change, then what a refresh without a change costs, and whether all tables are exact."""
+    console = Console(width=110)
     spark = session(Path(".bench").absolute())
     create(spark)
-    for fraction, one_in in FRACTIONS.items():
-        shown = Table(
-            "query", "refresh ms", "full ms", "full / refresh", title=f"{ROWS:,} rows, {fraction} changed, {os.cpu_count()} cores"
-        )
-        for name, (ours, full) in measure(spark, one_in).items():
-            shown.add_row(name, f"{ours:,.0f}", f"{full:,.0f}", f"{full / ours:.1f}")
+    only = os.environ.get("ONLY", "")
+    for title, change in CHANGES.items():
+        if only not in title:
+            continue
+        heading = f"{ROWS:,} rows, {title}, {os.cpu_count()} cores, medians of {ROUNDS}"
+        shown = Table("query", "refresh ms", "MERGE ms", "full ms", "refresh / MERGE", "full / refresh", title=heading)
+        for name, taken in measure(spark, change).items():
+            refresh, by_hand, full = taken["refresh"], taken["merge"], taken["full"]
+            ratios = (f"{refresh / by_hand:.2f}", f"{full / refresh:.1f}")
+            shown.add_row(name, f"{refresh:,.0f}", f"{by_hand:,.0f}", f"{full:,.0f}", *ratios)
         console.print(shown)
-    unchanged = [milliseconds(lambda: spark.sql("REFRESH STREAM TABLE st0")) for _ in range(ROUNDS)]
-    console.print(f"NO_DATA: {statistics.median(unchanged):.1f} ms")
-    exact = all(spark.sql(f"VERIFY STREAM TABLE st{number}").collect()[0]["ok"] for number in range(len(QUERIES)))
-    console.print(f"all tables exact: {exact}")
+    unchanged = [milliseconds(lambda: spark.sql("REFRESH STREAM TABLE st0")) for _ in range(max(ROUNDS, 5) * 4)]
+    inside = [spark.sql("REFRESH STREAM TABLE st0").collect()[0]["duration_ms"] for _ in range(9)]
+    console.print(
+        f"NO_DATA: {statistics.median(unchanged):.1f} ms as a statement, {statistics.median(inside)} ms of it the refresh"
+    )
+    for name, number in NUMBERS.items():
+        surplus = spark.sql(f"SELECT * FROM st{number} EXCEPT ALL SELECT * FROM merged{number}").count()
+        verified = spark.sql(f"VERIFY STREAM TABLE st{number}").collect()[0]["ok"]
+        console.print(f"{name}: verified {verified}, rows that MERGE has otherwise {surplus}")
 
 
 if __name__ == "__main__":

@@ -25,8 +25,6 @@ from streamtable import configure
 from streamtable.refresh.milestones import watch
 from tests.oracle.comparison import assert_exact
 
-# Not part of ./run test yet: never seen to its end on a quiet machine. ./run fuzz runs it.
-pytestmark = pytest.mark.fuzz
 spark = configure(SparkSession.builder.master("local[1]")).config("spark.ui.enabled", "false").config("spark.driver.memory", "1g") \\
     .config("spark.sql.shuffle.partitions", "1").config("spark.log.level", "ERROR").getOrCreate()
 QUERIES = {QUERIES!r}

@@ -93,7 +93,6 @@ PATTERN_09 = {
 }
 
 
-@pytest.mark.fuzz  # not seen to its end yet
 def test_pattern_09_unusual_join_conditions(s: Scenario) -> None:
     two_tables(s)
     for name, query in PATTERN_09.items():
@@ -102,7 +101,6 @@ def test_pattern_09_unusual_join_conditions(s: Scenario) -> None:
     s.step("DELETE FROM l WHERE k IS NULL AND v = 30", "UPDATE r SET k = NULL WHERE k = 2")
 
 
-@pytest.mark.fuzz  # not seen to its end yet
 def test_pattern_18_filter_on_a_column_outside_the_output(s: Scenario) -> None:
     s.source("t", "a INT, hidden INT", "(1, 1), (1, 9), (2, 9), (2, NULL)")
     s.stream("f", "SELECT a FROM t WHERE hidden > 5")
@@ -112,7 +110,6 @@ def test_pattern_18_filter_on_a_column_outside_the_output(s: Scenario) -> None:
     assert s.rows("f") == [(2,), (2,)]
 
 
-@pytest.mark.fuzz  # not seen to its end yet
 @pytest.mark.parametrize("winners", ["(1, 9)", "(1, 9), (1, 9)"], ids=["without a tie", "with a tie"])
 def test_pattern_19_the_winner_of_min_and_max_is_deleted(s: Scenario, winners: str) -> None:
     s.source("t", "k INT, v INT, id INT", "(1, 5, 0), (1, 7, 1), (2, 3, 2)")
@@ -127,7 +124,6 @@ def test_pattern_19_the_winner_of_min_and_max_is_deleted(s: Scenario, winners: s
     assert s.rows("m") == [(1, 6, 7), (2, None, None)]
 
 
-@pytest.mark.fuzz  # not seen to its end yet
 def test_pattern_20_null_group_keys_then_delete(s: Scenario) -> None:
     s.source("t", "a INT, b STRING, v INT", "(NULL, 'x', 1), (NULL, NULL, 2), (1, NULL, 3), (NULL, 'x', 4)")
     s.stream("g", "SELECT a, b, count(*) AS n, sum(v) AS s, max(v) AS m FROM t GROUP BY a, b")
@@ -138,7 +134,6 @@ def test_pattern_20_null_group_keys_then_delete(s: Scenario) -> None:
     assert s.rows("d") == [(1, None), (None, "x")]
 
 
-@pytest.mark.fuzz  # not seen to its end yet
 def test_pattern_21_sum_and_avg_after_the_last_value_are_null(s: Scenario) -> None:
     s.source("t", "k INT, v INT, d DECIMAL(9,2)", "(1, 5, 1.50), (1, NULL, NULL), (2, 1, 2.25)")
     s.stream("g", "SELECT k, count(*) AS n, sum(v) AS s, avg(v) AS a, sum(d) AS t, avg(d) AS b FROM t GROUP BY k")
@@ -147,7 +142,6 @@ def test_pattern_21_sum_and_avg_after_the_last_value_are_null(s: Scenario) -> No
     s.step("UPDATE t SET v = 8, d = 0.75 WHERE k = 1", "UPDATE t SET v = NULL WHERE k = 2")
 
 
-@pytest.mark.fuzz  # not seen to its end yet
 def test_pattern_22_having_crossed_in_both_directions(s: Scenario) -> None:
     s.source("t", "k INT, v INT", "(1, 10), (2, 3), (2, 3)")
     s.stream("h", "SELECT k, sum(v) AS s FROM t GROUP BY k HAVING sum(v) > 5 AND count(*) < 3")
@@ -157,7 +151,6 @@ def test_pattern_22_having_crossed_in_both_directions(s: Scenario) -> None:
     assert s.rows("h") == [(1, 6), (2, 6)]
 
 
-@pytest.mark.fuzz  # not seen to its end yet
 def test_pattern_23_sum_of_a_case_whose_deciding_column_is_updated(s: Scenario) -> None:
     s.source("t", "k INT, c STRING, v INT", "(1, 'a', 1), (1, 'b', 2), (1, 'z', 4), (2, NULL, 8)")
     s.stream("g", "SELECT k, sum(CASE WHEN c IN ('a', 'b') THEN v END) AS s, count(*) AS n FROM t GROUP BY k")

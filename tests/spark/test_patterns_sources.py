@@ -8,9 +8,6 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.scenario import FEED, Scenario
 
-# Not part of ./run test yet: never seen to its end on a quiet machine. ./run fuzz runs it.
-pytestmark = pytest.mark.fuzz
-
 
 @pytest.fixture
 def s(spark: SparkSession) -> Iterator[Scenario]:
@@ -161,6 +158,7 @@ def test_pattern_42_names_of_every_kind(s: Scenario) -> None:
         "`Order`",
         "`select` INT, `Group` STRING, `dot.ted` INT, `bäck``tick` INT, __weight INT, __net INT, sign INT",
         "(1, 'a', 2, 3, 4, 5, 6)",
+        properties="",  # Delta itself cannot write the change feed of a name with a backquote
     )
     s.stream(
         "`From`", "SELECT `SELECT` AS `where`, `group`, `dot.ted` AS `new.dot`, `bäck``tick`, __weight, __net, sign FROM `order`"
@@ -182,7 +180,7 @@ def test_pattern_42_nested_types_in_the_output(s: Scenario) -> None:
     row = "({0}, named_struct('a', {0}, 'b', named_struct('c', 'x')), array({0}, NULL), map('p', {0}, 'q', NULL), X'00{0}{0}')"
     s.spark.sql(f"INSERT INTO t VALUES {row.format(1)}, {row.format(1)}, (2, NULL, NULL, NULL, NULL)")
     s.stream("scan", "SELECT * FROM t")
-    s.stream("inner_fields", "SELECT st.b.c, st.a, ar[0] AS first_one, m['p'] AS p FROM t")
+    s.stream("inner_fields", "SELECT st.b.c, st.a, get(ar, 0) AS first_one, m['p'] AS p FROM t")
     s.stream("by_struct", "SELECT st, ar, count(*) AS n FROM t GROUP BY st, ar")
     s.step(f"INSERT INTO t VALUES {row.format(3)}", "UPDATE t SET st.b.c = 'y' WHERE k = 1")
     s.step("DELETE FROM t WHERE k = 2", "UPDATE t SET ar = array(), m = map() WHERE k = 3")

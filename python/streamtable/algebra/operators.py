@@ -1,6 +1,6 @@
 """The operators, as frozen dataclasses.
 
-A tree describes a bag of rows. A tree with the column `__weight` describes a delta: a Z-set whose rows carry weight +1 or -1, a
+A tree describes a bag of rows. A tree with the column `WEIGHT` describes a delta: a Z-set whose rows carry weight +1 or -1, a
 row of multiplicity n being n rows. Columns are known by an id (`c12`) that is unique where it is visible; names matter only at
 the sources and at the root.
 """
@@ -50,7 +50,7 @@ class Column:
     nullable: bool = True
 
 
-WEIGHT = Column("__weight", "__weight", "BIGINT", nullable=False)
+WEIGHT = Column("__streamtable_weight", "__streamtable_weight", "BIGINT", nullable=False)
 
 
 @dataclass(frozen=True)

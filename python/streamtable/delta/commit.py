@@ -30,7 +30,7 @@ class Committed:
 
 
 def positions(session: SparkSession, frame: DataFrame) -> Positions:
-    """Collect the columns `__file` and `__row` of `frame`; the bitmaps are built on the executors."""
+    """Collect the two columns of `frame`; the bitmaps are built on the executors."""
     handle = bridge(session).positions(frame._jdf)
     return Positions(handle, handle.count())
 

@@ -17,9 +17,10 @@ _EXACT = frozenset({"DELETE", "UPDATE", "MERGE"})
 
 @dataclass(frozen=True)
 class ChangeSet:
-    """The rows of (after, upto] with `__weight` +1 or -1.
+    """The rows of (after, upto] with `__streamtable_weight` +1 or -1.
 
-    `appends_only` says that no row went. `carries_over` says that rows that did not change may appear with both signs.
+    `appends_only` says that no row went. `carries_over` says that a row may appear with both signs: it did not change,
+    or it came and went in between.
     """
 
     frame: DataFrame
@@ -29,7 +30,7 @@ class ChangeSet:
 
 
 def read(session: SparkSession, path: str, version: int, positions: bool = False) -> DataFrame:
-    """Read the table as of `version`, with the latest schema; `positions` adds `__file` and `__row`."""
+    """Read the table as of `version`, with the latest schema; `positions` adds where each row is."""
     with translated(path):
         return frame_of(session, bridge(session).read(session._jsparkSession, path, version, positions))
 
@@ -46,6 +47,8 @@ def change_set(session: SparkSession, path: str, after: int, upto: int, mode: st
     coarse = mode == "diff" or not whole
     with translated(path):
         frame = frame_of(session, bridge(session).changes(session._jsparkSession, path, after, upto, coarse))
-    rewrites = any(each.removes_rows and (coarse or each.operation not in _EXACT) for each in summaries)
+    # A row that came in one commit and went in a later one must not reach an expression that may fail on it.
+    several = len(summaries) > 1
+    rewrites = any(each.removes_rows and (several or coarse or each.operation not in _EXACT) for each in summaries)
     appends_only = not any(each.removes_rows for each in summaries)
     return ChangeSet(frame, "diff" if coarse else "cdf", appends_only, rewrites)

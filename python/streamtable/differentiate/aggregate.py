@@ -51,7 +51,7 @@ from streamtable.sql.builder import (
 
 __all__ = ["POSITION", "AggregateStep", "delta", "refuses"]
 
-POSITION = ("__file", "__row")
+POSITION = ("__streamtable_file", "__streamtable_row")
 """Where a group's state is stored: file path and row index."""
 
 _WHOLE = (Kind.EXTREME, Kind.VALUE)

@@ -58,7 +58,7 @@ class Deltas:
     _done: dict[Operator, Operator | None] = field(default_factory=dict)
 
     def of(self, operator: Operator) -> Operator | None:
-        """Return the delta of `operator`, a tree with the column `__weight`, or None when nothing below it changed."""
+        """Return the delta of `operator`, a tree with the column `WEIGHT`, or None when nothing below it changed."""
         if not self.touched(operator):
             return None
         if operator not in self._done:

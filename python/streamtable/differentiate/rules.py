@@ -20,7 +20,7 @@ from streamtable.algebra.operators import (
 )
 from streamtable.differentiate import aggregate, constant, filter, generate, join, project, scan, union_all, unsupported
 
-__all__ = ["RULES", "Finding", "findings", "obstacle"]
+__all__ = ["RULES", "Finding", "findings", "label", "obstacle"]
 
 RULES: dict[type, ModuleType] = {
     Scan: scan,

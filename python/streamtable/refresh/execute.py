@@ -18,7 +18,7 @@ from streamtable.delta.commit import Committed, commit
 from streamtable.delta.rows import read
 from streamtable.delta.tables import Version
 from streamtable.differentiate.aggregate import POSITION, AggregateStep
-from streamtable.differentiate.rules import Finding, obstacle
+from streamtable.differentiate.rules import Finding, label, obstacle
 from streamtable.refresh.arrangements import Arrangement, arrangements_of, build, roll_back
 from streamtable.refresh.choose import Choice
 from streamtable.refresh.differential import Differential, NotWhatTheFrontierSays
@@ -64,6 +64,10 @@ def what_stands_in_the_way(prepared: Prepared) -> Finding | None:
     for c in (*scanned, *prepared.tree.columns):
         if c.name in (WEIGHT.name, *POSITION):
             return Finding("Column", False, f"the name {c.name} belongs to the engine; give the column another")
+    for step in (AggregateStep("", node, node.child) for node in walk(prepared.tree) if isinstance(node, Aggregate)):
+        for c in (*step.keys, *(state.column for state in step.states)):
+            if "INTERVAL" in c.type:
+                return Finding(label(step.aggregate), False, f"Delta cannot store the type {c.type} of a group's state")
     for c in prepared.tree.columns:
         if identity(column(c.id), c.type) is None:
             return Finding("Output", False, f"rows with column {c.name} of type {c.type} cannot be told apart")

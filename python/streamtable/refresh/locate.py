@@ -17,6 +17,7 @@ from sqlglot import exp
 from streamtable.algebra.identity import comparable, identity
 from streamtable.algebra.operators import Column
 from streamtable.delta.commit import Positions, positions
+from streamtable.differentiate.aggregate import POSITION
 from streamtable.refresh.workspace import Workspace
 from streamtable.sql.builder import alias, all_of, call, called, case, cast, column, equal, number, select, subquery, table
 from streamtable.sql.builder import string as literal
@@ -97,8 +98,9 @@ def _between(probe: Column, least: str, most: str) -> exp.Expr:
 def _by_probe(delta: str, current: str, probe: Column, least: str, most: str) -> exp.Select:
     going = subquery(_going(delta, [probe]), "going")
     on = exp.EQ(this=column(probe.id, "present"), expression=column(probe.id, "going"))
-    items = [column("__file", "present"), column("__row", "present")]
-    query = select(items, called(current, "present")).where(_between(probe, least, most), copy=False)
+    query = select([column(p, "present") for p in POSITION], called(current, "present")).where(
+        _between(probe, least, most), copy=False
+    )
     query = query.join(going, on=on, join_type="inner", copy=False)
     return query.hint("broadcast(going)", copy=False)
 
@@ -108,9 +110,9 @@ def _by_content(delta: str, columns: Sequence[Column], current: str, measured: M
     going = subquery(_going(delta, columns), "going")
     plain = [equal(column(c.id, "present"), column(c.id, "going")) for c in columns if comparable(c.type)]
     formed = [equal(_form(column(c.id, "present"), c), _form(column(c.id, "going"), c)) for c in columns if not comparable(c.type)]
-    order = exp.Order(expressions=[exp.Ordered(this=column("__file", "present")), exp.Ordered(this=column("__row", "present"))])
+    order = exp.Order(expressions=[exp.Ordered(this=column(p, "present")) for p in POSITION])
     rank = exp.Window(this=exp.RowNumber(), partition_by=[_form(column(c.id, "going"), c) for c in columns], order=order)
-    picked = [column("__file", "present"), column("__row", "present"), column("wanted", "going"), alias(rank, "nth")]
+    picked = [*(column(p, "present") for p in POSITION), column("wanted", "going"), alias(rank, "nth")]
     pairs = select(picked, called(current, "present"))
     pairs = pairs.join(going, on=all_of([*plain, *formed]), join_type="inner", copy=False)
     if measured.probes:
@@ -118,7 +120,7 @@ def _by_content(delta: str, columns: Sequence[Column], current: str, measured: M
         pairs = pairs.where(_between(probe, least, most), copy=False)
     ranked = subquery(pairs, "ranked")
     enough = exp.LTE(this=column("nth"), expression=column("wanted"))
-    return select([column("__file"), column("__row")], ranked).where(enough, copy=False)
+    return select([column(p) for p in POSITION], ranked).where(enough, copy=False)
 
 
 def _form(value: exp.Expr, of: Column) -> exp.Expr:

@@ -24,11 +24,11 @@ final case class Positions(bitmaps: Map[String, (Long, Array[Byte])]) {
 /** What one commit of ours changes; the fields that Python leaves out are null. */
 private[streamtable] object Commits {
 
-  /** Collects `__file`, `__row` of `frame` as bitmaps, built on the executors: the driver sees no row. */
+  /** Collects `__streamtable_file`, `__streamtable_row` of `frame` as bitmaps, built on the executors: the driver sees no row. */
   def positions(frame: DataFrame): Positions = {
-    val aggregator = new BitmapAggregator(col("__row").expr, RoaringBitmapArrayFormat.Portable)
-    val bitmaps = frame.where(col("__file").isNotNull).groupBy("__file").agg(Column(aggregator.toAggregateExpression(isDistinct = false)).as("rows"))
-    Positions(bitmaps.select("__file", "rows.cardinality", "rows.bitmap").collect().map { row =>
+    val aggregator = new BitmapAggregator(col("__streamtable_row").expr, RoaringBitmapArrayFormat.Portable)
+    val bitmaps = frame.where(col("__streamtable_file").isNotNull).groupBy("__streamtable_file").agg(Column(aggregator.toAggregateExpression(isDistinct = false)).as("rows"))
+    Positions(bitmaps.select("__streamtable_file", "rows.cardinality", "rows.bitmap").collect().map { row =>
       row.getString(0) -> (row.getLong(1), row.getAs[Array[Byte]](2))
     }.toMap)
   }

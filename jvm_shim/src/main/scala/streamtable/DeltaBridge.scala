@@ -72,13 +72,13 @@ object DeltaBridge {
     compact(render(JArray(summaries)))
   }
 
-  /** The table's rows at `version`; with `positions`, also `__file` and `__row`. */
+  /** The table's rows at `version`; with `positions`, also `__streamtable_file` and `__streamtable_row`. */
   def read(spark: SparkSession, path: String, version: Long, positions: Boolean): DataFrame = {
     val frame = Snapshots.frame(spark, path, version)
-    if (positions) frame.withColumn("__file", col("_metadata.file_path")).withColumn("__row", col("_metadata.row_index")) else frame
+    if (positions) frame.withColumn("__streamtable_file", col("_metadata.file_path")).withColumn("__streamtable_row", col("_metadata.row_index")) else frame
   }
 
-  /** The rows that came (+1) and went (-1) in the versions (after, upto], as the column `__weight`. */
+  /** The rows that came (+1) and went (-1) in the versions (after, upto], as the column `__streamtable_weight`. */
   def changes(spark: SparkSession, path: String, after: Long, upto: Long, coarse: Boolean): DataFrame = {
     val log = DeltaLog.forTable(spark, path)
     val snapshot = Snapshots.latest(spark, path)
@@ -87,7 +87,7 @@ object DeltaBridge {
       // Only its metadata is read; the version itself would have to be reconstructed.
       startVersionSnapshot = Some(snapshot))
     val came = col("_change_type").isin("insert", "update_postimage")
-    changed.withColumn("__weight", when(came, lit(1L)).otherwise(lit(-1L))).drop("_change_type", "_commit_version", "_commit_timestamp")
+    changed.withColumn("__streamtable_weight", when(came, lit(1L)).otherwise(lit(-1L))).drop("_change_type", "_commit_version", "_commit_timestamp")
   }
 
   def positions(frame: Object): Positions = Commits.positions(frame.asInstanceOf[DataFrame])
