@@ -9,15 +9,20 @@ from streamtable.algebra.operators import (
     Aggregate,
     Column,
     Constant,
+    Expand,
     Filter,
     Generate,
     Item,
     Join,
+    Keeping,
+    LeftJoin,
     Operator,
     Project,
     Scalar,
     Scan,
+    TopK,
     UnionAll,
+    Window,
     children,
     with_children,
 )
@@ -83,6 +88,22 @@ def _prune(operator: Operator, needed: frozenset[str]) -> Operator:
         case Join(inputs, conjuncts):
             wanted = needed | _inputs(conjuncts)
             return _cut(Join(tuple(_prune(child, wanted) for child in inputs), conjuncts), needed)
+        case LeftJoin(left, right, keeping, conjuncts):
+            compared = _inputs(conjuncts)
+            of_right = compared | (needed if keeping is Keeping.ALL else frozenset())
+            pruned_join = replace(operator, left=_prune(left, needed | compared), right=_prune(right, of_right))
+            return _cut(pruned_join, needed)
+        case Window(child, partition, items):
+            kept = tuple(item for item in items if item.id in needed)
+            below_window = needed | _inputs(partition) | _inputs(item.value for item in kept)
+            return _cut(replace(operator, child=_prune(child, below_window), items=kept), needed)
+        case TopK(child, order):
+            return _cut(replace(operator, child=_prune(child, needed | _inputs(each.value for each in order))), needed)
+        case Expand(child, projections, columns):
+            places = [n for n, c in enumerate(columns) if c.id in needed]
+            chosen = tuple(tuple(projection[n] for n in places) for projection in projections)
+            below_expand = _prune(child, _inputs(value for projection in chosen for value in projection))
+            return Expand(below_expand, chosen, tuple(columns[n] for n in places))
         case Aggregate(child, keys, calls):
             # Keys stay, whether something needs them or not: they are what a group is.
             kept_calls = tuple(call for call in calls if call.id in needed)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias
 
-from sqlglot import exp
+from streamtable.algebra.columns import WEIGHT, Call, Column, Item, Order, Scalar
 
 __all__ = [
     "WEIGHT",
@@ -20,87 +20,30 @@ __all__ = [
     "Call",
     "Column",
     "Constant",
+    "Expand",
     "Filter",
     "Form",
     "Generate",
     "Item",
     "Join",
+    "Keeping",
+    "LeftJoin",
     "Operator",
+    "Order",
     "Project",
     "Scalar",
     "Scan",
     "SemiJoin",
     "Source",
     "Stored",
+    "TopK",
     "UnionAll",
     "Unsupported",
+    "Window",
     "children",
     "walk",
     "with_children",
 ]
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of an operator; `type` is Spark's SQL spelling."""
-
-    id: str
-    name: str
-    type: str
-    nullable: bool = True
-
-
-WEIGHT = Column("__streamtable_weight", "__streamtable_weight", "BIGINT", nullable=False)
-
-
-@dataclass(frozen=True)
-class Scalar:
-    """A scalar expression over columns; `text` is its spelling for people, `sql` the one for Spark."""
-
-    sql: exp.Expr
-    type: str
-    nullable: bool
-    text: str
-    inputs: frozenset[str]
-    deterministic: bool = True
-    clock: bool = False
-    subqueries: tuple[str, ...] = ()
-
-    @property
-    def column(self) -> str | None:
-        """Return the id of the column that this is, or None when it is more than a column."""
-        return self.sql.name if isinstance(self.sql, exp.Column) else None
-
-
-@dataclass(frozen=True)
-class Item:
-    """An expression under the id and name that it has from here on."""
-
-    id: str
-    name: str
-    value: Scalar
-
-    @property
-    def output(self) -> Column:
-        return Column(self.id, self.name, self.value.type, self.value.nullable)
-
-
-@dataclass(frozen=True)
-class Call:
-    """An aggregate call: `value` is the call itself, `finish` its value computed from the columns `state` of its partial state."""
-
-    id: str
-    value: Scalar
-    function: str
-    arguments: tuple[Scalar, ...] = ()
-    distinct: bool = False
-    filter: Scalar | None = None
-    finish: exp.Expr | None = None
-    state: tuple[Column, ...] = ()
-
-    @property
-    def output(self) -> Column:
-        return Column(self.id, self.value.text, self.value.type, self.value.nullable)
 
 
 class Form(Enum):
@@ -177,6 +120,30 @@ class Join:
         return tuple(column for child in self.inputs for column in child.columns)
 
 
+class Keeping(Enum):
+    """What a LeftJoin keeps of its left input."""
+
+    ALL = "left outer"
+    MATCHED = "left semi"
+    UNMATCHED = "left anti"
+
+
+@dataclass(frozen=True)
+class LeftJoin:
+    """LEFT OUTER, SEMI and ANTI join; RIGHT, FULL and existence joins are made of these. All are linear in `left`."""
+
+    left: Operator
+    right: Operator
+    keeping: Keeping
+    conjuncts: tuple[Scalar, ...] = ()
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        if self.keeping is not Keeping.ALL:
+            return self.left.columns
+        return (*self.left.columns, *(replace(c, nullable=True) for c in self.right.columns))
+
+
 @dataclass(frozen=True)
 class SemiJoin:
     """The rows of `child` whose `keys` occur in `touched`, NULL being equal to NULL; `touched` has the same ids as columns."""
@@ -224,6 +191,42 @@ class Generate:
 
 
 @dataclass(frozen=True)
+class Expand:
+    """Each row once per projection (GROUPING SETS, CUBE, ROLLUP, UNPIVOT)."""
+
+    child: Operator
+    projections: tuple[tuple[Scalar, ...], ...]
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True)
+class Window:
+    """Window functions over the same partitions; without `partition`, over all rows."""
+
+    child: Operator
+    partition: tuple[Scalar, ...]
+    items: tuple[Item, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (*self.child.columns, *(item.output for item in self.items))
+
+
+@dataclass(frozen=True)
+class TopK:
+    """ORDER BY ... LIMIT count OFFSET offset; the order leaves no ties open. No count: all rows after the offset."""
+
+    child: Operator
+    order: tuple[Order, ...]
+    count: int | None
+    offset: int
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.child.columns
+
+
+@dataclass(frozen=True)
 class Unsupported:
     """An operator that has no delta rule (yet); it can only be recomputed."""
 
@@ -233,7 +236,23 @@ class Unsupported:
     reason: str
 
 
-Operator: TypeAlias = Scan | Stored | Constant | Filter | Project | Join | SemiJoin | UnionAll | Aggregate | Generate | Unsupported
+Operator: TypeAlias = (
+    Scan
+    | Stored
+    | Constant
+    | Filter
+    | Project
+    | Join
+    | LeftJoin
+    | SemiJoin
+    | UnionAll
+    | Aggregate
+    | Generate
+    | Expand
+    | Window
+    | TopK
+    | Unsupported
+)
 
 
 def children(operator: Operator) -> tuple[Operator, ...]:
@@ -243,6 +262,8 @@ def children(operator: Operator) -> tuple[Operator, ...]:
             return ()
         case Join() | UnionAll() | Unsupported():
             return operator.inputs
+        case LeftJoin():
+            return (operator.left, operator.right)
         case SemiJoin():
             return (operator.child, operator.touched)
         case _:
@@ -256,6 +277,8 @@ def with_children(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
             return operator
         case Join() | UnionAll() | Unsupported():
             return replace(operator, inputs=inputs)
+        case LeftJoin():
+            return replace(operator, left=inputs[0], right=inputs[1])
         case SemiJoin():
             return replace(operator, child=inputs[0], touched=inputs[1])
         case _:

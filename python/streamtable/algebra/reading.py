@@ -14,19 +14,26 @@ from streamtable.algebra.operators import (
     Call,
     Column,
     Constant,
+    Expand,
     Filter,
     Generate,
     Item,
     Join,
+    Keeping,
+    LeftJoin,
     Operator,
+    Order,
     Project,
     Scalar,
     Scan,
     Source,
+    TopK,
     UnionAll,
     Unsupported,
+    Window,
 )
-from streamtable.sql.builder import column, number, string
+from streamtable.algebra.set_operations import set_operation
+from streamtable.sql.builder import cast, column, number, string
 
 __all__ = ["Reading", "read_plan"]
 
@@ -70,10 +77,8 @@ class _Reader:
                 return Project(self.child(node), self.items(node["list"]))
             case "Filter":
                 return Filter(self.child(node), self.scalars(node["conjuncts"]))
-            case "Join" if node["how"] in ("INNER", "CROSS"):
-                return Join(self.inputs(node), self.scalars(node["conjuncts"]))
             case "Join":
-                return self.unsupported(node, f"a {node['how']} join has no delta rule yet", f"{node['how']} JOIN")
+                return self.join(node)
             case "Aggregate":
                 return self.aggregate(node)
             case "Distinct":
@@ -86,8 +91,18 @@ class _Reader:
                 return Project(child, tuple(Item(c.id, c.name, self.reference(c)) for c in self.columns(node)))
             case "Union":
                 return UnionAll(self.inputs(node), self.columns(node))
+            case "Intersect" | "Except":
+                left, right = self.inputs(node)
+                return set_operation(left, right, self.columns(node), node["op"] == "Intersect", node["all"])
+            case "Expand":
+                projections = tuple(self.scalars(each) for each in node["projections"])
+                return Expand(self.child(node), projections, self.columns(node))
+            case "Window":
+                return Window(self.child(node), self.scalars(node["partition"]), self.items(node["list"]))
+            case "Limit":
+                return self.limit(node, node["children"][0])
             case "Sort":
-                # The order of rows is no part of a bag; an order that decides something stands under a LIMIT, which is unsupported.
+                # The order of rows is no part of a bag; an order that decides something stands under a LIMIT.
                 return self.child(node)
             case name if node.get("streaming"):
                 return self.unsupported(node, "a streaming source has no versions to refresh between")
@@ -98,6 +113,57 @@ class _Reader:
 
     def unsupported(self, node: Json, reason: str, name: str | None = None) -> Unsupported:
         return Unsupported(name or node["op"], self.inputs(node), self.columns(node), reason)
+
+    def join(self, node: Json) -> Operator:
+        """Read a join; RIGHT, FULL and existence joins are put together from left outer, semi and anti joins."""
+        left, right = self.inputs(node)
+        conjuncts = self.scalars(node["conjuncts"])
+        match node["how"]:
+            case "INNER" | "CROSS":
+                return Join((left, right), conjuncts)
+            case "LEFT OUTER":
+                return LeftJoin(left, right, Keeping.ALL, conjuncts)
+            case "LEFT SEMI":
+                return LeftJoin(left, right, Keeping.MATCHED, conjuncts)
+            case "LEFT ANTI":
+                return LeftJoin(left, right, Keeping.UNMATCHED, conjuncts)
+            case "RIGHT OUTER":
+                return self.selected(LeftJoin(right, left, Keeping.ALL, conjuncts), node)
+            case "FULL OUTER":
+                matched = LeftJoin(left, right, Keeping.ALL, conjuncts)
+                alone = LeftJoin(right, left, Keeping.UNMATCHED, conjuncts)
+                nulls = tuple(Item(c.id, c.name, self.constant(cast(exp.null(), c.type), c.type)) for c in left.columns)
+                padded = Project(alone, (*nulls, *(Item(c.id, c.name, self.reference(c)) for c in right.columns)))
+                return UnionAll((matched, padded), self.columns(node))
+            case "EXISTENCE":
+                exists = self.column(node["exists"])
+                arms = []
+                for keeping, value in ((Keeping.MATCHED, exp.true()), (Keeping.UNMATCHED, exp.false())):
+                    kept = LeftJoin(left, right, keeping, conjuncts)
+                    items = (*(Item(c.id, c.name, self.reference(c)) for c in left.columns), self.flag(exists, value))
+                    arms.append(Project(kept, items))
+                return UnionAll(tuple(arms), (*left.columns, exists))
+            case how:
+                return self.unsupported(node, f"a {how} join has no delta rule", f"{how} JOIN")
+
+    def flag(self, exists: Column, value: exp.Expr) -> Item:
+        return Item(exists.id, exists.name, self.constant(value, "BOOLEAN", nullable=False))
+
+    def constant(self, value: exp.Expr, spark_type: str, nullable: bool = True) -> Scalar:
+        return Scalar(value, spark_type, nullable, value.sql(), frozenset())
+
+    def selected(self, operator: Operator, node: Json) -> Operator:
+        return Project(operator, tuple(Item(c.id, c.name, self.reference(c)) for c in self.columns(node)))
+
+    def limit(self, node: Json, below: Json) -> Operator:
+        """Read LIMIT: what is ordered stands below projections that do not change the order."""
+        if below["op"] == "Project":
+            return Project(self.limit(node, below["children"][0]), self.items(below["list"]))
+        if below["op"] != "Sort":
+            reason = "which rows LIMIT takes is left open without ORDER BY: they would be others each time"
+            return self.unsupported(node, reason)
+        order = tuple(Order(self.scalar(each["value"]), each["ascending"], each["nulls_first"]) for each in below["order"])
+        return TopK(self.child(below), order, node.get("count"), node["offset"])
 
     def inputs(self, node: Json) -> tuple[Operator, ...]:
         return tuple(self.operator(child) for child in node.get("children", ()))
@@ -134,6 +200,7 @@ class _Reader:
             deterministic=node["deterministic"],
             clock=node["clock"],
             subqueries=(*node["subqueries"], *(("OuterReference",) if node.get("outer") else ())),
+            sides=(self.scalar(sides[0]), self.scalar(sides[1])) if (sides := node.get("sides")) else None,
         )
 
     def original(self, node: Json, arguments: tuple[exp.Expr, ...] | None = None) -> exp.Expr:

@@ -10,22 +10,27 @@ from streamtable.algebra.operators import (
     Aggregate,
     Column,
     Constant,
+    Expand,
     Filter,
     Form,
     Generate,
     Join,
+    LeftJoin,
     Operator,
+    Order,
     Project,
     Scalar,
     Scan,
     SemiJoin,
     Source,
     Stored,
+    TopK,
     UnionAll,
     Unsupported,
+    Window,
 )
 from streamtable.errors import InternalError
-from streamtable.sql.builder import alias, all_of, column, equal, identifier, select, subquery, table, union_all
+from streamtable.sql.builder import alias, all_of, call, column, equal, identifier, select, string, subquery, table, union_all
 
 __all__ = ["Views", "render"]
 
@@ -49,6 +54,8 @@ def render(operator: Operator, views: Views) -> exp.Query:
             return _over(child, views, [alias(item.value.sql.copy(), item.id) for item in items] or [_placeholder()])
         case Join():
             return _join(operator, views)
+        case LeftJoin():
+            return _left_join(operator, views)
         case SemiJoin(child, touched, keys):
             on = all_of(equal(column(key, "kept"), column(key, "touched")) for key in keys)
             kept = select([column(c.id, "kept") for c in child.columns], subquery(render(child, views), "kept"))
@@ -60,10 +67,18 @@ def render(operator: Operator, views: Views) -> exp.Query:
             grouped = _over(child, views, [alias(value.sql.copy(), id_) for value, id_ in outputs] or [_placeholder()])
             return grouped.group_by(*(key.value.sql.copy() for key in keys), copy=False) if keys else grouped
         case Generate(child, generator, outer, generated):
-            query = _over(child, views, [*_columns(child.columns), *_columns(generated)])
-            names = exp.TableAlias(this=identifier("generated"), columns=[identifier(c.id) for c in generated])
-            query.append("laterals", exp.Lateral(this=generator.sql.copy(), view=True, outer=outer, alias=names))
-            return query
+            return _over_lateral(child, views, list(child.columns), generator, generated, outer)
+        case Expand(child, projections, columns):
+            rows = [_row(projection, columns) for projection in projections]
+            expanded = Scalar(call("inline", call("array", *rows)), "", False, "expand", frozenset())
+            return _over_lateral(child, views, [], expanded, columns, outer=False)
+        case Window(child, _, items):
+            return _over(child, views, [*_columns(child.columns), *(alias(item.value.sql.copy(), item.id) for item in items)])
+        case TopK(child, order, count, offset):
+            query = _over(child, views, _columns(child.columns))
+            query = query.order_by(*(_ordered(each) for each in order), copy=False)
+            query = query.limit(count, copy=False) if count is not None else query
+            return query.offset(offset, copy=False) if offset else query
         case Unsupported(name):
             raise InternalError(f"an operator without a rule ({name}) was to be rendered")
 
@@ -79,6 +94,30 @@ def _placeholder() -> exp.Expr:
 
 def _over(child: Operator, views: Views, items: list[exp.Expr]) -> exp.Select:
     return select(items, subquery(render(child, views), "input"))
+
+
+def _over_lateral(
+    child: Operator, views: Views, kept: list[Column], generator: Scalar, generated: tuple[Column, ...], outer: bool
+) -> exp.Select:
+    query = _over(child, views, _columns([*kept, *generated]))
+    names = exp.TableAlias(this=identifier("generated"), columns=[identifier(c.id) for c in generated])
+    query.append("laterals", exp.Lateral(this=generator.sql.copy(), view=True, outer=outer, alias=names))
+    return query
+
+
+def _row(values: tuple[Scalar, ...], columns: tuple[Column, ...]) -> exp.Expr:
+    """Spell a struct; the names make the rows of one array the same type."""
+    return call("named_struct", *(part for v, c in zip(values, columns, strict=True) for part in (string(c.id), v.sql.copy())))
+
+
+def _ordered(order: Order) -> exp.Ordered:
+    return exp.Ordered(this=order.value.sql.copy(), desc=not order.ascending, nulls_first=order.nulls_first)
+
+
+def _left_join(join: LeftJoin, views: Views) -> exp.Select:
+    query = select(_columns(join.columns), subquery(render(join.left, views), "left_input"))
+    right = subquery(render(join.right, views), "right_input")
+    return query.join(right, on=_all(join.conjuncts), join_type=join.keeping.value, copy=False)
 
 
 def _all(conjuncts: Iterable[Scalar]) -> exp.Expr:

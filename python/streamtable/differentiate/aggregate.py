@@ -29,7 +29,7 @@ from streamtable.algebra.operators import (
     Stored,
 )
 from streamtable.algebra.render import Views, render
-from streamtable.differentiate.deltas import Deltas, weighted
+from streamtable.differentiate.deltas import Deltas, Moved, weighted
 from streamtable.differentiate.restrict import restrict
 from streamtable.differentiate.scalars import refusal
 from streamtable.differentiate.states import Kind, State, again_needed, change_of, merged, states_of, value_of
@@ -70,7 +70,7 @@ def delta(operator: Aggregate, deltas: Deltas) -> Operator | None:
     changed = deltas.of(operator.child)
     if changed is None:
         return None
-    deltas.steps.append((operator, changed))
+    deltas.steps.append(Moved(operator, changed, deltas.new(operator.child)))
     return Stored(f"{deltas.arrangements[operator]}_delta", (*operator.columns, WEIGHT))
 
 
@@ -81,6 +81,7 @@ class AggregateStep:
     name: str
     aggregate: Aggregate
     change: Operator
+    child: Operator
 
     @property
     def states(self) -> tuple[State, ...]:
@@ -124,7 +125,7 @@ class AggregateStep:
     def recomputed(self, views: Views) -> exp.Query:
         """Compute the groups marked `__again` from the restricted input: `<name>_again`."""
         touched = Stored(f"{self.name}_touched", tuple(k for k in self.keys))
-        keyed = restrict(self.aggregate, touched)
+        keyed = restrict(self.child, [key.value for key in self.aggregate.keys], touched)
         calls = tuple(Call(s.column.id, s.call.value, "") for s in self.states if s.call and s.kind in _WHOLE)
         return render(Aggregate(keyed, self.aggregate.keys, calls), views)
 
@@ -192,6 +193,18 @@ class AggregateStep:
         items: list[exp.Expr] = [column(k.id) for k in self.keys]
         items += [alias(value_of(c, self.states, ""), c.id) for c in self.aggregate.calls]
         return select(items or [alias(number(1), "__row")], table(f"{self.name}_state"))
+
+    def new(self) -> exp.Query:
+        """Compute the aggregate's output at the target: the stored groups that did not move, and those that did."""
+        on = all_of(equal(column(k.id, "state"), column(k.id, "moved")) for k in self.keys)
+        items = [alias(column(c.id, "state"), c.id) for c in (*self.keys, *(s.column for s in self.states))]
+        stayed = select(items, called(f"{self.name}_state", "state"))
+        stayed = stayed.join(called(f"{self.name}_moved", "moved"), on=on, join_type="left anti", copy=False)
+        values = [*(column(k.id) for k in self.keys), *(alias(value_of(c, self.states, ""), c.id) for c in self.aggregate.calls)]
+        moved = [*(column(k.id) for k in self.keys), *(alias(value_of(c, self.states, "new_"), c.id) for c in self.aggregate.calls)]
+        none = [alias(number(1), "__row")]
+        there = select(moved or none, table(f"{self.name}_moved")).where(self.lives(), copy=False)
+        return union_all([select(values or none, subquery(stayed, "stayed")), there])
 
     def initial(self, views: Views) -> exp.Query:
         """Compute the arrangement from the whole input: every row of it is new."""

@@ -25,7 +25,7 @@ from streamtable.algebra.operators import (
 )
 from streamtable.sql.builder import column, number
 
-__all__ = ["Deltas", "itself", "one", "weighted"]
+__all__ = ["Deltas", "Moved", "Shared", "difference", "itself", "weighted"]
 
 
 def itself(c: Column) -> Item:
@@ -33,14 +33,32 @@ def itself(c: Column) -> Item:
     return Item(c.id, c.name, Scalar(column(c.id), c.type, c.nullable, c.name, frozenset({c.id})))
 
 
-def one() -> Item:
-    """Give a row the weight +1."""
-    return Item(WEIGHT.id, WEIGHT.name, Scalar(number(1), WEIGHT.type, False, "1", frozenset()))
+def weighted(bag: Operator, weight: int = 1) -> Operator:
+    """Read a bag as the Z-set in which each of its rows has the same weight."""
+    value = Scalar(number(weight), WEIGHT.type, False, str(weight), frozenset())
+    return Project(bag, (*(itself(c) for c in bag.columns), Item(WEIGHT.id, WEIGHT.name, value)))
 
 
-def weighted(bag: Operator) -> Operator:
-    """Read a bag as the Z-set in which each of its rows weighs +1."""
-    return Project(bag, (*(itself(c) for c in bag.columns), one()))
+def difference(new: Operator, old: Operator) -> Operator:
+    """Return new - old: a delta of any operator, if not a small one; rows that stay cancel out when it is netted."""
+    return UnionAll((weighted(new), weighted(old, -1)), (*new.columns, WEIGHT))
+
+
+@dataclass(frozen=True)
+class Moved:
+    """An aggregate whose input changes by the delta `change`; `child` is that input at the target."""
+
+    aggregate: Aggregate
+    change: Operator
+    child: Operator
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A tree that several parts of the delta read: computed once and kept under a name."""
+
+    name: str
+    tree: Operator
 
 
 @dataclass
@@ -48,13 +66,13 @@ class Deltas:
     """Differentiates one tree for one set of changed sources.
 
     `arrangements` names the arrangement of each aggregate of the tree; its output at the frontier is stored as
-    `<name>_old`. `steps` collects the aggregates whose input changes, inputs before those that read them.
+    `<name>_old`, that at the target as `<name>_new`. `steps` is what has to be computed before the root's delta, in order.
     """
 
     changed: frozenset[Source]
     arrangements: Mapping[Aggregate, str]
     rules: Mapping[type, ModuleType]
-    steps: list[tuple[Aggregate, Operator]] = field(default_factory=list)
+    steps: list[Moved | Shared] = field(default_factory=list)
     _done: dict[Operator, Operator | None] = field(default_factory=dict)
 
     def of(self, operator: Operator) -> Operator | None:
@@ -79,13 +97,16 @@ class Deltas:
         return with_children(operator, tuple(self.old(child) for child in children(operator)))
 
     def new(self, operator: Operator) -> Operator:
-        """Return `operator` at the target versions, as a bag or a Z-set: new = old + delta where an aggregate is below it.
+        """Return `operator` at the target versions, as a bag; an aggregate is its stored groups with the moved ones replaced."""
+        if isinstance(operator, Aggregate) and operator in self.arrangements:
+            state = "new" if self.of(operator) is not None else "old"
+            return Stored(f"{self.arrangements[operator]}_{state}", operator.columns)
+        return with_children(operator, tuple(self.new(child) for child in children(operator)))
 
-        The integral of an aggregate is in its arrangement; to evaluate it anew would read its whole input.
-        """
-        if not any(isinstance(node, Aggregate) for node in walk(operator)):
-            return operator
-        delta = self.of(operator)
-        if delta is None:
-            return self.old(operator)
-        return UnionAll((weighted(self.old(operator)), delta), (*operator.columns, WEIGHT))
+    def shared(self, tree: Operator) -> Stored:
+        """Have `tree` computed once."""
+        known = next((step for step in self.steps if isinstance(step, Shared) and step.tree == tree), None)
+        if known is None:
+            known = Shared(f"shared_{len(self.steps)}", tree)
+            self.steps.append(known)
+        return Stored(known.name, tree.columns)

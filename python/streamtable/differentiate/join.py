@@ -3,18 +3,17 @@
     D(A1 join ... join An) = sum over i of  A1 join ... join A(i-1) join D(Ai) join A(i+1)' join ... join An'
 
 where A' = A + D(A). Inputs left of the changed one are read at the frontier, those right of it at the target, so every
-combination of changes is counted exactly once. Weights multiply. Each term starts from its delta, the smallest input, and goes
-on along the conjuncts.
+combination of changes is counted exactly once. Each term starts from its delta, the smallest input, whose weights it keeps, and
+goes on along the conjuncts.
 Refuses: volatile and clock-dependent predicates, because a retraction must find the same partners as the insertion that it
 cancels; subqueries.
 """
 
 from __future__ import annotations
 
-from streamtable.algebra.operators import WEIGHT, Item, Join, Operator, Project, Scalar, UnionAll
+from streamtable.algebra.operators import WEIGHT, Join, Operator, Project, UnionAll
 from streamtable.differentiate.deltas import Deltas, itself
 from streamtable.differentiate.scalars import refusal
-from streamtable.sql.builder import column, number, product
 
 __all__ = ["delta", "refuses"]
 
@@ -36,19 +35,8 @@ def delta(operator: Join, deltas: Deltas) -> Operator | None:
 
 def _term(operator: Join, changed: Operator, others: list[Operator]) -> Operator:
     """Join one changed input to states of the others; the columns come in the order of the join."""
-    inputs = [_own_weight(each, n) for n, each in enumerate(_along_conjuncts(operator, changed, others))]
-    weights = [c.id for each in inputs for c in each.columns if c.id.startswith(f"{WEIGHT.id}_")]
-    weight = product([column(name) for name in weights] or [number(1)])
-    item = Item(WEIGHT.id, WEIGHT.name, Scalar(weight, WEIGHT.type, False, "weight", frozenset(weights)))
-    return Project(Join(tuple(inputs), operator.conjuncts), (*(itself(c) for c in operator.columns), item))
-
-
-def _own_weight(operator: Operator, n: int) -> Operator:
-    """Tell the weights of several Z-sets in one join apart."""
-    if WEIGHT not in operator.columns:
-        return operator
-    renamed = [itself(c) for c in operator.columns if c != WEIGHT]
-    return Project(operator, (*renamed, Item(f"{WEIGHT.id}_{n}", WEIGHT.name, itself(WEIGHT).value)))
+    inputs = tuple(_along_conjuncts(operator, changed, others))
+    return Project(Join(inputs, operator.conjuncts), tuple(itself(c) for c in (*operator.columns, WEIGHT)))
 
 
 def _along_conjuncts(operator: Join, first: Operator, others: list[Operator]) -> list[Operator]:

@@ -1,72 +1,121 @@
 """Restriction: the rows of a tree that belong to the touched keys, reading as little of the rest as can be.
 
-    restrict(agg's input A, K) = A semijoin K
+    restrict(A, K) = A semijoin K
 
-The semi join is pushed towards the scan that has the key columns: filters, projections and inner joins keep or drop a row (and its
-key) without looking at other keys, so restricting below them gives the same rows.
+The semi join is pushed towards the scan that has the key columns: operators that keep or drop a row (and its key) without looking
+at other keys give the same rows when their input is restricted.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from streamtable.algebra.operators import (
-    Aggregate,
+    WEIGHT,
+    Column,
     Filter,
     Generate,
     Item,
     Join,
+    LeftJoin,
     Operator,
     Project,
+    Scalar,
     SemiJoin,
-    Stored,
     UnionAll,
+    Window,
 )
 from streamtable.differentiate.deltas import itself
 
-__all__ = ["restrict"]
+__all__ = ["equalities", "keyed", "restrict"]
+
+Pairs = dict[str, str]
+"""Column of the restricted tree -> column of `touched`."""
 
 
-def restrict(aggregate: Aggregate, touched: Stored) -> Operator:
-    """Return the input of `aggregate`, restricted to the groups in `touched` (columns: the ids of the keys)."""
-    if not aggregate.keys:
-        return aggregate.child
-    if all(key.value.column is not None for key in aggregate.keys):
-        # `pairs`: column of the input -> column of `touched`.
-        pairs = {key.value.column or "": key.id for key in aggregate.keys}
-        return _push(aggregate.child, touched, pairs)
-    named = [Item(f"__key{n}", key.name, key.value) for n, key in enumerate(aggregate.keys)]
-    keyed = Project(aggregate.child, (*(itself(c) for c in aggregate.child.columns), *named))
-    return _semi(keyed, touched, {item.id: key.id for item, key in zip(named, aggregate.keys, strict=True)})
+def keyed(tree: Operator, keys: Sequence[Scalar]) -> Operator:
+    """Project a tree to its key values: the shape that `restrict` takes for `touched`."""
+    return Project(tree, tuple(Item(f"__key{n}", key.text, key) for n, key in enumerate(keys)))
 
 
-def _push(operator: Operator, touched: Stored, pairs: dict[str, str]) -> Operator:
+def restrict(tree: Operator, keys: Sequence[Scalar], touched: Operator) -> Operator:
+    """Return the rows of `tree` whose `keys` occur in `touched`, whose columns are in the order of the keys; NULL equals NULL."""
+    if not keys:
+        return tree
+    wanted = [c.id for c in touched.columns if c != WEIGHT]
+    names = [key.column for key in keys]
+    if None not in names and len(set(names)) == len(names):
+        return _push(tree, touched, {str(name): key for name, key in zip(names, wanted, strict=True)})
+    made = [Item(f"__made{n}", key.text, key) for n, key in enumerate(keys)]
+    widened = Project(tree, (*(itself(c) for c in tree.columns), *made))
+    kept = _semi(widened, touched, {item.id: key for item, key in zip(made, wanted, strict=True)})
+    return Project(kept, tuple(itself(c) for c in tree.columns))
+
+
+def equalities(join: LeftJoin) -> list[tuple[Scalar, Scalar]]:
+    """Return what the condition compares for equality: an expression of the left input and one of the right."""
+    first, second = ({c.id for c in side.columns} for side in (join.left, join.right))
+    found = []
+    for a, b in (conjunct.sides for conjunct in join.conjuncts if conjunct.sides):
+        if a.inputs and b.inputs and a.inputs <= first and b.inputs <= second:
+            found.append((a, b))
+        elif a.inputs and b.inputs and a.inputs <= second and b.inputs <= first:
+            found.append((b, a))
+    return found
+
+
+def _push(operator: Operator, touched: Operator, pairs: Pairs) -> Operator:
     match operator:
-        case Filter(child):
+        case Filter(child) | SemiJoin(child):
             return replace(operator, child=_push(child, touched, pairs))
         case Project(child, items):
             below = {item.id: item.value.column for item in items}
             if all(below[name] is not None for name in pairs) and len({below[name] for name in pairs}) == len(pairs):
                 renamed = {str(below[name]): key for name, key in pairs.items()}
                 return replace(operator, child=_push(child, touched, renamed))
-        case Generate(child) if set(pairs) <= {c.id for c in child.columns}:
+        case Generate(child) if _has(child, pairs):
+            return replace(operator, child=_push(child, touched, pairs))
+        case Window(child, partition) if set(pairs) <= {key.column for key in partition}:
             return replace(operator, child=_push(child, touched, pairs))
         case Join(inputs):
             for n, child in enumerate(inputs):
-                if set(pairs) <= {c.id for c in child.columns}:
+                if _has(child, pairs):
                     return replace(operator, inputs=(*inputs[:n], _push(child, touched, pairs), *inputs[n + 1 :]))
+        case LeftJoin(left, right) if _has(left, pairs):
+            return replace(operator, left=_push(left, touched, pairs), right=_push_right(operator, right, touched, pairs))
         case UnionAll(inputs, columns):
             at = {c.id: n for n, c in enumerate(columns)}
             pushed = []
             for child in inputs:
                 renamed = {child.columns[at[name]].id: key for name, key in pairs.items()}
-                pushed.append(_push(child, touched, renamed))
+                distinct = len(renamed) == len(pairs)
+                pushed.append(_push(child, touched, renamed) if distinct else _union_arm(child, touched, pairs, at))
             return replace(operator, inputs=tuple(pushed))
     return _semi(operator, touched, pairs)
 
 
-def _semi(operator: Operator, touched: Stored, pairs: dict[str, str]) -> Operator:
+def _has(operator: Operator, pairs: Pairs) -> bool:
+    return set(pairs) <= {c.id for c in operator.columns}
+
+
+def _push_right(join: LeftJoin, right: Operator, touched: Operator, pairs: Pairs) -> Operator:
+    """Partners outside the restriction have no row to meet, where the keys of the left are compared with theirs."""
+    partner = {a.column: b.column for a, b in equalities(join)}
+    renamed = {str(partner[name]): key for name, key in pairs.items() if partner.get(name)}
+    if len(renamed) == len(pairs):
+        return _push(right, touched, renamed)
+    return right
+
+
+def _union_arm(child: Operator, touched: Operator, pairs: Pairs, at: dict[str, int]) -> Operator:
+    """An arm that shows one column twice: give each place a name of its own."""
+    named = Project(child, tuple(Item(f"__arm{n}", c.name, itself(c).value) for n, c in enumerate(child.columns)))
+    return _semi(named, touched, {f"__arm{at[name]}": key for name, key in pairs.items()})
+
+
+def _semi(operator: Operator, touched: Operator, pairs: Pairs) -> Operator:
     """Restrict here; `touched` takes the names that the columns have at this place."""
-    of = {c.id: c for c in touched.columns}
+    of: dict[str, Column] = {c.id: c for c in touched.columns}
     renamed = tuple(Item(name, of[key].name, itself(of[key]).value) for name, key in pairs.items())
     return SemiJoin(operator, Project(touched, renamed), tuple(pairs))

@@ -8,17 +8,35 @@ from types import ModuleType
 from streamtable.algebra.operators import (
     Aggregate,
     Constant,
+    Expand,
     Filter,
     Generate,
     Join,
+    LeftJoin,
     Operator,
     Project,
     Scan,
+    TopK,
     UnionAll,
     Unsupported,
+    Window,
     walk,
 )
-from streamtable.differentiate import aggregate, constant, filter, generate, join, project, scan, union_all, unsupported
+from streamtable.differentiate import (
+    aggregate,
+    constant,
+    expand,
+    filter,
+    generate,
+    join,
+    left_join,
+    project,
+    scan,
+    top_k,
+    union_all,
+    unsupported,
+    window,
+)
 
 __all__ = ["RULES", "Finding", "findings", "label", "obstacle"]
 
@@ -28,9 +46,13 @@ RULES: dict[type, ModuleType] = {
     Filter: filter,
     Project: project,
     Join: join,
+    LeftJoin: left_join,
     UnionAll: union_all,
     Aggregate: aggregate,
     Generate: generate,
+    Expand: expand,
+    Window: window,
+    TopK: top_k,
     Unsupported: unsupported,
 }
 
@@ -73,6 +95,12 @@ def label(operator: Operator) -> str:
             return f"Filter ({' AND '.join(c.text for c in conjuncts)})"
         case Join(inputs=inputs, conjuncts=conjuncts):
             return f"Join of {len(inputs)} ({' AND '.join(c.text for c in conjuncts) or 'no condition'})"
+        case LeftJoin(keeping=keeping, conjuncts=conjuncts):
+            return f"{keeping.value.title()} join ({' AND '.join(c.text for c in conjuncts) or 'no condition'})"
+        case Window(items=items):
+            return f"Window ({', '.join(item.value.text for item in items)})"
+        case TopK(count=count, offset=offset):
+            return f"Top {count if count is not None else 'all'} from {offset}"
         case Unsupported(name):
             return name
         case Generate(generator=generator):

@@ -18,7 +18,7 @@ from streamtable.delta.commit import Positions, positions
 from streamtable.delta.rows import read
 from streamtable.delta.tables import Version
 from streamtable.differentiate.aggregate import POSITION, AggregateStep
-from streamtable.differentiate.deltas import Deltas
+from streamtable.differentiate.deltas import Deltas, Moved, Shared
 from streamtable.differentiate.rules import RULES
 from streamtable.refresh.arrangements import Arrangement, content, register
 from streamtable.refresh.locate import NET, locate, measure
@@ -68,15 +68,29 @@ class Differential:
         names = {aggregate: arrangement.name for aggregate, arrangement in self.arrangements.items()}
         deltas = Deltas(self.changed, names, RULES)
         self.root = deltas.of(self.prepared.tree)
-        self.steps = [AggregateStep(names[each], each, change) for each, change in deltas.steps]
+        self.ordered = deltas.steps
+        self.steps = [
+            AggregateStep(names[step.aggregate], step.aggregate, step.change, step.child)
+            for step in deltas.steps
+            if isinstance(step, Moved)
+        ]
+
+        trees = [self.root] if self.root is not None else []
+        for each in deltas.steps:
+            trees += [each.tree] if isinstance(each, Shared) else [each.change, each.child]
+        self.read = {node.name for tree in trees for node in walk(tree) if isinstance(node, Stored)}
 
     def compute(self) -> Rows:
         """Compute what the table's own commit does. Raises NotWhatTheFrontierSays."""
         if self.root is None:
             return Rows(None, None, self.probe)
         self._name_states()
-        for step in self.steps:
-            self._move(step)
+        moves = iter(self.steps)
+        for each in self.ordered:
+            if isinstance(each, Shared):
+                self.workspace.name(each.name, self.workspace.keep(self.workspace.query(render(each.tree, self.sources))))
+            else:
+                self._move(next(moves))
         top = next((step for step in self.steps if self.arrangements[step.aggregate].visible), None)
         if top is not None:
             return self._visible(top, self.root)
@@ -98,13 +112,11 @@ class Differential:
     def _name_states(self) -> None:
         """Name the stored states, and, where something joins with an aggregate's old output, that output."""
         stepped = {step.name for step in self.steps}
-        trees = [self.root, *(step.change for step in self.steps)]
-        read_old = {node.name for tree in trees if tree is not None for node in walk(tree) if isinstance(node, Stored)}
         for aggregate, arrangement in self.arrangements.items():
-            if arrangement.name in stepped or f"{arrangement.name}_old" in read_old:
+            if arrangement.name in stepped or f"{arrangement.name}_old" in self.read:
                 register(self.workspace, arrangement, self.version if arrangement.visible else self.pinned[arrangement.name])
-            if f"{arrangement.name}_old" in read_old:
-                step = AggregateStep(arrangement.name, aggregate, aggregate.child)
+            if f"{arrangement.name}_old" in self.read:
+                step = AggregateStep(arrangement.name, aggregate, aggregate.child, aggregate.child)
                 self.workspace.name(f"{arrangement.name}_old", self.workspace.query(step.stored()))
 
     def _move(self, step: AggregateStep) -> None:
@@ -123,6 +135,8 @@ class Differential:
             workspace.name(f"{step.name}_merged", merged)
         workspace.name(f"{step.name}_moved", workspace.keep(workspace.query(step.moved(again))))
         workspace.name(f"{step.name}_delta", workspace.query(step.delta()))
+        if f"{step.name}_new" in self.read:
+            workspace.name(f"{step.name}_new", workspace.query(step.new()))
 
     def _moved(self, step: AggregateStep) -> Rows:
         return Rows(content(self.workspace, self.arrangements[step.aggregate], step.arrived()), self._positions(step))

@@ -64,7 +64,7 @@ def what_stands_in_the_way(prepared: Prepared) -> Finding | None:
     for c in (*scanned, *prepared.tree.columns):
         if c.name in (WEIGHT.name, *POSITION):
             return Finding("Column", False, f"the name {c.name} belongs to the engine; give the column another")
-    for step in (AggregateStep("", node, node.child) for node in walk(prepared.tree) if isinstance(node, Aggregate)):
+    for step in (AggregateStep("", node, node.child, node.child) for node in walk(prepared.tree) if isinstance(node, Aggregate)):
         for c in (*step.keys, *(state.column for state in step.states)):
             if "INTERVAL" in c.type:
                 return Finding(label(step.aggregate), False, f"Delta cannot store the type {c.type} of a group's state")
@@ -137,7 +137,7 @@ def fully(run: Run, choice: Choice, schema_json: str | None = None, properties: 
         if what_stands_in_the_way(run.prepared) is None:
             for aggregate, arrangement in arrangements.items():
                 if not arrangement.visible:
-                    step = AggregateStep(arrangement.name, aggregate, aggregate.child)
+                    step = AggregateStep(arrangement.name, aggregate, aggregate.child, aggregate.child)
                     pinned[arrangement.name] = build(run.prepared, workspace, sources, arrangement, step, run.entry.definition.id)
                     reached("between the arrangements")
         rows = pinned_query(run.prepared, run.target).toDF(*run.names)

@@ -6,7 +6,7 @@ from streamtable.algebra.operators import Form, Scan, Source, walk
 from streamtable.algebra.render import render
 from streamtable.catalog.entries import Entry
 from streamtable.differentiate.aggregate import AggregateStep
-from streamtable.differentiate.deltas import Deltas
+from streamtable.differentiate.deltas import Deltas, Shared
 from streamtable.differentiate.rules import RULES
 from streamtable.refresh.arrangements import arrangements_of
 from streamtable.refresh.execute import table_columns, what_stands_in_the_way
@@ -26,8 +26,11 @@ def delta_text(prepared: Prepared, entry: Entry) -> list[str]:
     deltas = Deltas(changed, names, RULES)
     root = deltas.of(prepared.tree)
     queries = []
-    for aggregate, change in deltas.steps:
-        step = AggregateStep(names[aggregate], aggregate, change)
+    for each in deltas.steps:
+        if isinstance(each, Shared):
+            queries.append(render(each.tree, _named))
+            continue
+        step = AggregateStep(names[each.aggregate], each.aggregate, each.change, each.child)
         queries += [step.partial(_named), step.merge(), step.moved(step.again), step.delta()]
     if root is not None:
         queries.append(render(root, _named))

@@ -3,7 +3,7 @@ package org.apache.spark.sql.streamtable
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, DeclarativeAggregate}
-import org.apache.spark.sql.catalyst.optimizer.{InlineCTE, ReplaceExpressions}
+import org.apache.spark.sql.catalyst.plans.ExistenceJoin
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE
 import org.apache.spark.sql.classic.Dataset
@@ -27,7 +27,7 @@ object PlanReader {
     val analyzed = frame.asInstanceOf[Dataset[_]].queryExecution.analyzed
     val reading = new ExpressionRegistry.Reading(id)
     val views = analyzed.collectWithSubqueries { case v: View => v }
-    val plan = ReplaceExpressions(InlineCTE(alwaysInline = true)(analyzed))
+    val plan = SubqueriesAsJoins(Ties.broken(analyzed))
     // Everything that decides the result, subqueries included: tables with versions, and what changes without one.
     val sources = analyzed.collectWithSubqueries { case DeltaSource(relation, index, _) if !index.isTimeTravelQuery =>
       ("path" -> index.deltaLog.dataPath.toString) ~ ("table" -> relation.catalogTable.map(_.identifier.unquotedString))
@@ -53,7 +53,7 @@ object PlanReader {
 
   /** The query of `frame` itself, with each Delta table, by path, replaced by the files that `relations` (frames of a pinned version) read. */
   def pinned(spark: SparkSession, frame: Object, relations: java.util.Map[String, Object]): Object = {
-    val plan = frame.asInstanceOf[Dataset[_]].queryExecution.analyzed.transformUpWithSubqueries {
+    val plan = Ties.broken(frame.asInstanceOf[Dataset[_]].queryExecution.analyzed).transformUpWithSubqueries {
       case DeltaSource(relation, index, files) if !index.isTimeTravelQuery =>
         val location = Option(relations.get(index.deltaLog.dataPath.toString))
           .flatMap(_.asInstanceOf[Dataset[_]].queryExecution.analyzed.collectFirst {
@@ -95,16 +95,34 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
     case _: OneRowRelation | _: LocalRelation | _: Range => described("Constant", plan) ~ ("leaf" -> reading.addLeaf(plan))
     case x: Project => described("Project", plan) ~ ("list" -> x.projectList.map(named).toList) ~ below(plan)
     case x: Filter => described("Filter", plan) ~ ("conjuncts" -> conjuncts(Some(x.condition))) ~ below(plan)
-    case x: Join => described("Join", plan) ~ ("how" -> x.joinType.sql) ~ ("conjuncts" -> conjuncts(x.condition)) ~ below(plan)
+    case x: Join =>
+      val exists = Option(x.joinType).collect { case ExistenceJoin(attribute) => columns(Seq(attribute)).head }
+      val how = if (exists.isDefined) "EXISTENCE" else x.joinType.sql
+      described("Join", plan) ~ ("how" -> how) ~ ("conjuncts" -> conjuncts(x.condition)) ~ ("exists" -> exists) ~ below(plan)
     case x: Aggregate => aggregate(x)
     case x: Generate =>
       described("Generate", plan) ~ ("generator" -> expression(x.generator)) ~ ("outer" -> x.outer) ~
         ("generated" -> columns(x.generatorOutput)) ~ below(plan)
     case x: Union if !x.byName => described("Union", plan) ~ below(plan)
     case x: Distinct => described("Distinct", plan) ~ below(plan)
-    case x: Sort => described("Sort", plan) ~ below(plan)
+    case Intersect(_, _, all) => described("Intersect", plan) ~ ("all" -> all) ~ below(plan)
+    case Except(_, _, all) => described("Except", plan) ~ ("all" -> all) ~ below(plan)
+    case x: Window =>
+      described("Window", plan) ~ ("list" -> x.windowExpressions.map(named).toList) ~
+        ("partition" -> x.partitionSpec.map(expression).toList) ~ below(plan)
+    case x: Expand => described("Expand", plan) ~ ("projections" -> x.projections.map(_.map(expression).toList).toList) ~ below(plan)
+    case x: Sort => described("Sort", plan) ~ ("order" -> x.order.map(order).toList) ~ below(plan)
+    case GlobalLimit(IntegerLiteral(limit), LocalLimit(_, Offset(IntegerLiteral(offset), child))) => limited(plan, Some(limit), offset, child)
+    case GlobalLimit(IntegerLiteral(limit), LocalLimit(_, child)) => limited(plan, Some(limit), 0, child)
+    case Offset(IntegerLiteral(offset), child) => limited(plan, None, offset, child)
     case other => described(other.nodeName, other) ~ ("unknown" -> true) ~ ("streaming" -> other.isStreaming) ~ below(plan)
   }
+
+  private def order(x: SortOrder): JObject =
+    ("value" -> expression(x.child)) ~ ("ascending" -> (x.direction == Ascending)) ~ ("nulls_first" -> (x.nullOrdering == NullsFirst))
+
+  private def limited(plan: LogicalPlan, count: Option[Int], offset: Int, child: LogicalPlan): JObject =
+    described("Limit", plan) ~ ("count" -> count) ~ ("offset" -> offset) ~ ("children" -> List(node(child)))
 
   private def below(plan: LogicalPlan): JObject = "children" -> plan.children.map(node).toList
 
@@ -116,7 +134,10 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
 
   private def conjuncts(condition: Option[Expression]): List[JObject] = {
     def split(e: Expression): Seq[Expression] = e match { case And(l, r) => split(l) ++ split(r); case o => Seq(o) }
-    condition.toList.flatMap(split).map(expression)
+    condition.toList.flatMap(split).map {
+      case e @ Equality(left, right) => expression(e) ~ ("sides" -> List(expression(left), expression(right)))
+      case e => expression(e)
+    }
   }
 
   private def named(e: NamedExpression): JObject = {

@@ -1,0 +1,127 @@
+package org.apache.spark.sql.streamtable
+
+import scala.collection.mutable.ArrayBuffer
+import scala.util.Try
+
+import org.apache.spark.sql.catalyst.analysis.{EliminateSubqueryAliases, EliminateView}
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateFunction, Count, First, Max}
+import org.apache.spark.sql.catalyst.optimizer._
+import org.apache.spark.sql.catalyst.planning.PhysicalAggregation
+import org.apache.spark.sql.catalyst.plans._
+import org.apache.spark.sql.catalyst.plans.logical._
+
+/**
+ * The analysed plan with joins in place of subquery expressions, by the rules with which Spark's own optimiser does it.
+ *
+ * Spark keeps two kinds as expressions: subqueries without outer references, which it runs beforehand, and the check that a scalar
+ * subquery gives one row, which its LEFT SINGLE join does. Both are written as joins with aggregates here. A subquery that no rule
+ * takes away stays where it is, and whoever reads the plan sees it.
+ */
+private object SubqueriesAsJoins {
+
+  def apply(analyzed: LogicalPlan): LogicalPlan = {
+    val plain = ReplaceExpressions(EliminateView(EliminateSubqueryAliases(InlineCTE(alwaysInline = true)(analyzed))))
+    Try(joined(plain)).getOrElse(plain)
+  }
+
+  private def joined(plan: LogicalPlan): LogicalPlan = {
+    val pulled = PullupCorrelatedPredicates(plan.transformUp(splitAggregate))
+    val inner = pulled.transformAllExpressions { case s: SubqueryExpression => s.withNewPlan(joined(s.plan)) }
+    val rules = Seq(uncorrelated _, RewriteCorrelatedScalarSubquery.apply _, RewriteLateralSubquery.apply _, RewritePredicateSubquery.apply _, single _)
+    rules.foldLeft(inner)((p, rule) => rule(p))
+  }
+
+  /** An aggregate with subqueries beside its calls becomes a projection over it, where they can be joined. */
+  private val splitAggregate: PartialFunction[LogicalPlan, LogicalPlan] = {
+    case a @ PhysicalAggregation(keys, calls, results, child) if results.exists(_.exists(isUncorrelated)) =>
+      val named = calls.map(c => Alias(c, "aggregate")(c.resultId))
+      Project(keepIds(results, a.output), Aggregate(keys, keys ++ named, child))
+  }
+
+  private def keepIds(list: Seq[NamedExpression], output: Seq[Attribute]): Seq[NamedExpression] = list.zip(output).map {
+    case (e, out) if e.exprId == out.exprId => e
+    case (Alias(e, _), out) => Alias(e, out.name)(out.exprId)
+    case (e, out) => Alias(e, out.name)(out.exprId)
+  }
+
+  private def isUncorrelated(e: Expression): Boolean = e match {
+    case s: ScalarSubquery => s.children.isEmpty
+    case s: Exists => s.children.isEmpty
+    case _ => false
+  }
+
+  /** The value of an uncorrelated subquery is the only column of a relation of one row. */
+  private def uncorrelated(plan: LogicalPlan): LogicalPlan = plan.transformUp {
+    case node: UnaryNode if node.expressions.exists(_.exists(isUncorrelated)) =>
+      val (rewritten, values) = replaced(node)
+      restored(node, rewritten.withNewChildren(Seq(values.foldLeft(node.child)(product))))
+    case join: Join if join.condition.exists(_.exists(isUncorrelated)) =>
+      val (rewritten, values) = replaced(join)
+      restored(join, rewritten.withNewChildren(Seq(values.foldLeft(join.left)(product), join.right)))
+  }
+
+  private def replaced(node: LogicalPlan): (LogicalPlan, Seq[LogicalPlan]) = {
+    val values = ArrayBuffer.empty[LogicalPlan]
+    val rewritten = node.mapExpressions(_.transform {
+      case e if isUncorrelated(e) => values += oneRow(e); values.last.output.head
+    })
+    (rewritten, values.toSeq)
+  }
+
+  private def product(left: LogicalPlan, right: LogicalPlan): LogicalPlan = Join(left, right, Inner, None, JoinHint.NONE)
+
+  private def restored(before: LogicalPlan, after: LogicalPlan): LogicalPlan =
+    if (before.output.map(_.exprId) == after.output.map(_.exprId)) after else Project(before.output, after)
+
+  private def oneRow(subquery: Expression): LogicalPlan = subquery match {
+    case Exists(plan, _, _, _, _) =>
+      val rows = counted()
+      Project(Seq(Alias(GreaterThan(rows.toAttribute, Literal(0L)), "exists")()), Aggregate(Nil, Seq(rows), plan))
+    case s: ScalarSubquery if isGlobalAggregate(s.plan) =>
+      val value = s.plan.output.head
+      Project(Seq(Alias(value, value.name)()), s.plan)
+    case s: ScalarSubquery =>
+      val (rows, value) = (counted(), only(s.plan.output.head))
+      Project(Seq(Alias(checked(rows, value), "value")()), Aggregate(Nil, Seq(rows, value), s.plan))
+    case other => throw new IllegalArgumentException(other.sql)
+  }
+
+  private def isGlobalAggregate(plan: LogicalPlan): Boolean = plan match {
+    case Aggregate(Nil, _, _, _) => true
+    case Project(_, child) => isGlobalAggregate(child)
+    case _ => false
+  }
+
+  private def counted(): Alias = Alias(Count(Literal(1)).toAggregateExpression(), "rows")()
+
+  /** The value of the only row of a group: its maximum is cheap to maintain; where there is none, any. */
+  private def only(value: Attribute): Alias = {
+    val function: AggregateFunction = if (RowOrdering.isOrderable(value.dataType)) Max(value) else new First(value)
+    Alias(function.toAggregateExpression(), value.name)()
+  }
+
+  private def checked(rows: Alias, value: Alias): Expression = {
+    val error = RaiseError(Literal("SCALAR_SUBQUERY_TOO_MANY_ROWS"), CreateMap(Nil, useStringTypeWhenEmpty = true), value.dataType)
+    If(GreaterThan(rows.toAttribute, Literal(1L)), error, value.toAttribute)
+  }
+
+  /** A LEFT SINGLE join over equalities: the right side grouped by what it is compared with; a partner of more rows than one is an error. */
+  private def single(plan: LogicalPlan): LogicalPlan = plan.transformUp {
+    case join @ Join(left, right, LeftSingle, Some(condition), _) if onlyEqualities(condition, right) =>
+      val used = right.output.filter(condition.references.contains)
+      val rest = right.output.filterNot(condition.references.contains)
+      val (rows, partners) = (counted(), rest.map(only))
+      val grouped = Aggregate(used, used ++ (rows +: partners), right)
+      val values = rest.zip(partners).map { case (a, partner) => Alias(checked(rows, partner), a.name)(a.exprId) }
+      val outer = join.copy(right = grouped, joinType = LeftOuter)
+      Project(join.output.map(a => values.find(_.exprId == a.exprId).getOrElse(a)), outer)
+  }
+
+  private def onlyEqualities(condition: Expression, right: LogicalPlan): Boolean = condition match {
+    case And(a, b) => onlyEqualities(a, right) && onlyEqualities(b, right)
+    case Equality(a: Attribute, b) if right.outputSet.contains(a) => b.references.intersect(right.outputSet).isEmpty
+    case Equality(a, b: Attribute) if right.outputSet.contains(b) => a.references.intersect(right.outputSet).isEmpty
+    case other => other.references.intersect(right.outputSet).isEmpty
+  }
+}

@@ -1,0 +1,83 @@
+"""Columns, and the expressions over them that operators hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+__all__ = ["WEIGHT", "Call", "Column", "Item", "Order", "Scalar"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of an operator; `type` is Spark's SQL spelling."""
+
+    id: str
+    name: str
+    type: str
+    nullable: bool = True
+
+
+WEIGHT = Column("__streamtable_weight", "__streamtable_weight", "BIGINT", nullable=False)
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A scalar expression over columns; `text` is its spelling for people, `sql` the one for Spark.
+
+    `sides` are the two that an equality compares.
+    """
+
+    sql: exp.Expr
+    type: str
+    nullable: bool
+    text: str
+    inputs: frozenset[str]
+    deterministic: bool = True
+    clock: bool = False
+    subqueries: tuple[str, ...] = ()
+    sides: tuple[Scalar, Scalar] | None = None
+
+    @property
+    def column(self) -> str | None:
+        """Return the id of the column that this is, or None when it is more than a column."""
+        return self.sql.name if isinstance(self.sql, exp.Column) else None
+
+
+@dataclass(frozen=True)
+class Item:
+    """An expression under the id and name that it has from here on."""
+
+    id: str
+    name: str
+    value: Scalar
+
+    @property
+    def output(self) -> Column:
+        return Column(self.id, self.name, self.value.type, self.value.nullable)
+
+
+@dataclass(frozen=True)
+class Call:
+    """An aggregate call: `value` is the call itself, `finish` its value computed from the columns `state` of its partial state."""
+
+    id: str
+    value: Scalar
+    function: str
+    arguments: tuple[Scalar, ...] = ()
+    distinct: bool = False
+    filter: Scalar | None = None
+    finish: exp.Expr | None = None
+    state: tuple[Column, ...] = ()
+
+    @property
+    def output(self) -> Column:
+        return Column(self.id, self.value.text, self.value.type, self.value.nullable)
+
+
+@dataclass(frozen=True)
+class Order:
+    value: Scalar
+    ascending: bool
+    nulls_first: bool

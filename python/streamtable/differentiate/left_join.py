@@ -1,0 +1,51 @@
+"""Delta of LEFT OUTER, SEMI and ANTI joins.
+
+    D(A op B) = D(A) op B'  +  [ (A semijoin K) op (B' semijoin K)  -  (A semijoin K) op (B semijoin K) ]
+
+where B' = B + D(B), and K = the values of D(B) in what the equalities of the condition compare. All three are linear in A: what
+becomes of a row of A depends on B alone, so the first term is exact for a changed A. Of the rows of A that stayed, a changed row
+of B concerns only those that are equal to it in K; both sides of the difference see the same rows of A and all their partners.
+Rows with NULL in K have no partner under `=`; keeping them in the restriction does no harm.
+Without an equality (`<`, NOT IN with its NULLs) K is everything: the operator is computed as a whole, before and after, but only
+when B changes.
+Refuses: volatile and clock-dependent conditions; subqueries.
+"""
+
+from __future__ import annotations
+
+from streamtable.algebra.operators import WEIGHT, LeftJoin, Operator, Project, Scalar, UnionAll
+from streamtable.differentiate.deltas import Deltas, difference, itself
+from streamtable.differentiate.restrict import equalities, keyed, restrict
+from streamtable.differentiate.scalars import refusal
+
+__all__ = ["delta", "refuses"]
+
+
+def refuses(operator: LeftJoin) -> str | None:
+    return refusal(operator.conjuncts)
+
+
+def delta(operator: LeftJoin, deltas: Deltas) -> Operator | None:
+    left, right = deltas.of(operator.left), deltas.of(operator.right)
+    terms: list[Operator] = []
+    if left is not None:
+        joined = LeftJoin(left, deltas.new(operator.right), operator.keeping, operator.conjuncts)
+        terms.append(Project(joined, tuple(itself(c) for c in (*operator.columns, WEIGHT))))
+    if right is not None:
+        terms.append(_partners(operator, right, deltas))
+    return UnionAll(tuple(terms), (*operator.columns, WEIGHT)) if terms else None
+
+
+def _partners(operator: LeftJoin, changed: Operator, deltas: Deltas) -> Operator:
+    """What the changed partners make of the rows that stayed."""
+    kept, old, new = deltas.old(operator.left), deltas.old(operator.right), deltas.new(operator.right)
+    pairs = equalities(operator)
+    if pairs:
+        of_left: list[Scalar] = [a for a, _ in pairs]
+        of_right: list[Scalar] = [b for _, b in pairs]
+        touched = deltas.shared(keyed(changed, of_right))
+        kept = deltas.shared(restrict(kept, of_left, touched))
+        old, new = restrict(old, of_right, touched), restrict(new, of_right, touched)
+    before = LeftJoin(kept, old, operator.keeping, operator.conjuncts)
+    after = LeftJoin(kept, new, operator.keeping, operator.conjuncts)
+    return difference(after, before)

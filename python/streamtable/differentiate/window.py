@@ -1,0 +1,36 @@
+"""Delta of window functions.
+
+    D(window(A)) = window(A' semijoin K) - window(A semijoin K)
+
+K = the partitions that occur in D(A). The value of a window function in a row depends on the rows of its partition only, so what
+is computed from the restricted input is what the whole input would give for these partitions; all others stay as they are.
+Without PARTITION BY, K is everything. Orders that leave ties open are completed when the query is read (the shim's `Ties`).
+Refuses: volatile and clock-dependent functions and partitions; subqueries.
+"""
+
+from __future__ import annotations
+
+from streamtable.algebra.operators import Operator, Window
+from streamtable.differentiate.deltas import Deltas, difference
+from streamtable.differentiate.restrict import keyed, restrict
+from streamtable.differentiate.scalars import refusal
+
+__all__ = ["delta", "refuses"]
+
+
+def refuses(operator: Window) -> str | None:
+    return refusal([*operator.partition, *(item.value for item in operator.items)])
+
+
+def delta(operator: Window, deltas: Deltas) -> Operator | None:
+    changed = deltas.of(operator.child)
+    if changed is None:
+        return None
+    new, old = deltas.new(operator.child), deltas.old(operator.child)
+    if operator.partition:
+        touched = deltas.shared(keyed(changed, operator.partition))
+        new, old = restrict(new, operator.partition, touched), restrict(old, operator.partition, touched)
+    return difference(
+        Window(new, operator.partition, operator.items),
+        Window(old, operator.partition, operator.items),
+    )
