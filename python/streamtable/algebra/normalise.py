@@ -48,7 +48,7 @@ def flatten_joins(operator: Operator) -> Operator:
     inputs: list[Operator] = []
     conjuncts = list(operator.conjuncts)
     for child in operator.inputs:
-        # A projection that only drops columns (NATURAL and USING make them) does not stand in the way.
+        # A projection that only drops or reorders columns (NATURAL and USING make them) does not stand in the way.
         inner = child.child if isinstance(child, Project) and _only_drops(child) else child
         if isinstance(inner, Join):
             inputs.extend(inner.inputs)
@@ -56,7 +56,8 @@ def flatten_joins(operator: Operator) -> Operator:
         else:
             inputs.append(child)
     flat = Join(tuple(inputs), tuple(conjuncts))
-    if {c.id for c in flat.columns} == {c.id for c in operator.columns}:
+    # The order counts as well: the root's columns and those of a UNION ALL are known by their places.
+    if [c.id for c in flat.columns] == [c.id for c in operator.columns]:
         return flat
     return Project(flat, tuple(_itself(c) for c in operator.columns))
 

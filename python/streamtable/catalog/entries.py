@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import networkx as nx
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from streamtable.catalog.definition import Definition
@@ -49,7 +51,10 @@ def load(spark: SparkSession, name: Name) -> Entry:
     full = ".".join(located.name)
     if located.kind != "none":
         raise StreamTableNotFound(f"{full} is no stream table but an ordinary table or view")
-    known = [each.definition.name for each in entries(spark, located.name[:-1])]
+    try:
+        known = [each.definition.name for each in entries(spark, located.name[:-1])]
+    except (AnalysisException, Py4JJavaError):
+        known = []  # There is no such schema or catalog, so nothing in it is near.
     hint = "SHOW STREAM TABLES lists those that exist"
     raise StreamTableNotFound(f"there is no stream table {full}.{near_names(full, known)}", hint=hint)
 

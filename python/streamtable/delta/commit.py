@@ -48,11 +48,12 @@ def commit(
     frontier: str | None = None,
     history: str | None = None,
     schema_json: str | None = None,
-    properties: Mapping[str, str] | None = None,
+    properties: Mapping[str, str | None] | None = None,
 ) -> Committed:
     """Commit on top of `read_version` (-1: the table is created); a commit in between raises ConcurrentRefresh.
 
-    `application` and `number` go into the commit as a SetTransaction, `history` as its userMetadata.
+    `application` and `number` go into the commit as a SetTransaction, `history` as its userMetadata. A property that is None is
+    removed; the property `comment` is the table's comment, as it is for Spark.
     """
     java_properties = None
     if properties is not None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from streamtable.delta.bridge import bridge, java_list, translated
@@ -61,7 +62,12 @@ class CommitSummary:
 
 def locate(session: SparkSession, parts: Sequence[str]) -> Located:
     """Look a name up in its catalog; a name of one or two parts is completed with the current catalog and namespace."""
-    found = json.loads(bridge(session).locate(session._jsparkSession, java_list(session, parts)))
+    try:
+        found = json.loads(bridge(session).locate(session._jsparkSession, java_list(session, parts)))
+    except Py4JJavaError as error:
+        if error.java_exception.getClass().getSimpleName() != "CatalogNotFoundException":
+            raise
+        return Located(tuple(parts), "none", "")
     return Located(tuple(found["name"]), found["kind"], found["path"])
 
 
@@ -87,11 +93,14 @@ def versions(session: SparkSession, paths: Sequence[str]) -> tuple[Version | Non
     return tuple(Version(*each) if each else None for each in found)
 
 
-def commits(session: SparkSession, path: str, after: int, upto: int) -> tuple[CommitSummary, ...]:
-    """Summarise the commits in (after, upto]. Raises HistoryLost when one of them is not in the log any more."""
+def commits(session: SparkSession, path: str, after: int, upto: int, complete: bool = True) -> tuple[CommitSummary, ...]:
+    """Summarise the commits in (after, upto].
+
+    Raises HistoryLost when one of them is not in the log any more, unless those that are there will do (`complete` False).
+    """
     with translated(path):
         found = json.loads(bridge(session).commits(session._jsparkSession, path, after, upto))
-    if [each["version"] for each in found] != list(range(after + 1, upto + 1)):
+    if complete and [each["version"] for each in found] != list(range(after + 1, upto + 1)):
         raise HistoryLost(f"the log of {path} does not hold all versions from {after + 1} to {upto} any more")
     return tuple(
         CommitSummary(

@@ -92,8 +92,9 @@ def run(spark: SparkSession, statement: Statement) -> Rows:
             return [_refreshed(create(spark, statement))]
         case RefreshStreamTable(name, full, cascade):
             return [_refreshed(_refresh(spark, load(spark, name), full, cascade))]
-        case AlterStreamTable(name):
-            return [(".".join(name.parts), alter(spark, statement))]
+        case AlterStreamTable():
+            altered = alter(spark, statement)
+            return [(altered.name, altered.status)]
         case DropStreamTable():
             return [(name, "DROPPED") for name in drop(spark, statement)]
         case ShowStreamTables(namespace, like):

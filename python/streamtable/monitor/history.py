@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog.entries import Entry
 from streamtable.delta.tables import commits
-from streamtable.errors import HistoryLost
 
 __all__ = ["history_rows"]
 
@@ -25,12 +24,7 @@ def history_rows(spark: SparkSession, tables: Iterable[Entry], limit: int | None
 
 def _rows(spark: SparkSession, entry: Entry) -> Iterator[tuple[Any, ...]]:
     # The log is cleaned up after its retention; the history reaches as far back as the log does.
-    last = entry.state.version
-    try:
-        found = commits(spark, entry.path, -1, last)
-    except HistoryLost:
-        found = commits(spark, entry.path, max(-1, last - 100), last)
-    for each in found:
+    for each in commits(spark, entry.path, -1, entry.state.version, complete=False):
         record = _record(each.user_metadata)
         if record:
             at = datetime.fromtimestamp(each.timestamp / 1000, tz=timezone.utc)

@@ -129,7 +129,12 @@ def differentially(run: Run, choice: Choice) -> Committed:
         return done
 
 
-def fully(run: Run, choice: Choice, schema_json: str | None = None, properties: Mapping[str, str] | None = None) -> Committed:
+def fully(
+    run: Run,
+    choice: Choice,
+    schema_json: str | None = None,
+    properties: Mapping[str, str | None] | None = None,
+) -> Committed:
     """Replace the contents by the query, as Spark analysed it, over the sources at the target versions; build the arrangements."""
     with _workspace(run) as (workspace, arrangements):
         sources = Sources(run.prepared, workspace, run.target, run.target)

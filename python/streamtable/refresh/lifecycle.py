@@ -227,8 +227,8 @@ def drop(spark: SparkSession, statement: DropStreamTable) -> list[str]:
     return [*dropped, entry.definition.name]
 
 
-def alter(spark: SparkSession, statement: AlterStreamTable) -> str:
-    """Change the definition; return what the table's status is then."""
+def alter(spark: SparkSession, statement: AlterStreamTable) -> Definition:
+    """Change the definition and return the new one."""
     entry = load(spark, statement.name)
     definition = entry.definition
     match statement.action:
@@ -263,7 +263,7 @@ def _allow(spark: SparkSession, definition: Definition, mode: RefreshMode) -> No
         release(prepared)
 
 
-def _store(spark: SparkSession, entry: Entry, definition: Definition, more: dict[str, str] | None = None) -> str:
+def _store(spark: SparkSession, entry: Entry, definition: Definition, more: dict[str, str] | None = None) -> Definition:
     frontier = Frontier.of(entry.state.frontier)
     commit(
         spark,
@@ -273,13 +273,16 @@ def _store(spark: SparkSession, entry: Entry, definition: Definition, more: dict
         number=frontier.number if frontier else 0,
         properties={**(more or {}), **definition.properties()},
     )
-    return definition.status
+    return definition
 
 
-def _rename(spark: SparkSession, entry: Entry, to: Name) -> str:
+def _rename(spark: SparkSession, entry: Entry, to: Name) -> Definition:
     if readers := readers_of(spark, entry.path):
         raise DependentsExist(f"{entry.definition.name} is read by {', '.join(readers)}, whose queries name it")
     located, _ = find(spark, Name((*entry.definition.statement.name.parts[:-1], *to.parts)) if len(to.parts) == 1 else to)
+    if located.name[:-1] != entry.definition.statement.name.parts[:-1]:
+        hint = "CREATE STREAM TABLE there, then DROP STREAM TABLE here"
+        raise NotSupported(f"a stream table cannot move to another schema: {'.'.join(located.name[:-1])}", hint=hint)
     if located.kind != "none":
         raise StreamTableExists(f"{'.'.join(located.name)} exists already")
     with _as_engine(spark):

@@ -32,7 +32,6 @@ CAPTURED = (
     "spark.sql.groupByAliases",
     "spark.sql.orderByOrdinal",
     "spark.sql.legacy.sizeOfNull",
-    "spark.sql.session.collation.enabled",
 )
 """The settings that change what a query means."""
 
@@ -70,9 +69,8 @@ class Prepared:
 
 
 def captured_settings(spark: SparkSession) -> dict[str, str]:
-    """Read the current values of the settings that change what a query means."""
-    found = {key: spark.conf.get(key, None) for key in CAPTURED}
-    return {key: value for key, value in found.items() if value is not None}
+    """Read the current values of the settings that change what a query means, defaults as well: those of another session differ."""
+    return {key: str(spark.conf.get(key)) for key in CAPTURED}
 
 
 def refresh_session(spark: SparkSession, key: str, namespace: tuple[str, ...], settings: Mapping[str, str]) -> SparkSession:

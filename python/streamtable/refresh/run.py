@@ -10,7 +10,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from streamtable.catalog.definition import SUSPENDED, Definition
+from streamtable.catalog.definition import DELTA_PROPERTIES, SUSPENDED, Definition
 from streamtable.catalog.entries import Entry
 from streamtable.delta.commit import Committed
 from streamtable.delta.tables import Version, commits, versions
@@ -29,7 +29,7 @@ from streamtable.refresh.differential import NotWhatTheFrontierSays
 from streamtable.refresh.execute import Run, differentially, fully, table_columns, what_stands_in_the_way
 from streamtable.refresh.frontier import Frontier
 from streamtable.refresh.prepare import Prepared, prepare, refresh_session, release
-from streamtable.sql.statements import RefreshMode
+from streamtable.sql.statements import CreateStreamTable, RefreshMode
 
 __all__ = ["Outcome", "refresh", "replace_with"]
 
@@ -175,17 +175,29 @@ def replace_with(
     started: float,
 ) -> Outcome:
     """Make a stream table another one (CREATE OR REPLACE): definition, schema and contents change in one commit."""
-    if existing.state.partition_columns != definition.statement.partitioned_by or definition.statement.clustered_by:
+    before = existing.definition.statement
+    if definition.statement.location is None:
+        definition = definition.with_statement(location=before.location)
+    if _layout(definition.statement) != _layout(before):
         raise NotSupported(
-            "CREATE OR REPLACE cannot change how the table is partitioned or clustered",
+            "CREATE OR REPLACE cannot change where the table is, nor how it is partitioned or clustered",
             hint="DROP STREAM TABLE first, then CREATE it",
         )
-    properties = {**dict(definition.statement.properties), **definition.properties(views)}
-    state = replace(existing.state, schema_json=schema.json(), properties={**existing.state.properties, **properties})
+    # What the old definition set and the new one does not goes back to its default.
+    properties: dict[str, str | None] = {key: DELTA_PROPERTIES.get(key) for key, _ in before.properties}
+    properties |= {"comment": definition.statement.comment, **dict(definition.statement.properties), **definition.properties(views)}
+    kept = {key: value for key, value in {**existing.state.properties, **properties}.items() if value is not None}
+    state = replace(existing.state, schema_json=schema.json(), properties=kept)
     entry = Entry(definition, state)
     run = Run(entry, prepared, Frontier.of(state.frontier), _targets(prepared.session, prepared), started)
     choice = Choice(Action.REINITIALIZE, "the table was replaced")
     return _outcome(entry, choice, fully(run, choice, schema.json(), properties), started)
+
+
+def _layout(statement: CreateStreamTable) -> tuple[object, ...]:
+    """Return what is fixed once the table's files are written; names of columns may differ in case."""
+    partitioned, clustered = ([name.casefold() for name in names] for names in (statement.partitioned_by, statement.clustered_by))
+    return statement.location, partitioned, clustered
 
 
 def _outcome(entry: Entry, choice: Choice, done: Committed, started: float) -> Outcome:

@@ -169,6 +169,10 @@ class ToStatement(Transformer[Token, Any]):
         second = _second((key for key, _ in pairs), key=str)
         if second is not None:
             raise self._invalid(second, f"the property '{second}' is set twice", "set it once")
+        ours = next((key for key, _ in pairs if key.casefold().startswith("streamtable.")), None)
+        if ours is not None:
+            message = f"the property '{ours}' is one of those in which streamtable keeps the definition"
+            raise self._invalid(ours, message, "choose a name that does not start with streamtable.")
         return tuple((str(key), value) for key, value in pairs)
 
     def property(self, at: Meta, key: Token, value: str) -> tuple[Token, str]:

@@ -7,6 +7,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.paths.SparkPath
 import org.apache.spark.sql.{Column, DataFrame, SaveMode, SparkSession}
 import org.apache.spark.sql.catalyst.expressions.aggregation.BitmapAggregator
+import org.apache.spark.sql.connector.catalog.TableCatalog.PROP_COMMENT
 import org.apache.spark.sql.delta.{DeltaLog, DeltaOperations, OptimisticTransaction}
 import org.apache.spark.sql.delta.ClassicColumnConversions._
 import org.apache.spark.sql.delta.actions._
@@ -69,9 +70,12 @@ private[streamtable] object Commits {
   private def describe(transaction: OptimisticTransaction, schema: String, properties: JavaMap[String, String]): Unit =
     if (schema != null || properties != null) {
       val known = transaction.metadata
+      val wanted = Option(properties).map(_.asScala.toMap).getOrElse(Map.empty)
+      val (gone, set) = (wanted - PROP_COMMENT).partition(_._2 == null)
       val described = known.copy(
         schemaString = Option(schema).getOrElse(known.schemaString),
-        configuration = known.configuration ++ Option(properties).map(_.asScala).getOrElse(Nil))
+        description = wanted.getOrElse(PROP_COMMENT, known.description),
+        configuration = known.configuration -- gone.keys ++ set)
       if (transaction.readVersion < 0) transaction.updateMetadataForNewTable(described)
       else if (schema != null) transaction.updateMetadataForTableOverwrite(described)
       else transaction.updateMetadata(described)

@@ -1,0 +1,39 @@
+"""What the tests of statements share: run one, and look at what it left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+
+def answer(spark: SparkSession, sql: str) -> list[tuple[Any, ...]]:
+    """Return the rows of a statement."""
+    return [tuple(row) for row in spark.sql(sql).collect()]
+
+
+def done(spark: SparkSession, sql: str) -> tuple[str, str]:
+    """Run a CREATE or REFRESH; return its action and reason."""
+    (row,) = spark.sql(sql).collect()
+    return row["action"], row["reason"]
+
+
+def version(spark: SparkSession, name: str) -> int:
+    """Return the latest version of a table, as Delta tells it."""
+    return int(spark.sql(f"DESCRIBE HISTORY {name} LIMIT 1").collect()[0]["version"])
+
+
+def detail(spark: SparkSession, name: str) -> dict[str, Any]:
+    return dict(spark.sql(f"DESCRIBE DETAIL {name}").collect()[0].asDict())
+
+
+def shown(spark: SparkSession, name: str) -> str:
+    """Return what SHOW CREATE STREAM TABLE shows."""
+    return str(spark.sql(f"SHOW CREATE STREAM TABLE {name}").collect()[0][0])
+
+
+def properties(spark: SparkSession, name: str) -> dict[str, str]:
+    """Return the properties that a user gave a table: neither Delta's nor ours."""
+    return {
+        key: value for key, value in detail(spark, name)["properties"].items() if not key.startswith(("delta.", "streamtable."))
+    }

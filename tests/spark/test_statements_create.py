@@ -1,0 +1,202 @@
+"""CREATE STREAM TABLE end to end: what each clause makes of the table, and how the statement may be written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.oracle.comparison import assert_exact
+from tests.spark.statements import answer, detail, done, properties, shown, version
+
+from streamtable.errors import InvalidStatement, NotSupported, StreamTableExists, StreamTableNotFound
+
+NORTH = "SELECT id, amount FROM sales WHERE region = 'north'"
+
+
+def test_or_replace_gives_another_definition_and_contents_in_one_commit(shop: SparkSession) -> None:
+    shop.sql("CREATE STREAM TABLE st SCHEDULE '1h' AS SELECT * FROM sales")
+    assert answer(shop, f"CREATE OR REPLACE STREAM TABLE st REFRESH MODE DIFFERENTIAL AS {NORTH}")[0][:5] == (
+        "spark_catalog.shop.st",
+        "REINITIALIZE",
+        "the table was replaced",
+        1,
+        4,
+    )
+    assert version(shop, "st") == 2
+    assert_exact(shop, "st", NORTH)
+    assert (
+        shown(shop, "st")
+        == f"CREATE STREAM TABLE `spark_catalog`.`shop`.`st`\nSCHEDULE MANUAL\nREFRESH MODE DIFFERENTIAL\nAS\n{NORTH}"
+    )
+    assert shop.sql("SELECT * FROM st VERSION AS OF 1").count() == 4
+    shop.sql("UPDATE sales SET region = 'north' WHERE id = 2")
+    assert done(shop, "REFRESH STREAM TABLE st") == ("DIFFERENTIAL", "1 of 1 sources changed")
+    assert_exact(shop, "st", NORTH)
+
+
+def test_or_replace_creates_what_is_not_there(shop: SparkSession) -> None:
+    assert done(shop, f"CREATE OR REPLACE STREAM TABLE st AS {NORTH}") == ("REINITIALIZE", "the table was created")
+    assert_exact(shop, "st", NORTH)
+
+
+def test_or_replace_leaves_nothing_of_the_old_clauses(shop: SparkSession) -> None:
+    old = "COMMENT 'old' TBLPROPERTIES ('a' = '1', 'b' = '2', 'delta.enableChangeDataFeed' = 'false')"
+    shop.sql(f"CREATE STREAM TABLE st (x COMMENT 'ex', y, z) SCHEDULE CALCULATED {old} AS SELECT * FROM sales")
+    shop.sql("ALTER STREAM TABLE st SUSPEND")
+    shop.sql(f"CREATE OR REPLACE STREAM TABLE st COMMENT 'new' TBLPROPERTIES ('b' = '3') AS {NORTH}")
+    assert (detail(shop, "st")["description"], properties(shop, "st")) == ("new", {"b": "3"})
+    assert detail(shop, "st")["properties"]["delta.enableChangeDataFeed"] == "true"
+    assert [field.metadata for field in shop.table("st").schema] == [{}, {}]
+    assert answer(shop, "SHOW STREAM TABLES")[0][1:4] == ("ACTIVE", "AUTO", "MANUAL")
+    shop.sql(f"CREATE OR REPLACE STREAM TABLE st AS {NORTH}")
+    assert (detail(shop, "st")["description"], properties(shop, "st")) == (None, {})
+
+
+@pytest.mark.parametrize(
+    ("layout", "another"),
+    [("CLUSTER BY (id)", ""), ("CLUSTER BY (id)", "CLUSTER BY (amount)"), ("PARTITIONED BY (id)", ""), ("", "CLUSTER BY (id)")],
+)
+def test_or_replace_keeps_the_layout_or_is_refused(shop: SparkSession, layout: str, another: str) -> None:
+    shop.sql(f"CREATE STREAM TABLE st {layout} AS SELECT id, amount FROM sales")
+    with pytest.raises(NotSupported, match="clustered"):
+        shop.sql(f"CREATE OR REPLACE STREAM TABLE st {another} AS {NORTH}")
+    assert version(shop, "st") == 1
+    same = layout.replace("id", "ID")
+    assert done(shop, f"CREATE OR REPLACE STREAM TABLE st {same} AS {NORTH}") == ("REINITIALIZE", "the table was replaced")
+    assert_exact(shop, "st", NORTH)
+
+
+def test_if_not_exists_leaves_what_is_there(shop: SparkSession) -> None:
+    assert done(shop, f"CREATE STREAM TABLE IF NOT EXISTS st AS {NORTH}") == ("REINITIALIZE", "the table was created")
+    before = shown(shop, "st")
+    shop.sql("INSERT INTO sales VALUES (9, 'north', 90)")
+    again = answer(shop, "CREATE STREAM TABLE IF NOT EXISTS st AS SELECT no_such_column FROM no_such_table")
+    assert again == [("spark_catalog.shop.st", "NO_DATA", "the stream table exists already", 0, 0, 0, 1)]
+    assert (shown(shop, "st"), shop.table("st").count()) == (before, 1)
+    with pytest.raises(StreamTableExists, match=r"spark_catalog\.shop\.sales"):
+        shop.sql("CREATE STREAM TABLE IF NOT EXISTS sales AS SELECT 1 AS one")
+
+
+def test_column_list_renames_and_comments(shop: SparkSession) -> None:
+    shop.sql("CREATE STREAM TABLE st (Place COMMENT 'it''s where', `sum`) AS SELECT region, sum(amount) FROM sales GROUP BY region")
+    schema = shop.table("st").schema
+    assert schema.simpleString() == "struct<Place:string,sum:bigint>"
+    assert [field.metadata for field in schema] == [{"comment": "it's where"}, {}]
+    shop.sql("INSERT INTO sales VALUES (4, 'west', 40)")
+    assert done(shop, "REFRESH STREAM TABLE st")[0] == "DIFFERENTIAL"
+    assert_exact(shop, "st", "SELECT region AS Place, sum(amount) AS `sum` FROM sales GROUP BY region")
+
+
+def test_with_no_data_is_empty_until_the_first_refresh(shop: SparkSession) -> None:
+    assert done(shop, f"CREATE STREAM TABLE st WITH NO DATA AS {NORTH}") == ("NO_DATA", "created WITH NO DATA")
+    assert shop.table("st").columns == ["id", "amount"]
+    assert shop.table("st").count() == 0
+    assert answer(shop, "SHOW STREAM TABLES")[0][-2:] == (None, 0)
+    assert ("source spark_catalog.shop.sales", "not read yet") in answer(shop, "DESCRIBE STREAM TABLE st")
+    with pytest.raises(InvalidStatement, match="WITH NO DATA"):
+        shop.sql("VERIFY STREAM TABLE st")
+    assert done(shop, "REFRESH STREAM TABLE st") == ("REINITIALIZE", "the table was not populated yet")
+    assert_exact(shop, "st", NORTH)
+    assert done(shop, "REFRESH STREAM TABLE st")[0] == "NO_DATA"
+
+
+@pytest.mark.parametrize(("clause", "key"), [("PARTITIONED BY", "partitionColumns"), ("CLUSTER BY", "clusteringColumns")])
+def test_layout(shop: SparkSession, clause: str, key: str) -> None:
+    shop.sql(f"CREATE STREAM TABLE st {clause} (region, id) AS SELECT id, amount, region FROM sales")
+    assert detail(shop, "st")[key] == ["region", "id"]
+    shop.sql("INSERT INTO sales VALUES (4, 'west', 40), (3, NULL, 31)")
+    shop.sql("DELETE FROM sales WHERE id = 1")
+    assert done(shop, "REFRESH STREAM TABLE st")[0] == "DIFFERENTIAL"
+    assert_exact(shop, "st", "SELECT id, amount, region FROM sales")
+    assert detail(shop, "st")[key] == ["region", "id"]
+
+
+def test_comment_and_properties_are_those_of_the_delta_table(shop: SparkSession) -> None:
+    shop.sql(f"CREATE STREAM TABLE st COMMENT 'it''s \"new\"' TBLPROPERTIES ('team.of' = 'me', level = 3) AS {NORTH}")
+    assert detail(shop, "st")["description"] == 'it\'s "new"'
+    assert properties(shop, "st") == {"team.of": "me", "level": "3"}
+
+
+@pytest.mark.parametrize("key", ["streamtable.status", "STREAMTABLE.Views", "streamtable.anything"])
+def test_properties_that_hold_the_definition_are_refused(shop: SparkSession, key: str) -> None:
+    with pytest.raises(InvalidStatement, match=key):
+        shop.sql(f"CREATE STREAM TABLE st TBLPROPERTIES ('{key}' = 'x') AS {NORTH}")
+    shop.sql(f"CREATE STREAM TABLE st AS {NORTH}")
+    with pytest.raises(InvalidStatement, match=key):
+        shop.sql(f"ALTER STREAM TABLE st SET TBLPROPERTIES ('{key}' = 'x')")
+    assert done(shop, "REFRESH STREAM TABLE st")[0] == "NO_DATA"
+
+
+def test_location_holds_the_files_and_is_gone_with_the_table(shop: SparkSession, tmp_path: Path) -> None:
+    place = tmp_path / "else where"
+    shop.sql(f"CREATE STREAM TABLE st LOCATION '{place}' AS {NORTH}")
+    assert (place / "_delta_log").is_dir()
+    shop.sql("UPDATE sales SET amount = 11 WHERE id = 1")
+    assert done(shop, "REFRESH STREAM TABLE st")[0] == "DIFFERENTIAL"
+    assert_exact(shop, "st", NORTH)
+    with pytest.raises(NotSupported, match="where the table is"):
+        shop.sql(f"CREATE OR REPLACE STREAM TABLE st LOCATION '{tmp_path}' AS {NORTH}")
+    shop.sql("CREATE OR REPLACE STREAM TABLE st AS SELECT 1 AS one")
+    assert f"LOCATION '{place}'" in shown(shop, "st")
+    shop.sql("DROP STREAM TABLE st")
+    assert not place.exists()
+
+
+WRITTEN = [
+    "create stream table st as {q}",
+    "CREATE STREAM TABLE `st` AS {q};",
+    "CREATE STREAM TABLE shop.st AS {q} ; ;\n",
+    "CREATE STREAM TABLE `spark_catalog`.`shop`.`st` AS {q} -- the end",
+    "-- first; a comment\n/* and /* another */ one */ CREATE /* in */ STREAM TABLE spark_catalog.shop.st AS\n{q};",
+    "CREATE STREAM TABLE ST AS -- which?\n{q}",
+]
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_ways_to_write_it(shop: SparkSession, text: str) -> None:
+    ((name, action, *_),) = answer(shop, text.format(q=NORTH))
+    assert (name.casefold(), action) == ("spark_catalog.shop.st", "REINITIALIZE")
+    for written in ("st", "`st`", "shop.ST", "`spark_catalog`.shop.`st`"):
+        assert done(shop, f"/* again */ refresh Stream TABLE {written} ;")[0] == "NO_DATA"
+        assert answer(shop, f"-- is it?\nVERIFY STREAM TABLE {written};")[0][1:] == (True, 0, 0)
+    assert f"\n{NORTH}" in shown(shop, "st")
+
+
+def test_names_that_are_keywords(shop: SparkSession) -> None:
+    shop.sql("CREATE STREAM TABLE `select` AS SELECT id AS `from` FROM sales")
+    shop.sql("CREATE STREAM TABLE refresh AS SELECT `from` FROM `select`")
+    assert done(shop, "REFRESH STREAM TABLE refresh CASCADE")[0] == "NO_DATA"
+    assert_exact(shop, "refresh", "SELECT id AS `from` FROM sales")
+    assert answer(shop, "DROP STREAM TABLE `select` CASCADE") == [
+        ("spark_catalog.shop.refresh", "DROPPED"),
+        ("spark_catalog.shop.select", "DROPPED"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["nowhere.st", "spark_catalog.nowhere.st", "no_catalog.shop.st"])
+def test_a_schema_or_catalog_that_is_not_there(shop: SparkSession, name: str) -> None:
+    for statement in ("REFRESH", "VERIFY", "DROP", "DESCRIBE", "SHOW CREATE"):
+        with pytest.raises(StreamTableNotFound, match=name):
+            shop.sql(f"{statement} STREAM TABLE {name}")
+    assert answer(shop, f"DROP STREAM TABLE IF EXISTS {name}") == []
+
+
+def test_a_catalog_that_is_not_there_holds_no_new_table(shop: SparkSession) -> None:
+    with pytest.raises(NotSupported, match="no_catalog"):
+        shop.sql(f"CREATE STREAM TABLE no_catalog.shop.st AS {NORTH}")
+
+
+def test_settings_are_those_of_the_session_that_creates_or_replaces(shop: SparkSession) -> None:
+    quotient = "SELECT id / (id - id) AS q FROM sales"
+    shop.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        shop.sql(f"CREATE STREAM TABLE st AS {quotient}")
+    finally:
+        shop.conf.unset("spark.sql.ansi.enabled")
+    shop.sql("INSERT INTO sales VALUES (9, 'north', 90)")
+    assert done(shop, "REFRESH STREAM TABLE st")[0] == "DIFFERENTIAL"
+    assert answer(shop, "SELECT DISTINCT q FROM st") == [(None,)]
+    with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+        shop.sql(f"CREATE OR REPLACE STREAM TABLE st AS {quotient}")
+    assert shop.table("st").count() == 5

@@ -1,0 +1,280 @@
+"""Every statement but CREATE end to end: exact rows, exact column names and types, and what it leaves behind."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.oracle.comparison import assert_exact, bag
+from tests.spark.statements import answer, detail, done, properties, shown, version
+
+from streamtable.errors import (
+    DependentsExist,
+    NotIncremental,
+    NotSupported,
+    StreamTableExists,
+    StreamTableNotFound,
+    StreamTableSuspended,
+)
+
+ST = "spark_catalog.shop.st"
+ALL = "SELECT * FROM sales"
+BY_REGION = "SELECT region, max(amount) AS most, count(*) AS n FROM sales GROUP BY region"
+REFRESHED = "name:string,action:string,reason:string,rows_inserted:bigint,rows_deleted:bigint,duration_ms:bigint,version:bigint"
+EXPLAINED = "operator:string,incremental:boolean,reason:string"
+
+# In this order, because each works on what those before it made.
+RESULTS = {
+    f"EXPLAIN CREATE STREAM TABLE st AS {ALL}": EXPLAINED,
+    f"CREATE STREAM TABLE st AS {ALL}": REFRESHED,
+    "REFRESH STREAM TABLE st": REFRESHED,
+    "ALTER STREAM TABLE st SUSPEND": "name:string,status:string",
+    "SHOW STREAM TABLES": "name:string,status:string,refresh_mode:string,schedule:string,last_action:string,version:bigint",
+    "DESCRIBE STREAM TABLE st": "property:string,value:string",
+    "SHOW CREATE STREAM TABLE st": "createtab_stmt:string",
+    "SHOW REFRESH HISTORY": "name:string,version:bigint,at:timestamp,action:string,reason:string,duration_ms:bigint",
+    "SHOW STREAM TABLE DEPENDENCIES": "name:string,source:string,kind:string",
+    "EXPLAIN STREAM TABLE st": EXPLAINED,
+    "VERIFY STREAM TABLE st": "name:string,ok:boolean,missing:bigint,surplus:bigint",
+    "DROP STREAM TABLE st": "name:string,status:string",
+}
+
+
+def test_columns_and_types_of_every_result(shop: SparkSession) -> None:
+    frames = {statement: shop.sql(statement) for statement in RESULTS}
+    assert {statement: frame.schema.simpleString()[7:-1] for statement, frame in frames.items()} == RESULTS
+    assert all(frame.count() > 0 for frame in frames.values())
+
+
+def test_refresh_says_what_it_did(shop: SparkSession) -> None:
+    shop.sql(f"CREATE STREAM TABLE st AS {ALL}")
+    assert answer(shop, "REFRESH STREAM TABLE st")[0][:5] == (ST, "NO_DATA", "no source changed", 0, 0)
+    assert version(shop, "st") == 1
+    shop.sql("UPDATE sales SET amount = 21 WHERE id = 2")
+    assert answer(shop, "REFRESH STREAM TABLE st")[0][:5] == (ST, "DIFFERENTIAL", "1 of 1 sources changed", 2, 2)
+    row = shop.sql("REFRESH STREAM TABLE st FULL").collect()[0]
+    assert tuple(row)[:5] == (ST, "FULL", "REFRESH ... FULL was asked for", 4, 4)
+    assert row["version"] == version(shop, "st") == 3
+    assert_exact(shop, "st", ALL)
+
+
+def test_refresh_cascade_begins_with_the_sources(shop: SparkSession) -> None:
+    shop.sql(f"CREATE STREAM TABLE st AS {BY_REGION}")
+    shop.sql("CREATE STREAM TABLE above AS SELECT region FROM st WHERE n > 1")
+    shop.sql("INSERT INTO sales VALUES (4, 'north', 40)")
+    assert done(shop, "REFRESH STREAM TABLE above")[0] == "NO_DATA"
+    assert done(shop, "REFRESH STREAM TABLE above CASCADE")[0] == "DIFFERENTIAL"
+    assert sorted(answer(shop, "SELECT * FROM above")) == [("north",), ("south",)]
+
+
+def test_alter_set_refresh_mode(shop: SparkSession) -> None:
+    shop.sql(f"CREATE STREAM TABLE st AS {BY_REGION}")
+    for mode, expected in (("FULL", "FULL"), ("AUTO", "DIFFERENTIAL"), ("DIFFERENTIAL", "DIFFERENTIAL")):
+        assert answer(shop, f"ALTER STREAM TABLE shop.st SET REFRESH MODE {mode}") == [(ST, "ACTIVE")]
+        assert answer(shop, "SHOW STREAM TABLES")[0][2] == mode
+        assert done(shop, "REFRESH STREAM TABLE st")[0] == "NO_DATA"
+        shop.sql("INSERT INTO sales VALUES (5, 'east', 50)")
+        assert done(shop, "REFRESH STREAM TABLE st")[0] == expected
+        assert_exact(shop, "st", BY_REGION)
+
+
+def test_alter_to_differential_is_refused_where_there_is_no_rule(shop: SparkSession) -> None:
+    shop.sql("CREATE STREAM TABLE st AS SELECT id, rand() AS r FROM sales")
+    with pytest.raises(NotIncremental, match=r"rand\(\)"):
+        shop.sql("ALTER STREAM TABLE st SET REFRESH MODE DIFFERENTIAL")
+    assert answer(shop, "SHOW STREAM TABLES")[0][2] == "AUTO"
+    shop.sql("INSERT INTO sales VALUES (5, 'east', 50)")
+    assert done(shop, "REFRESH STREAM TABLE st")[0] == "FULL"
+
+
+def test_alter_set_schedule(shop: SparkSession) -> None:
+    shop.sql(f"CREATE STREAM TABLE st SCHEDULE '5m' AS {ALL}")
+    for schedule in ("'1h30m'", "CRON '0 6 * * mon-fri' AT TIME ZONE 'Europe/Berlin'", "CALCULATED", "MANUAL"):
+        assert answer(shop, f"ALTER STREAM TABLE st SET SCHEDULE {schedule}") == [(ST, "ACTIVE")]
+        assert answer(shop, "SHOW STREAM TABLES")[0][3] == schedule
+        assert f"\nSCHEDULE {schedule}\n" in shown(shop, "st")
+
+
+def test_alter_set_properties_adds_to_those_that_are_there(shop: SparkSession) -> None:
+    shop.sql(f"CREATE STREAM TABLE st TBLPROPERTIES ('a' = '1', 'b' = '2') AS {ALL}")
+    assert answer(shop, "ALTER STREAM TABLE st SET TBLPROPERTIES ('b' = '3', 'c' = '4')") == [(ST, "ACTIVE")]
+    assert properties(shop, "st") == {"a": "1", "b": "3", "c": "4"}
+    assert "TBLPROPERTIES ('a' = '1', 'b' = '3', 'c' = '4')" in shown(shop, "st")
+
+
+def test_alter_suspend_and_resume(shop: SparkSession) -> None:
+    shop.sql(f"CREATE STREAM TABLE st AS {BY_REGION}")
+    assert answer(shop, "ALTER STREAM TABLE st SUSPEND") == [(ST, "SUSPENDED")]
+    assert answer(shop, "SHOW STREAM TABLES")[0][1] == "SUSPENDED"
+    before = bag(shop, "SELECT * FROM st")
+    shop.sql("DELETE FROM sales WHERE id = 3")
+    for statement in ("REFRESH STREAM TABLE st", "REFRESH STREAM TABLE st FULL"):
+        with pytest.raises(StreamTableSuspended, match="RESUME"):
+            shop.sql(statement)
+    assert bag(shop, "SELECT * FROM st") == before
+    assert answer(shop, "ALTER STREAM TABLE st RESUME") == [(ST, "ACTIVE")]
+    assert done(shop, "REFRESH STREAM TABLE st")[0] == "DIFFERENTIAL"
+    assert_exact(shop, "st", BY_REGION)
+
+
+def test_alter_rename_takes_everything_along(shop: SparkSession) -> None:
+    shop.sql(f"CREATE STREAM TABLE old_name COMMENT 'kept' AS {BY_REGION} HAVING count(*) < 9")  # HAVING: a stored arrangement
+    shop.sql("ALTER STREAM TABLE old_name SUSPEND")
+    assert answer(shop, "ALTER STREAM TABLE old_name RENAME TO st") == [(ST, "SUSPENDED")]
+    shop.sql("ALTER STREAM TABLE st RESUME")
+    with pytest.raises(StreamTableNotFound, match="old_name"):
+        shop.sql("REFRESH STREAM TABLE old_name")
+    assert [row[0] for row in answer(shop, "SHOW STREAM TABLES")] == [ST]
+    assert shown(shop, "st").startswith("CREATE STREAM TABLE `spark_catalog`.`shop`.`st`\n")
+    assert answer(shop, "SHOW REFRESH HISTORY FOR st")[0][0] == ST
+    assert done(shop, "REFRESH STREAM TABLE st")[0] == "NO_DATA"
+    shop.sql("UPDATE sales SET amount = 5 WHERE id = 3")
+    assert done(shop, "REFRESH STREAM TABLE st")[0] == "DIFFERENTIAL"
+    assert_exact(shop, "st", BY_REGION)
+
+
+def test_alter_rename_is_refused_where_it_would_break_something(shop: SparkSession) -> None:
+    shop.sql(f"CREATE STREAM TABLE st AS {ALL}")
+    with pytest.raises(StreamTableExists, match="sales"):
+        shop.sql("ALTER STREAM TABLE st RENAME TO sales")
+    for elsewhere in ("default", "no_catalog.shop"):
+        with pytest.raises(NotSupported, match=elsewhere):
+            shop.sql(f"ALTER STREAM TABLE st RENAME TO {elsewhere}.st2")
+    shop.sql("CREATE STREAM TABLE above AS SELECT id FROM st")
+    with pytest.raises(DependentsExist, match="above"):
+        shop.sql("ALTER STREAM TABLE st RENAME TO st2")
+    assert done(shop, "REFRESH STREAM TABLE above CASCADE")[0] == "NO_DATA"
+
+
+def test_drop_leaves_neither_name_nor_files(shop: SparkSession) -> None:
+    shop.sql(f"CREATE STREAM TABLE st AS {BY_REGION}")
+    place = Path(detail(shop, "st")["location"].removeprefix("file:"))
+    assert place.is_dir()
+    assert answer(shop, "DROP STREAM TABLE st") == [(ST, "DROPPED")]
+    assert not shop.catalog.tableExists("st")
+    assert not place.exists()
+    with pytest.raises(StreamTableNotFound, match="st"):
+        shop.sql("DROP STREAM TABLE st")
+    assert answer(shop, "DROP STREAM TABLE IF EXISTS st") == []
+
+
+def test_drop_of_a_table_that_is_read(shop: SparkSession) -> None:
+    shop.sql(f"CREATE STREAM TABLE st AS {ALL}")
+    shop.sql("CREATE STREAM TABLE b AS SELECT id FROM st")
+    shop.sql("CREATE STREAM TABLE c AS SELECT b.id FROM b JOIN st ON b.id = st.id")
+    for statement in ("DROP STREAM TABLE st", "DROP STREAM TABLE IF EXISTS st"):
+        with pytest.raises(DependentsExist, match=r"shop\.b"):
+            shop.sql(statement)
+    assert answer(shop, "DROP STREAM TABLE IF EXISTS b CASCADE") == [
+        ("spark_catalog.shop.c", "DROPPED"),
+        ("spark_catalog.shop.b", "DROPPED"),
+    ]
+    assert [row[0] for row in answer(shop, "SHOW STREAM TABLES")] == [ST]
+
+
+def test_show_stream_tables(shop: SparkSession) -> None:
+    shop.sql(f"CREATE STREAM TABLE st REFRESH MODE DIFFERENTIAL SCHEDULE '30s' AS {ALL}")
+    shop.sql(f"CREATE STREAM TABLE other WITH NO DATA AS {ALL}")
+    other, st = (
+        ("spark_catalog.shop.other", "ACTIVE", "AUTO", "MANUAL", None, 0),
+        (ST, "ACTIVE", "DIFFERENTIAL", "'30s'", "REINITIALIZE", 1),
+    )
+    assert answer(shop, "SHOW STREAM TABLES") == [other, st]
+    assert answer(shop, "SHOW STREAM TABLES LIKE 'S*'") == [st]
+    assert answer(shop, "SHOW STREAM TABLES IN `spark_catalog`.shop LIKE 'sale*|oth*|no';") == [other]
+    assert answer(shop, "SHOW STREAM TABLES FROM default") == []
+
+
+def test_describe(shop: SparkSession) -> None:
+    shop.sql(f"CREATE STREAM TABLE st SCHEDULE '1d' AS {BY_REGION} HAVING count(*) < 9")
+    described = answer(shop, "DESC STREAM TABLE st")
+    assert described == [
+        ("name", ST),
+        ("status", "ACTIVE"),
+        ("refresh_mode", "AUTO"),
+        ("schedule", "'1d'"),
+        ("query", f"{BY_REGION} HAVING count(*) < 9"),
+        ("location", detail(shop, "st")["location"]),
+        ("version", "1"),
+        ("last_action", "REINITIALIZE"),
+        ("source spark_catalog.shop.sales", f"version {version(shop, 'sales')}"),
+    ]
+    extended = answer(shop, "DESCRIBE STREAM TABLE EXTENDED st")
+    assert extended[: len(described)] == described
+    for key in ("spark.sql.ansi.enabled", "spark.sql.session.timeZone"):  # never set here: defaults are captured as well
+        assert (f"setting {key}", shop.conf.get(key)) in extended
+    assert [row for row in extended if row[0].startswith("arrangement")] == [("arrangement a0", "version 0")]
+
+
+CREATED = [
+    f"CREATE STREAM TABLE st AS {ALL};",
+    f"create or replace stream table st schedule cron '@daily' at time zone 'UTC' with no data as -- why\n{BY_REGION} ;",
+    """CREATE STREAM TABLE IF NOT EXISTS `st` (`a``b` COMMENT 'it''s; "so"', `Select`) TBLPROPERTIES (b.c = 1.5, 'a' = 'x''y\\\\z')
+    COMMENT 'a\\nb' PARTITIONED BY (`Select`) REFRESH MODE FULL SCHEDULE '1h30m' AS SELECT ';' AS x, id FROM sales /* end */""",
+    f"CREATE STREAM TABLE st CLUSTER BY (region, amount) SCHEDULE CALCULATED AS {ALL}",
+]
+
+
+@pytest.mark.parametrize("create", CREATED, ids=range(len(CREATED)))
+def test_show_create_runs_and_shows_itself(shop: SparkSession, create: str) -> None:
+    shop.sql(create)
+    shop.sql("REFRESH STREAM TABLE st")
+    text, schema, found = shown(shop, "st"), shop.table("st").schema, detail(shop, "st")
+    rows = bag(shop, "SELECT * FROM st")
+    shop.sql("DROP STREAM TABLE st")
+    assert done(shop, text) == ("REINITIALIZE", "the table was created")
+    assert shown(shop, "st") == text
+    assert (shop.table("st").schema, bag(shop, "SELECT * FROM st")) == (schema, rows)
+    kept = ("description", "partitionColumns", "clusteringColumns", "location")
+    assert {key: detail(shop, "st")[key] for key in kept} == {key: found[key] for key in kept}
+
+
+def test_show_refresh_history(shop: SparkSession) -> None:
+    start = datetime.now() - timedelta(seconds=1)  # noqa: DTZ005  (Spark hands out local times)
+    shop.sql(f"CREATE STREAM TABLE st AS {ALL}")
+    shop.sql("INSERT INTO sales VALUES (4, 'west', 40)")
+    for statement in (
+        "REFRESH STREAM TABLE st",
+        "REFRESH STREAM TABLE st",
+        "ALTER STREAM TABLE st SUSPEND",
+        "ALTER STREAM TABLE st RESUME",
+    ):
+        shop.sql(statement)
+    shop.sql("CREATE STREAM TABLE above AS SELECT id FROM st")
+    shop.sql("REFRESH STREAM TABLE st FULL")
+    history = answer(shop, "SHOW REFRESH HISTORY FOR st")
+    assert [(name, number, action, reason) for name, number, _, action, reason, _ in history] == [
+        (ST, 5, "FULL", "REFRESH ... FULL was asked for"),
+        (ST, 2, "DIFFERENTIAL", "1 of 1 sources changed"),
+        (ST, 1, "REINITIALIZE", "the table was not populated yet"),
+    ]
+    times = [row[2] for row in history]
+    assert [start, *reversed(times)] == sorted([start, *times])
+    assert all(row[5] > 0 for row in history)
+    assert answer(shop, "SHOW REFRESH HISTORY FOR shop.st LIMIT 2") == history[:2]
+    everything = answer(shop, "SHOW REFRESH HISTORY")
+    assert [row[0] for row in everything] == [ST, "spark_catalog.shop.above", ST, ST]
+    assert answer(shop, "SHOW REFRESH HISTORY LIMIT 1") == everything[:1]
+
+
+def test_show_refresh_history_reaches_as_far_as_the_log(shop: SparkSession) -> None:
+    shop.sql(f"CREATE STREAM TABLE st TBLPROPERTIES ('delta.checkpointInterval' = '2') AS {ALL}")
+    for _ in range(2):
+        shop.sql("REFRESH STREAM TABLE st FULL")
+    log = Path(detail(shop, "st")["location"].removeprefix("file:")) / "_delta_log"
+    assert list(log.glob("*2.checkpoint*.parquet")), "without a checkpoint Delta would not clean the log up either"
+    for number in (0, 1):
+        for file in log.glob(f"*0{number}.*"):
+            file.unlink()
+    for statement in ("SHOW REFRESH HISTORY FOR st", "SHOW REFRESH HISTORY"):
+        assert [row[1] for row in answer(shop, statement)] == [3, 2]
+
+
+def test_show_dependencies(shop: SparkSession) -> None:
+    shop.sql(f"CREATE STREAM TABLE st AS {ALL}")
+    shop.sql("CREATE STREAM TABLE above AS SELECT st.id FROM st JOIN sales ON st.id = sales.id")
+    above = [("spark_catalog.shop.above", "spark_catalog.shop.sales", "table"), ("spark_catalog.shop.above", ST, "stream table")]
+    assert sorted(answer(shop, "SHOW STREAM TABLE DEPENDENCIES FOR above")) == above
+    assert sorted(answer(shop, "SHOW STREAM TABLE DEPENDENCIES")) == [*above, (ST, "spark_catalog.shop.sales", "table")]

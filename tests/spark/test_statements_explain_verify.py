@@ -1,0 +1,88 @@
+"""EXPLAIN and VERIFY end to end: what could be kept incrementally, and whether what was kept is right."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.oracle.comparison import bag
+from tests.spark.statements import answer, done, version
+
+from streamtable.errors import InvalidQuery
+
+ST = "spark_catalog.shop.st"
+ALL = "SELECT * FROM sales"
+BY_REGION = "SELECT region, max(amount) AS most, count(*) AS n FROM sales GROUP BY region"
+SCANNED = ("Scan spark_catalog.shop.sales", True, "Delta of a source table")
+
+
+def test_explain_create_names_each_operator_and_creates_nothing(shop: SparkSession) -> None:
+    query = "SELECT id, region, amount + 1 AS more FROM sales WHERE id > 1"
+    explained = answer(shop, f"-- what if\nEXPLAIN CREATE STREAM TABLE st AS {query};")
+    assert explained == [("Project", True, "Delta of a projection"), ("Filter ((id > 1))", True, "Delta of a filter"), SCANNED]
+    assert not shop.catalog.tableExists("st")
+    shop.sql(f"CREATE STREAM TABLE st AS {query}")
+    assert answer(shop, "EXPLAIN STREAM TABLE shop.`st`") == explained
+
+
+def test_explain_says_what_stands_in_the_way(shop: SparkSession) -> None:
+    explained = answer(shop, "EXPLAIN CREATE OR REPLACE STREAM TABLE st AS SELECT id, rand() AS r FROM sales")
+    assert explained == [
+        ("Project", False, "volatile expression rand(): a retraction would not compute what the insertion computed"),
+        SCANNED,
+    ]
+    assert not shop.catalog.tableExists("st")
+
+
+def test_explain_delta_shows_the_sql_of_a_refresh(shop: SparkSession) -> None:
+    shop.sql(f"CREATE STREAM TABLE st AS {ALL}")
+    *operators, (title, incremental, sql) = answer(shop, "EXPLAIN DELTA STREAM TABLE st")
+    assert operators == answer(shop, "EXPLAIN STREAM TABLE st")
+    assert (title, incremental) == ("Delta SQL", True)
+    assert "FROM `spark_catalog.shop.sales (delta)`" in sql
+
+
+def test_explain_refuses_what_create_refuses(shop: SparkSession) -> None:
+    with pytest.raises(InvalidQuery, match="no_such_column"):
+        shop.sql("EXPLAIN CREATE STREAM TABLE st AS SELECT no_such_column FROM sales")
+
+
+@pytest.mark.parametrize("query", [ALL, BY_REGION])
+def test_verify_holds_the_table_to_the_versions_that_it_stands_for(shop: SparkSession, query: str) -> None:
+    shop.sql(f"CREATE STREAM TABLE st AS {query}")
+    assert answer(shop, "VERIFY STREAM TABLE st") == [(ST, True, 0, 0)]
+    shop.sql("DELETE FROM sales WHERE id < 3")
+    assert answer(shop, "VERIFY STREAM TABLE st") == [(ST, True, 0, 0)]
+    shop.sql("REFRESH STREAM TABLE st")
+    assert answer(shop, "VERIFY STREAM TABLE st") == [(ST, True, 0, 0)]
+
+
+DAMAGES = {
+    "one of two equal rows is missing, and another": ("DELETE FROM st WHERE id = 1", 1, 0),
+    "both of two equal rows are missing": ("DELETE FROM st WHERE id = 2", 2, 0),
+    "a third of two equal rows, and a new one": ("INSERT INTO st VALUES (2, 'south', 20), (7, NULL, NULL)", 0, 2),
+    "a changed row counts on both sides": ("UPDATE st SET amount = NULL WHERE id = 3", 1, 1),
+    "NULL is not an empty text": ("UPDATE st SET region = '' WHERE region IS NULL", 1, 1),
+    "everything is gone": ("TRUNCATE TABLE st", 4, 0),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_verify_counts_what_a_foreign_write_did_and_changes_nothing(shop: SparkSession, name: str) -> None:
+    damage, missing, surplus = DAMAGES[name]
+    shop.sql(f"CREATE STREAM TABLE st AS {ALL}")
+    as_engine(shop, damage)
+    damaged = bag(shop, "SELECT * FROM st")
+    assert answer(shop, "VERIFY STREAM TABLE st") == [(ST, False, missing, surplus)]
+    assert (version(shop, "st"), bag(shop, "SELECT * FROM st")) == (2, damaged)
+    action, reason = done(shop, "REFRESH STREAM TABLE st")
+    assert (action, reason.split(" of the table")[0]) == ("REINITIALIZE", "version 2")
+    assert answer(shop, "VERIFY STREAM TABLE st") == [(ST, True, 0, 0)]
+
+
+def as_engine(spark: SparkSession, sql: str) -> None:
+    """Write past the check of direct writes, as another program would that does not know the stream table."""
+    spark.sparkContext.setLocalProperty("streamtable.engine", "true")
+    try:
+        spark.sql(sql)
+    finally:
+        spark.sparkContext.setLocalProperty("streamtable.engine", None)  # type: ignore[arg-type]
