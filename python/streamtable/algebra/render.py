@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -69,9 +70,12 @@ def render(operator: Operator, views: Views) -> exp.Query:
         case Generate(child, generator, outer, generated):
             return _over_lateral(child, views, list(child.columns), generator, generated, outer)
         case Expand(child, projections, columns):
-            rows = [_row(projection, columns) for projection in projections]
+            # The new columns bear the ids of old ones, so they get theirs only when the old ones are out of sight.
+            rows = [_row(projection) for projection in projections]
             expanded = Scalar(call("inline", call("array", *rows)), "", False, "expand", frozenset())
-            return _over_lateral(child, views, [], expanded, columns, outer=False)
+            places = tuple(replace(c, id=_place(n)) for n, c in enumerate(columns))
+            rows_of = subquery(_over_lateral(child, views, [], expanded, places, outer=False), "expanded")
+            return select([alias(column(_place(n)), c.id) for n, c in enumerate(columns)] or [_placeholder()], rows_of)
         case Window(child, _, items):
             return _over(child, views, [*_columns(child.columns), *(alias(item.value.sql.copy(), item.id) for item in items)])
         case TopK(child, order, count, offset):
@@ -105,9 +109,13 @@ def _over_lateral(
     return query
 
 
-def _row(values: tuple[Scalar, ...], columns: tuple[Column, ...]) -> exp.Expr:
+def _place(n: int) -> str:
+    return f"__place{n}"
+
+
+def _row(values: tuple[Scalar, ...]) -> exp.Expr:
     """Spell a struct; the names make the rows of one array the same type."""
-    return call("named_struct", *(part for v, c in zip(values, columns, strict=True) for part in (string(c.id), v.sql.copy())))
+    return call("named_struct", *(part for n, value in enumerate(values) for part in (string(_place(n)), value.sql.copy())))
 
 
 def _ordered(order: Order) -> exp.Ordered:

@@ -35,8 +35,10 @@ private object SubqueriesAsJoins {
   /** An aggregate with subqueries beside its calls becomes a projection over it, where they can be joined. */
   private val splitAggregate: PartialFunction[LogicalPlan, LogicalPlan] = {
     case a @ PhysicalAggregation(keys, calls, results, child) if results.exists(_.exists(isUncorrelated)) =>
-      val named = calls.map(c => Alias(c, "aggregate")(c.resultId))
-      Project(keepIds(results, a.output), Aggregate(keys, keys ++ named, child))
+      // Spark names the result of a call with its attributes' numbers, which differ each time.
+      val named = calls.map(c => c.resultId -> Alias(c, c.sql)(c.resultId)).toMap
+      val list = results.map(_.transform { case x: AttributeReference => named.get(x.exprId).fold(x)(n => x.withName(n.name)) })
+      Project(keepIds(list.map(_.asInstanceOf[NamedExpression]), a.output), Aggregate(keys, keys ++ named.values, child))
   }
 
   private def keepIds(list: Seq[NamedExpression], output: Seq[Attribute]): Seq[NamedExpression] = list.zip(output).map {
