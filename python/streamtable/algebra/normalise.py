@@ -18,6 +18,7 @@ from streamtable.algebra.operators import (
     LeftJoin,
     Operator,
     Project,
+    Recomputed,
     Scalar,
     Scan,
     TopK,
@@ -79,7 +80,7 @@ def prune_columns(root: Operator) -> Operator:
 
 def _prune(operator: Operator, needed: frozenset[str]) -> Operator:
     match operator:
-        case Scan(columns=columns) | Constant(columns=columns):
+        case Scan(columns=columns) | Constant(columns=columns) | Recomputed(columns=columns):
             return replace(operator, columns=tuple(c for c in columns if c.id in needed))
         case Project(child, items):
             kept = tuple(item for item in items if item.id in needed)

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from streamtable.algebra.columns import WEIGHT, Call, Column, Item, Order, Scalar
+from streamtable.algebra.sources import Form, Source
 
 __all__ = [
     "WEIGHT",
@@ -31,6 +32,7 @@ __all__ = [
     "Operator",
     "Order",
     "Project",
+    "Recomputed",
     "Scalar",
     "Scan",
     "SemiJoin",
@@ -41,28 +43,10 @@ __all__ = [
     "Unsupported",
     "Window",
     "children",
+    "sources_of",
     "walk",
     "with_children",
 ]
-
-
-class Form(Enum):
-    """Which state of a source is read: at the target versions, at the frontier, or the change between the two."""
-
-    NEW = "new"
-    OLD = "old"
-    DELTA = "delta"
-
-
-@dataclass(frozen=True)
-class Source:
-    """A Delta table that a query reads; `name` is the catalog's, None for a table named by its path."""
-
-    path: str
-    name: str | None
-
-    def __str__(self) -> str:
-        return self.name or f"delta.`{self.path}`"
 
 
 @dataclass(frozen=True)
@@ -86,6 +70,18 @@ class Constant:
 
     leaf: int
     columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True)
+class Recomputed:
+    """A part of the query that Spark computes as a whole from its sources (a recursion); `volatile` is what forbids that."""
+
+    name: str
+    leaf: int
+    sources: tuple[Source, ...]
+    columns: tuple[Column, ...]
+    form: Form = Form.NEW
+    volatile: str | None = None
 
 
 @dataclass(frozen=True)
@@ -240,6 +236,7 @@ Operator: TypeAlias = (
     Scan
     | Stored
     | Constant
+    | Recomputed
     | Filter
     | Project
     | Join
@@ -258,7 +255,7 @@ Operator: TypeAlias = (
 def children(operator: Operator) -> tuple[Operator, ...]:
     """Return the inputs of `operator`, left to right."""
     match operator:
-        case Scan() | Stored() | Constant():
+        case Scan() | Stored() | Constant() | Recomputed():
             return ()
         case Join() | UnionAll() | Unsupported():
             return operator.inputs
@@ -273,7 +270,7 @@ def children(operator: Operator) -> tuple[Operator, ...]:
 def with_children(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
     """Return `operator` over other inputs."""
     match operator:
-        case Scan() | Stored() | Constant():
+        case Scan() | Stored() | Constant() | Recomputed():
             return operator
         case Join() | UnionAll() | Unsupported():
             return replace(operator, inputs=inputs)
@@ -290,3 +287,11 @@ def walk(operator: Operator) -> Iterator[Operator]:
     yield operator
     for child in children(operator):
         yield from walk(child)
+
+
+def sources_of(tree: Operator) -> frozenset[Source]:
+    """Return the tables that `tree` reads."""
+    found: set[Source] = set()
+    for node in walk(tree):
+        found.update((node.source,) if isinstance(node, Scan) else node.sources if isinstance(node, Recomputed) else ())
+    return frozenset(found)

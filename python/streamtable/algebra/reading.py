@@ -24,6 +24,7 @@ from streamtable.algebra.operators import (
     Operator,
     Order,
     Project,
+    Recomputed,
     Scalar,
     Scan,
     Source,
@@ -99,6 +100,9 @@ class _Reader:
                 return Expand(self.child(node), projections, self.columns(node))
             case "Window":
                 return Window(self.child(node), self.scalars(node["partition"]), self.items(node["list"]))
+            case "Recursion":
+                sources = tuple(Source(each["path"], each.get("table")) for each in node["sources"])
+                return Recomputed("Recursion", node["leaf"], sources, self.columns(node), volatile=node.get("volatile"))
             case "Limit":
                 return self.limit(node, node["children"][0])
             case "Sort":

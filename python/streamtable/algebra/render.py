@@ -20,6 +20,7 @@ from streamtable.algebra.operators import (
     Operator,
     Order,
     Project,
+    Recomputed,
     Scalar,
     Scan,
     SemiJoin,
@@ -49,6 +50,8 @@ def render(operator: Operator, views: Views) -> exp.Query:
             return select(_columns(columns), table(name))
         case Constant(leaf, columns):
             return select(_columns(columns), table(views(leaf, Form.NEW)))
+        case Recomputed(_, leaf, _, columns, form):
+            return select(_columns(columns), table(views(leaf, form)))
         case Filter(child, conjuncts):
             return _over(child, views, _columns(child.columns)).where(_all(conjuncts), copy=False)
         case Project(child, items):

@@ -14,13 +14,14 @@ from streamtable.algebra.operators import (
     Item,
     Operator,
     Project,
+    Recomputed,
     Scalar,
     Scan,
     Source,
     Stored,
     UnionAll,
     children,
-    walk,
+    sources_of,
     with_children,
 )
 from streamtable.sql.builder import column, number
@@ -86,13 +87,15 @@ class Deltas:
 
     def touched(self, operator: Operator) -> bool:
         """Tell whether a source below `operator` changed."""
-        return any(isinstance(node, Scan) and node.source in self.changed for node in walk(operator))
+        return not self.changed.isdisjoint(sources_of(operator))
 
     def old(self, operator: Operator) -> Operator:
         """Return `operator` at the frontier, as a bag; an aggregate is read from its arrangement."""
         if isinstance(operator, Aggregate) and operator in self.arrangements:
             return Stored(f"{self.arrangements[operator]}_old", operator.columns)
         if isinstance(operator, Scan) and operator.source in self.changed:
+            return replace(operator, form=Form.OLD)
+        if isinstance(operator, Recomputed) and self.touched(operator):
             return replace(operator, form=Form.OLD)
         return with_children(operator, tuple(self.old(child) for child in children(operator)))
 

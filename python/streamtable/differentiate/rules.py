@@ -15,6 +15,7 @@ from streamtable.algebra.operators import (
     LeftJoin,
     Operator,
     Project,
+    Recomputed,
     Scan,
     TopK,
     UnionAll,
@@ -31,6 +32,7 @@ from streamtable.differentiate import (
     join,
     left_join,
     project,
+    recomputed,
     scan,
     top_k,
     union_all,
@@ -43,6 +45,7 @@ __all__ = ["RULES", "Finding", "findings", "label", "obstacle"]
 RULES: dict[type, ModuleType] = {
     Scan: scan,
     Constant: constant,
+    Recomputed: recomputed,
     Filter: filter,
     Project: project,
     Join: join,
@@ -101,7 +104,7 @@ def label(operator: Operator) -> str:
             return f"Window ({', '.join(item.value.text for item in items)})"
         case TopK(count=count, offset=offset):
             return f"Top {count if count is not None else 'all'} from {offset}"
-        case Unsupported(name):
+        case Unsupported(name) | Recomputed(name):
             return name
         case Generate(generator=generator):
             return f"Generate ({generator.text})"

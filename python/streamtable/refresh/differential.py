@@ -12,7 +12,22 @@ from pyspark.sql import DataFrame
 from sqlglot import exp
 
 from streamtable.algebra.identity import identity
-from streamtable.algebra.operators import WEIGHT, Aggregate, Operator, Scan, Stored, walk
+from streamtable.algebra.operators import (
+    WEIGHT,
+    Aggregate,
+    Constant,
+    Expand,
+    Filter,
+    Generate,
+    Join,
+    Operator,
+    Project,
+    Scan,
+    Stored,
+    UnionAll,
+    sources_of,
+    walk,
+)
 from streamtable.algebra.render import render
 from streamtable.delta.commit import Positions, positions
 from streamtable.delta.rows import read
@@ -28,6 +43,10 @@ from streamtable.refresh.workspace import Workspace
 from streamtable.sql.builder import alias, call, cast, column, number, select, subquery, table
 
 __all__ = ["Differential", "NotWhatTheFrontierSays", "Rows"]
+
+
+_MONOTONE = (Scan, Constant, Filter, Project, Join, UnionAll, Generate, Expand)
+"""Operators that lose no row of their output while their inputs lose none."""
 
 
 class NotWhatTheFrontierSays(Exception):
@@ -63,8 +82,7 @@ class Differential:
 
     def __post_init__(self) -> None:
         self.sources = Sources(self.prepared, self.workspace, self.target, self.frontier)
-        scanned = {node.source for node in walk(self.prepared.tree) if isinstance(node, Scan)}
-        self.changed = frozenset(s for s in scanned if self.target[s.path] != self.frontier[s.path])
+        self.changed = frozenset(s for s in sources_of(self.prepared.tree) if self.target[s.path] != self.frontier[s.path])
         names = {aggregate: arrangement.name for aggregate, arrangement in self.arrangements.items()}
         deltas = Deltas(self.changed, names, RULES)
         self.root = deltas.of(self.prepared.tree)
@@ -94,7 +112,7 @@ class Differential:
         top = next((step for step in self.steps if self.arrangements[step.aggregate].visible), None)
         if top is not None:
             return self._visible(top, self.root)
-        if not self.steps and self._appends_only():
+        if self._appends_only():
             return Rows(self._named(select([column(c) for c in self._ids()], self._delta(self.root))), None, self.probe)
         return self._consolidated(self.root)
 
@@ -106,6 +124,9 @@ class Differential:
         return [c.id for c in self.prepared.tree.columns]
 
     def _appends_only(self) -> bool:
+        """Tell whether no row can go."""
+        if not all(isinstance(node, _MONOTONE) for node in walk(self.prepared.tree)):
+            return False
         changes = [self.sources.change(source.path) for source in self.changed]
         return all(change.appends_only for change in changes)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamtable.algebra.operators import Form, Scan, Source, walk
+from streamtable.algebra.operators import Form, Source, sources_of
 from streamtable.algebra.render import render
 from streamtable.catalog.entries import Entry
 from streamtable.differentiate.aggregate import AggregateStep
@@ -22,7 +22,7 @@ def delta_text(prepared: Prepared, entry: Entry) -> list[str]:
         return []
     arrangements = arrangements_of(prepared.tree, entry.path, table_columns(entry), prepared.fingerprint)
     names = {aggregate: arrangement.name for aggregate, arrangement in arrangements.items()}
-    changed = frozenset(node.source for node in walk(prepared.tree) if isinstance(node, Scan))
+    changed = sources_of(prepared.tree)
     deltas = Deltas(changed, names, RULES)
     root = deltas.of(prepared.tree)
     queries = []

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from streamtable.algebra.identity import comparable
-from streamtable.algebra.operators import WEIGHT, Form, Scan, Source, walk
+from streamtable.algebra.operators import WEIGHT, Form, Recomputed, Scan, Source, walk
 from streamtable.delta.bridge import frame_of
 from streamtable.delta.rows import ChangeSet, change_set, read
 from streamtable.delta.tables import Version
@@ -31,17 +31,21 @@ class Sources:
     changes: dict[str, ChangeSet] = field(default_factory=dict)
 
     def __call__(self, source: Source | int, form: Form) -> str:
-        """Return the name of the view that holds `source` (or the constant leaf of that number) in `form`."""
+        """Return the name of the view that holds `source` (or the part of that number that Spark computes whole) in `form`."""
         if isinstance(source, int):
-            name = f"leaf_{source}"
-            return name if name in self.workspace else self.workspace.name(name, self._leaf(source))
+            name = f"leaf_{source}_{form.value}"
+            return name if name in self.workspace else self.workspace.name(name, self._leaf(source, form))
         name = f"source_{self.prepared.paths.index(source.path)}_{form.value}"
         return name if name in self.workspace else self.workspace.name(name, self._read(source.path, form))
 
-    def _leaf(self, number: int) -> DataFrame:
+    def _leaf(self, number: int, form: Form) -> DataFrame:
         session = self.prepared.session
+        frames = session._jvm.java.util.HashMap()  # type: ignore[union-attr]
+        for node in walk(self.prepared.tree):
+            for source in node.sources if isinstance(node, Recomputed) and node.leaf == number else ():
+                frames.put(source.path, self._read(source.path, form)._jdf)
         reader = session._jvm.org.apache.spark.sql.streamtable.PlanReader  # type: ignore[union-attr]
-        return frame_of(session, reader.leaf(session._jsparkSession, self.prepared.reading.id, number))
+        return frame_of(session, reader.leaf(session._jsparkSession, self.prepared.reading.id, number, frames))
 
     def _read(self, path: str, form: Form) -> DataFrame:
         match form:

@@ -29,31 +29,38 @@ object PlanReader {
     val views = analyzed.collectWithSubqueries { case v: View => v }
     val plan = frame.asInstanceOf[Dataset[_]].sparkSession.withActive(SubqueriesAsJoins(Ties.broken(analyzed)))
     // Everything that decides the result, subqueries included: tables with versions, and what changes without one.
-    val sources = analyzed.collectWithSubqueries { case DeltaSource(relation, index, _) if !index.isTimeTravelQuery =>
-      ("path" -> index.deltaLog.dataPath.toString) ~ ("table" -> relation.catalogTable.map(_.identifier.unquotedString))
-    }
     val unversioned = analyzed.collectWithSubqueries {
       case DeltaSource(_, _, _) | _: OneRowRelation | _: LocalRelation | _: Range | _: CTERelationRef => Nil
       case leaf if leaf.children.isEmpty => Seq(leaf.nodeName)
       case other => other.expressions.filter(e => !e.deterministic || e.containsPattern(CURRENT_LIKE)).map(_.sql)
     }.flatten
-    val json = ("sources" -> sources.toList) ~ ("unversioned" -> unversioned.distinct.toList) ~ ("plan" -> new PlanReader(reading).node(plan)) ~
+    val json = ("sources" -> sourcesOf(analyzed)) ~ ("unversioned" -> unversioned.distinct.toList) ~ ("plan" -> new PlanReader(reading).node(plan)) ~
       ("views" -> views.filterNot(_.isTempView).map(_.desc.identifier.unquotedString).distinct.toList) ~
       ("temporary_views" -> views.filter(_.isTempView).map(_.desc.identifier.table).distinct.toList)
     ExpressionRegistry.keep(reading)
     compact(render(json))
   }
 
-  /** A leaf of the query that is no table (VALUES, range, one row) as a frame; columns are named as in the reading. */
-  def leaf(spark: SparkSession, id: String, n: Int): Object = {
+  private[streamtable] def sourcesOf(plan: LogicalPlan): List[JObject] = plan.collectWithSubqueries {
+    case DeltaSource(relation, index, _) if !index.isTimeTravelQuery =>
+      ("path" -> index.deltaLog.dataPath.toString) ~ ("table" -> relation.catalogTable.map(_.identifier.unquotedString))
+  }.toList
+
+  /** A part of the query that is handed over whole (VALUES, a recursion) as a frame over `relations`; columns are named as in the reading. */
+  def leaf(spark: SparkSession, id: String, n: Int, relations: java.util.Map[String, Object]): Object = {
     val plan = ExpressionRegistry.reading(id).leaf(n)
-    val renamed = plan.output.map(a => Alias(a, name(a))())
-    Dataset.ofRows(spark.asInstanceOf[org.apache.spark.sql.classic.SparkSession], Project(renamed, plan))
+    Dataset.ofRows(spark.asInstanceOf[org.apache.spark.sql.classic.SparkSession],
+      Project(plan.output.map(a => Alias(a, name(a))()), pin(plan, relations)))
   }
 
-  /** The query of `frame` itself, with each Delta table, by path, replaced by the files that `relations` (frames of a pinned version) read. */
-  def pinned(spark: SparkSession, frame: Object, relations: java.util.Map[String, Object]): Object = {
-    val plan = Ties.broken(frame.asInstanceOf[Dataset[_]].queryExecution.analyzed).transformUpWithSubqueries {
+  /** The query of `frame` itself, over `relations`. */
+  def pinned(spark: SparkSession, frame: Object, relations: java.util.Map[String, Object]): Object =
+    Dataset.ofRows(spark.asInstanceOf[org.apache.spark.sql.classic.SparkSession],
+      pin(Ties.broken(frame.asInstanceOf[Dataset[_]].queryExecution.analyzed), relations))
+
+  /** Each Delta table, by path, replaced by the files that `relations` (frames of a pinned version) read. */
+  private def pin(query: LogicalPlan, relations: java.util.Map[String, Object]): LogicalPlan =
+    query.transformUpWithSubqueries {
       case DeltaSource(relation, index, files) if !index.isTimeTravelQuery =>
         val location = Option(relations.get(index.deltaLog.dataPath.toString))
           .flatMap(_.asInstanceOf[Dataset[_]].queryExecution.analyzed.collectFirst {
@@ -63,8 +70,6 @@ object PlanReader {
         // Schema and format stay those that the query was analysed with: files written before a column was added read it as NULL.
         relation.copy(relation = files.copy(location = location)(files.sparkSession))
     }
-    Dataset.ofRows(spark.asInstanceOf[org.apache.spark.sql.classic.SparkSession], plan)
-  }
 
   /** Whether two frames have the same optimised plan up to the names of columns. */
   def sameResult(left: Object, right: Object): Boolean =
@@ -82,7 +87,7 @@ object PlanReader {
 }
 
 private class PlanReader(reading: ExpressionRegistry.Reading) {
-  import PlanReader.{name, DeltaSource}
+  import PlanReader.{name, sourcesOf, DeltaSource}
 
   def node(plan: LogicalPlan): JObject = plan match {
     // Nodes without meaning for the bag of rows.
@@ -111,6 +116,10 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
       described("Window", plan) ~ ("list" -> x.windowExpressions.map(windowed(_, x.child.output)).toList) ~
         ("partition" -> x.partitionSpec.map(expression).toList) ~ below(plan)
     case x: Expand => described("Expand", plan) ~ ("projections" -> x.projections.map(_.map(expression).toList).toList) ~ below(plan)
+    case x: UnionLoop =>
+      val inside = x.collectWithSubqueries { case p => p.expressions }.flatten
+      described("Recursion", plan) ~ ("leaf" -> reading.addLeaf(plan)) ~ ("sources" -> sourcesOf(plan)) ~
+        ("volatile" -> inside.find(e => !e.deterministic || e.containsPattern(CURRENT_LIKE)).map(_.sql))
     case x: Sort =>
       described("Sort", plan) ~ ("order" -> x.order.map(order).toList) ~ ("open" -> columns(Ties.leftOut(x.child.output))) ~ below(plan)
     case GlobalLimit(IntegerLiteral(limit), LocalLimit(_, Offset(IntegerLiteral(offset), child))) => limited(plan, Some(limit), offset, child)

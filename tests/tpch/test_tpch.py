@@ -1,0 +1,51 @@
+"""TPC-H, all 22 queries, incremental and exact after rounds of changes on eight tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.oracle.comparison import assert_exact
+from tests.tpch.data import changes, load
+from tests.tpch.queries import QUERIES
+
+
+@pytest.fixture
+def database(spark: SparkSession) -> Iterator[SparkSession]:
+    spark.sql("CREATE DATABASE tpch")
+    spark.sql("USE tpch")
+    yield spark
+    for name in QUERIES:
+        spark.sql(f"DROP STREAM TABLE IF EXISTS {name}")
+    spark.sql("USE default")
+    spark.sql("DROP DATABASE tpch CASCADE")
+
+
+def check(spark: SparkSession, folder: Path, scale: float, rounds: int) -> None:
+    """Create all queries, change, refresh, and compare each with Spark's own answer."""
+    load(spark, folder, scale)
+    for name, query in QUERIES.items():
+        spark.sql(f"CREATE STREAM TABLE {name} REFRESH MODE DIFFERENTIAL AS {query}")
+    moved: set[str] = set()
+    for r in range(rounds):
+        for statement in changes(r):
+            spark.sql(statement)
+        for name, query in QUERIES.items():
+            done = spark.sql(f"REFRESH STREAM TABLE {name}").first()
+            assert done is not None
+            assert done["action"] == "DIFFERENTIAL", done
+            moved |= {name} if done["rows_inserted"] + done["rows_deleted"] else set()
+            assert_exact(spark, name, query)
+    assert len(moved) >= 18, f"the changes reached too few queries: {sorted(moved)}"
+
+
+def test_tpch_stays_exact(database: SparkSession, tmp_path: Path) -> None:
+    check(database, tmp_path, scale=0.01, rounds=1)
+
+
+@pytest.mark.fuzz
+@pytest.mark.timeout(0)
+def test_tpch_stays_exact_for_ten_rounds(database: SparkSession, tmp_path: Path) -> None:
+    check(database, tmp_path, scale=0.1, rounds=10)
