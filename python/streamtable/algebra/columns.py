@@ -26,7 +26,8 @@ WEIGHT = Column("__streamtable_weight", "__streamtable_weight", "BIGINT", nullab
 class Scalar:
     """A scalar expression over columns; `text` is its spelling for people, `sql` the one for Spark.
 
-    `sides` are the two that an equality compares.
+    `sides` are the two that an equality compares; `open` says that the value depends on which of
+    equal rows comes first, which nothing decides.
     """
 
     sql: exp.Expr
@@ -38,6 +39,7 @@ class Scalar:
     clock: bool = False
     subqueries: tuple[str, ...] = ()
     sides: tuple[Scalar, Scalar] | None = None
+    open: bool = False
 
     @property
     def column(self) -> str | None:

@@ -147,6 +147,9 @@ class _Reader:
                     items = (*(Item(c.id, c.name, self.reference(c)) for c in left.columns), self.flag(exists, value))
                     arms.append(Project(kept, items))
                 return UnionAll(tuple(arms), (*left.columns, exists))
+            case "LEFT SINGLE":
+                reason = "it may give several rows and is compared by more than equality: aggregate it, as with max or any_value"
+                return self.unsupported(node, reason, "Correlated scalar subquery")
             case how:
                 return self.unsupported(node, f"a {how} join has no delta rule", f"{how} JOIN")
 
@@ -166,6 +169,9 @@ class _Reader:
         if below["op"] != "Sort":
             reason = "which rows LIMIT takes is left open without ORDER BY: they would be others each time"
             return self.unsupported(node, reason)
+        if below["open"]:
+            names = ", ".join(c["name"] for c in below["open"])
+            return self.unsupported(node, f"which of equal rows LIMIT takes is left open: rows cannot be ordered by {names}")
         order = tuple(Order(self.scalar(each["value"]), each["ascending"], each["nulls_first"]) for each in below["order"])
         return TopK(self.child(below), order, node.get("count"), node["offset"])
 
@@ -204,6 +210,7 @@ class _Reader:
             deterministic=node["deterministic"],
             clock=node["clock"],
             subqueries=(*node["subqueries"], *(("OuterReference",) if node.get("outer") else ())),
+            open=node.get("open", False),
             sides=(self.scalar(sides[0]), self.scalar(sides[1])) if (sides := node.get("sides")) else None,
         )
 

@@ -19,6 +19,8 @@ def refusal(scalars: Iterable[Scalar]) -> str | None:
             return f"volatile expression {scalar.text}: a retraction would not compute what the insertion computed"
         if scalar.clock:
             return f"{scalar.text} depends on the clock: rows would change without a change of a source"
+        if scalar.open:
+            return f"{scalar.text} depends on which of equal rows comes first, and nothing decides that: order by more columns"
         if scalar.subqueries:
             return f"subquery expression ({', '.join(scalar.subqueries)}) has no delta rule yet"
     return None

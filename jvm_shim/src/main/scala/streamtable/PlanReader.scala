@@ -27,7 +27,7 @@ object PlanReader {
     val analyzed = frame.asInstanceOf[Dataset[_]].queryExecution.analyzed
     val reading = new ExpressionRegistry.Reading(id)
     val views = analyzed.collectWithSubqueries { case v: View => v }
-    val plan = SubqueriesAsJoins(Ties.broken(analyzed))
+    val plan = frame.asInstanceOf[Dataset[_]].sparkSession.withActive(SubqueriesAsJoins(Ties.broken(analyzed)))
     // Everything that decides the result, subqueries included: tables with versions, and what changes without one.
     val unversioned = analyzed.collectWithSubqueries {
       case DeltaSource(_, _, _) | _: OneRowRelation | _: LocalRelation | _: Range | _: CTERelationRef => Nil
@@ -113,14 +113,15 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
     case Intersect(_, _, all) => described("Intersect", plan) ~ ("all" -> all) ~ below(plan)
     case Except(_, _, all) => described("Except", plan) ~ ("all" -> all) ~ below(plan)
     case x: Window =>
-      described("Window", plan) ~ ("list" -> x.windowExpressions.map(named).toList) ~
+      described("Window", plan) ~ ("list" -> x.windowExpressions.map(windowed(_, x.child.output)).toList) ~
         ("partition" -> x.partitionSpec.map(expression).toList) ~ below(plan)
     case x: Expand => described("Expand", plan) ~ ("projections" -> x.projections.map(_.map(expression).toList).toList) ~ below(plan)
     case x: UnionLoop =>
       val inside = x.collectWithSubqueries { case p => p.expressions }.flatten
       described("Recursion", plan) ~ ("leaf" -> reading.addLeaf(plan)) ~ ("sources" -> sourcesOf(plan)) ~
         ("volatile" -> inside.find(e => !e.deterministic || e.containsPattern(CURRENT_LIKE)).map(_.sql))
-    case x: Sort => described("Sort", plan) ~ ("order" -> x.order.map(order).toList) ~ below(plan)
+    case x: Sort =>
+      described("Sort", plan) ~ ("order" -> x.order.map(order).toList) ~ ("open" -> columns(Ties.leftOut(x.child.output))) ~ below(plan)
     case GlobalLimit(IntegerLiteral(limit), LocalLimit(_, Offset(IntegerLiteral(offset), child))) => limited(plan, Some(limit), offset, child)
     case GlobalLimit(IntegerLiteral(limit), LocalLimit(_, child)) => limited(plan, Some(limit), 0, child)
     case Offset(IntegerLiteral(offset), child) => limited(plan, None, offset, child)
@@ -149,10 +150,14 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
     }
   }
 
-  private def named(e: NamedExpression): JObject = {
-    val value = e match { case Alias(child, _) => child; case other => other }
-    ("id" -> name(e.toAttribute)) ~ ("name" -> e.name) ~ ("value" -> expression(value))
-  }
+  private def named(e: NamedExpression): JObject = named(e, expression(valueOf(e)))
+
+  private def named(e: NamedExpression, value: JObject): JObject = ("id" -> name(e.toAttribute)) ~ ("name" -> e.name) ~ ("value" -> value)
+
+  private def valueOf(e: NamedExpression): Expression = e match { case Alias(child, _) => child; case other => other }
+
+  private def windowed(e: NamedExpression, columns: Seq[Attribute]): JObject =
+    named(e, expression(valueOf(e)) ~ ("open" -> e.exists { case w: WindowExpression => Ties.isLeftOpen(w, columns); case _ => false }))
 
   private def expression(e: Expression): JObject = {
     val facts = ("type" -> e.dataType.sql) ~ ("nullable" -> e.nullable)

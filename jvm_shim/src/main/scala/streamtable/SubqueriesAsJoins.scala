@@ -3,13 +3,14 @@ package org.apache.spark.sql.streamtable
 import scala.collection.mutable.ArrayBuffer
 import scala.util.Try
 
-import org.apache.spark.sql.catalyst.analysis.{EliminateSubqueryAliases, EliminateView}
+import org.apache.spark.sql.catalyst.analysis.{EliminateSubqueryAliases, EliminateView, UpdateAttributeNullability}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateFunction, Count, First, Max}
 import org.apache.spark.sql.catalyst.optimizer._
 import org.apache.spark.sql.catalyst.planning.PhysicalAggregation
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
 
 /**
  * The analysed plan with joins in place of subquery expressions, by the rules with which Spark's own optimiser does it.
@@ -22,14 +23,29 @@ private object SubqueriesAsJoins {
 
   def apply(analyzed: LogicalPlan): LogicalPlan = {
     val plain = ReplaceExpressions(EliminateView(EliminateSubqueryAliases(InlineCTE(alwaysInline = true)(analyzed))))
-    Try(joined(plain)).getOrElse(plain)
+    // What stands above a join that pads may still say that a column is never NULL, as it was below.
+    if (!plain.containsPattern(PLAN_EXPRESSION)) plain else Try(UpdateAttributeNullability(joined(plain))).getOrElse(plain)
   }
 
   private def joined(plan: LogicalPlan): LogicalPlan = {
-    val pulled = PullupCorrelatedPredicates(plan.transformUp(splitAggregate))
+    val bare = plan.transformAllExpressions { case e: Exists => e.withNewPlan(unlimited(e.plan)) }
+    // A subquery that is a key is joined below its aggregate; without one, Spark's rules leave keys as they are.
+    val projected = if (bare.exists(subqueryInKeys)) PullOutGroupingExpressions(bare) else bare
+    val pulled = PullupCorrelatedPredicates(projected.transformUp(splitAggregate))
     val inner = pulled.transformAllExpressions { case s: SubqueryExpression => s.withNewPlan(joined(s.plan)) }
     val rules = Seq(uncorrelated _, RewriteCorrelatedScalarSubquery.apply _, RewriteLateralSubquery.apply _, RewritePredicateSubquery.apply _, single _)
     rules.foldLeft(inner)((p, rule) => rule(p))
+  }
+
+  private def subqueryInKeys(plan: LogicalPlan): Boolean = plan match {
+    case a: Aggregate => a.groupingExpressions.exists(_.containsPattern(PLAN_EXPRESSION))
+    case _ => false
+  }
+
+  /** EXISTS (... LIMIT 1) asks for no more than EXISTS (...) does. */
+  private def unlimited(plan: LogicalPlan): LogicalPlan = plan match {
+    case GlobalLimit(IntegerLiteral(n), LocalLimit(_, child)) if n > 0 && !child.isInstanceOf[Offset] => child
+    case other => other
   }
 
   /** An aggregate with subqueries beside its calls becomes a projection over it, where they can be joined. */

@@ -1,30 +1,43 @@
 package org.apache.spark.sql.streamtable
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
+import org.apache.spark.sql.catalyst.expressions.aggregate._
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.types._
 
 /**
  * Orders that leave the answer open, completed by the other columns of the input: rows that are then still equal are equal in all
  * that can be compared, so it does not matter which comes first. Spark would take any; a table that is maintained has to take the
- * same ones each time. Peers of RANGE frames, rank and the like are no ties: they stay as they are.
+ * same ones each time.
+ *
+ * A RANGE frame ends with the peers of a row, so its order stays as it is, as that of rank and the like. Where a function asks for the
+ * order of rows and its RANGE frame is one of rows as well (the whole partition; first_value from its start), it becomes that. What
+ * stays open then is for the reader to refuse.
  */
 private object Ties {
 
   def broken(plan: LogicalPlan): LogicalPlan = plan.transformUpWithSubqueries {
     case limit @ (_: GlobalLimit | _: Offset) => completed(limit)
     case window: Window =>
-      val (open, settled) = window.windowExpressions.partition(_.exists { case w: WindowExpression => isOpen(w); case _ => false })
-      if (open.isEmpty || window.orderSpec.isEmpty) window
+      val (open, closed) = window.windowExpressions.partition(_.exists { case w: WindowExpression => countsRows(w); case _ => false })
+      if (open.isEmpty) window
       else {
         val order = complete(window.orderSpec, window.child.output)
-        val below = if (settled.isEmpty) window.child else window.copy(windowExpressions = settled)
+        val below = if (closed.isEmpty) window.child else window.copy(windowExpressions = closed)
         val ordered = open.map(_.transform {
-          case w @ WindowExpression(_, spec) => w.copy(windowSpec = spec.copy(orderSpec = order))
+          case w @ WindowExpression(_, spec) => w.copy(windowSpec = spec.copy(orderSpec = order, frameSpecification = rows(spec.frameSpecification)))
         }.asInstanceOf[NamedExpression])
         window.copy(windowExpressions = ordered, orderSpec = order, child = below)
       }
   }
+
+  /** Whether the value depends on which of equal rows comes first, and no order says so. */
+  def isLeftOpen(w: WindowExpression, columns: Seq[Attribute]): Boolean =
+    if (countsRows(w)) w.windowSpec.orderSpec.isEmpty || leftOut(columns).nonEmpty
+    else asksForOrder(w.windowFunction) && !isDecided(w)
+
+  /** The columns by which no order can tell rows apart. */
+  def leftOut(columns: Seq[Attribute]): Seq[Attribute] = columns.filter(sortable(_).isEmpty)
 
   private def completed(plan: LogicalPlan): LogicalPlan = plan match {
     case s: Sort if s.global => s.copy(order = complete(s.order, s.child.output))
@@ -34,14 +47,49 @@ private object Ties {
 
   private def complete(order: Seq[SortOrder], columns: Seq[Attribute]): Seq[SortOrder] = {
     val named = order.map(_.child.canonicalized).toSet
-    order ++ columns.filter(c => RowOrdering.isOrderable(c.dataType) && !named(c.canonicalized)).distinct.map(SortOrder(_, Ascending))
+    order ++ columns.distinct.flatMap(sortable).filterNot(e => named(e.canonicalized)).map(SortOrder(_, Ascending))
   }
 
-  private def isOpen(w: WindowExpression): Boolean = (w.windowFunction, w.windowSpec.frameSpecification) match {
-    case (_: RowNumber | _: NTile | _: OffsetWindowFunction, _) => true
+  private def sortable(column: Attribute): Option[Expression] = column.dataType match {
+    case t if RowOrdering.isOrderable(t) => Some(column)
+    case MapType(key, value, _) if RowOrdering.isOrderable(key) && RowOrdering.isOrderable(value) => Some(MapEntries(MapSort(column)))
+    case _ => None
+  }
+
+  /** Whether rows are counted one by one, so that more columns in the order change nothing but ties. */
+  private def countsRows(w: WindowExpression): Boolean = (w.windowFunction, w.windowSpec.frameSpecification) match {
     case (_: RankLike | _: CumeDist, _) => false
-    case (_, SpecifiedWindowFrame(RowFrame, UnboundedPreceding, UnboundedFollowing)) => false
-    case (_: AggregateExpression, SpecifiedWindowFrame(RowFrame, _, _)) => true
+    case (_: RowNumberLike | _: FrameLessOffsetWindowFunction, _) => true
+    case (f, SpecifiedWindowFrame(_, UnboundedPreceding, UnboundedFollowing)) => asksForOrder(f) && !isDecided(w)
+    case (_, SpecifiedWindowFrame(RowFrame, _, _)) => true
+    case (AggregateExpression(First(_, false), _, _, _, _), SpecifiedWindowFrame(RangeFrame, UnboundedPreceding, CurrentRow)) => !isDecided(w)
+    case _ => false
+  }
+
+  private def rows(frame: WindowFrame): WindowFrame = frame match {
+    case s: SpecifiedWindowFrame => s.copy(frameType = RowFrame)
+    case other => other
+  }
+
+  private def asksForOrder(function: Expression): Boolean = function match {
+    case AggregateExpression(f, _, _, _, _) => f match {
+        case _: First | _: Last | _: AnyValue | _: Collect[_] | _: MaxMinBy | _: Mode | _: ListAgg | _: ApproximatePercentile => true
+        case _ => false
+      }
+    case _: NthValue => true
+    case _ => false
+  }
+
+  /** Whether rows that are equal in the order have equal arguments, so that it does not matter which comes first. */
+  private def isDecided(w: WindowExpression): Boolean = {
+    val spec = w.windowSpec
+    val same = AttributeSet((spec.partitionSpec ++ spec.orderSpec.map(_.child)).collect { case a: Attribute if equalIsSame(a.dataType) => a })
+    w.windowFunction.references.subsetOf(same)
+  }
+
+  private def equalIsSame(t: DataType): Boolean = t match {
+    case _: IntegralType | _: DecimalType | BooleanType | DateType | TimestampType | TimestampNTZType | BinaryType => true
+    case s: StringType => s == StringType
     case _ => false
   }
 }
