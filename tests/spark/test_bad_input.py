@@ -128,6 +128,10 @@ def test_an_operator_without_a_rule_in_differential_mode_is_named(database: Spar
     refused(database, f"CREATE STREAM TABLE st REFRESH MODE DIFFERENTIAL AS {query}", NotIncremental, "limit", "without order by")
 
 
+def test_drop_if_exists_does_not_pass_over_an_ordinary_table(database: SparkSession) -> None:
+    refused(database, "DROP STREAM TABLE IF EXISTS orders", StreamTableNotFound, "ordinary table")
+
+
 def test_a_cycle_is_refused_and_both_tables_stay(database: SparkSession) -> None:
     database.sql("CREATE STREAM TABLE first_one AS SELECT id FROM orders")
     database.sql("CREATE STREAM TABLE second_one AS SELECT id FROM first_one")

@@ -43,7 +43,7 @@ def test_pattern_27_chained_joins_on_aggregates_into_a_populated_group(s: Scenar
     ):
         s.change(*statements)
         s.refresh("inner_ones")
-        s.refresh("left_ones", action="FULL")
+        s.refresh("left_ones")
 
 
 def test_pattern_28_a_global_aggregate_goes_to_empty_and_back(s: Scenario) -> None:

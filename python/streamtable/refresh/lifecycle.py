@@ -17,7 +17,7 @@ from pyspark.sql.types import StructField, StructType
 from streamtable.catalog.definition import ACTIVE, DELTA_PROPERTIES, SUSPENDED, Definition
 from streamtable.catalog.entries import Entry, dependencies, entries, find, find_at, load, readers_of
 from streamtable.delta.commit import commit
-from streamtable.delta.tables import Located, drop_files
+from streamtable.delta.tables import Located, drop_files, locate
 from streamtable.errors import (
     DependencyCycle,
     DependentsExist,
@@ -210,12 +210,9 @@ def _unmake(spark: SparkSession, name: Name) -> None:
 
 def drop(spark: SparkSession, statement: DropStreamTable) -> list[str]:
     """Drop the stream table, its files and, with CASCADE, those that read it; return the names dropped, readers first."""
-    try:
-        entry = load(spark, statement.name)
-    except StreamTableNotFound:
-        if statement.if_exists:
-            return []
-        raise
+    if statement.if_exists and locate(spark, statement.name.parts).kind == "none":
+        return []
+    entry = load(spark, statement.name)
     readers = [each for each in entries(spark) if entry.path in each.definition.sources]
     if readers and not statement.cascade:
         names = ", ".join(each.definition.name for each in readers)

@@ -50,6 +50,9 @@ Properties = tuple[tuple[str, str], ...]
 MAXIMUM_LIMIT = 2**31 - 1  # Spark's LIMIT is an int
 _NAME_PARTS = ("catalog", "schema", "table")
 
+_RESERVED = ("owner", "provider", "location", "external", "is_managed_location")
+"""Properties that Spark sets itself: what a user sets is dropped without a word."""
+
 # Rules whose statement has the rule's children as its fields.
 _AS_THEY_ARE: Mapping[str, Callable[..., Any]] = {
     "alter": AlterStreamTable,
@@ -173,6 +176,9 @@ class ToStatement(Transformer[Token, Any]):
         if ours is not None:
             message = f"the property '{ours}' is one of those in which streamtable keeps the definition"
             raise self._invalid(ours, message, "choose a name that does not start with streamtable.")
+        reserved = next((key for key, _ in pairs if key.casefold() in _RESERVED), None)
+        if reserved is not None:
+            raise self._invalid(reserved, f"the property '{reserved}' is reserved by Spark", "choose another name")
         return tuple((str(key), value) for key, value in pairs)
 
     def property(self, at: Meta, key: Token, value: str) -> tuple[Token, str]:
