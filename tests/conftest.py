@@ -32,6 +32,7 @@ def spark(working_folder: Path) -> Iterator[SparkSession]:
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.default.parallelism", "2")
+        .config("spark.databricks.delta.snapshotPartitions", "2")
         .config("spark.log.level", "ERROR")
         .getOrCreate()
     )
