@@ -86,6 +86,7 @@ def check(spark: SparkSession, seed: int, rounds: int) -> None:
     assert touched >= rounds // 2, "the random DML changed next to nothing"
 
 
+@pytest.mark.timeout(1800)
 def test_actions_follow_what_changed(database: SparkSession) -> None:
     check(database, seed=11, rounds=3)
 

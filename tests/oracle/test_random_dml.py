@@ -45,6 +45,7 @@ def check(spark: SparkSession, seed: int, rounds: int) -> None:
         spark.sql(f"DROP STREAM TABLE {name}")
 
 
+@pytest.mark.timeout(1800)
 def test_every_query_stays_exact(database: SparkSession) -> None:
     check(database, seed=7, rounds=ROUNDS)
 

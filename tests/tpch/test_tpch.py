@@ -41,6 +41,7 @@ def check(spark: SparkSession, folder: Path, scale: float, rounds: int) -> None:
     assert len(moved) >= 14, f"the changes reached too few queries: {sorted(moved)}"
 
 
+@pytest.mark.timeout(1800)
 def test_tpch_stays_exact(database: SparkSession, tmp_path: Path) -> None:
     check(database, tmp_path, scale=0.01, rounds=1)
 
