@@ -38,7 +38,7 @@ def check(spark: SparkSession, seed: int, rounds: int) -> None:
             assert done["action"] in ("DIFFERENTIAL", "NO_DATA"), done
             moved |= {name} if done["rows_inserted"] + done["rows_deleted"] else set()
             assert_exact(spark, name, query)
-    assert len(moved) > len(QUERIES) / 3, "the random DML changed too little"
+    assert len(moved) > len(QUERIES) / 2, "the random DML changed too little"
     for name in QUERIES:
         verdict = spark.sql(f"VERIFY STREAM TABLE `{name}`").first()
         assert verdict is not None
@@ -48,7 +48,7 @@ def check(spark: SparkSession, seed: int, rounds: int) -> None:
 
 @pytest.mark.timeout(1800)
 def test_all_of_sql_stays_exact(database: SparkSession) -> None:
-    check(database, seed=5, rounds=1)
+    check(database, seed=5, rounds=2)
 
 
 @pytest.mark.fuzz
