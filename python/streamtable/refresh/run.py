@@ -67,11 +67,17 @@ def refresh(spark: SparkSession, entry: Entry, full: bool = False) -> Outcome:
         run = Run(entry, prepared, frontier, _targets(spark, prepared), started)
         return _carry_out(run, _choose(run, full))
     except Py4JJavaError as error:
-        # Failures of the query itself (overflow, division by zero) that Spark wraps so that pyspark does not know them.
-        reason = str(error.java_exception.getMessage())
-        raise RefreshError(f"Spark could not compute the refresh of {definition.name}: {reason}") from error
+        raise RefreshError(f"Spark could not compute the refresh of {definition.name}: {_root_cause(error)}") from error
     finally:
         release(prepared)
+
+
+def _root_cause(error: Py4JJavaError) -> str:
+    """Return what failed in the query itself (overflow, division by zero), which Spark wraps in failures of tasks."""
+    cause = error.java_exception
+    while cause.getCause() is not None:
+        cause = cause.getCause()
+    return str(cause.getMessage() or cause)
 
 
 def _prepare_again(spark: SparkSession, entry: Entry) -> Prepared:
