@@ -88,7 +88,7 @@ def check(spark: SparkSession, seed: int, rounds: int) -> None:
 
 @pytest.mark.timeout(1800)
 def test_actions_follow_what_changed(database: SparkSession) -> None:
-    check(database, seed=11, rounds=3)
+    check(database, seed=11, rounds=2)
 
 
 @pytest.mark.fuzz
