@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-__all__ = ["WEIGHT", "Call", "Column", "Item", "Order", "Scalar"]
+from streamtable.sql.builder import column
+
+__all__ = ["WEIGHT", "Call", "Column", "Item", "Order", "Scalar", "itself", "reference"]
 
 
 @dataclass(frozen=True)
@@ -83,3 +85,13 @@ class Order:
     value: Scalar
     ascending: bool
     nulls_first: bool
+
+
+def reference(of: Column) -> Scalar:
+    """Return the expression that is just this column."""
+    return Scalar(column(of.id), of.type, of.nullable, of.name, frozenset({of.id}))
+
+
+def itself(of: Column) -> Item:
+    """Pass a column on as it is."""
+    return Item(of.id, of.name, reference(of))

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from streamtable.algebra.columns import itself
 from streamtable.algebra.operators import (
     Aggregate,
-    Column,
     Constant,
     Expand,
     Filter,
     Generate,
-    Item,
     Join,
     Keeping,
     LeftJoin,
@@ -27,7 +26,6 @@ from streamtable.algebra.operators import (
     children,
     with_children,
 )
-from streamtable.sql.builder import column as spell
 
 __all__ = ["PASSES", "normalise"]
 
@@ -60,17 +58,12 @@ def flatten_joins(operator: Operator) -> Operator:
     # The order counts as well: the root's columns and those of a UNION ALL are known by their places.
     if [c.id for c in flat.columns] == [c.id for c in operator.columns]:
         return flat
-    return Project(flat, tuple(_itself(c) for c in operator.columns))
+    return Project(flat, tuple(itself(c) for c in operator.columns))
 
 
 def _only_drops(project: Project) -> bool:
     ids = [item.value.column for item in project.items]
     return ids == [item.id for item in project.items] and len(set(ids)) == len(ids)
-
-
-def _itself(column: Column) -> Item:
-    value = Scalar(spell(column.id), column.type, column.nullable, column.name, frozenset({column.id}))
-    return Item(column.id, column.name, value)
 
 
 def prune_columns(root: Operator) -> Operator:
@@ -121,7 +114,7 @@ def _prune(operator: Operator, needed: frozenset[str]) -> Operator:
                 at = [child.columns[n] for n in kept_at]
                 below_union = _prune(child, frozenset(c.id for c in at))
                 if tuple(c.id for c in below_union.columns) != tuple(c.id for c in at):
-                    below_union = Project(below_union, tuple(_itself(c) for c in at))
+                    below_union = Project(below_union, tuple(itself(c) for c in at))
                 pruned_inputs.append(below_union)
             return UnionAll(tuple(pruned_inputs), tuple(columns[n] for n in kept_at))
         case _:
@@ -132,7 +125,7 @@ def _cut(operator: Operator, needed: frozenset[str]) -> Operator:
     """Drop what only `operator` itself needed."""
     if all(c.id in needed for c in operator.columns):
         return operator
-    return Project(operator, tuple(_itself(c) for c in operator.columns if c.id in needed))
+    return Project(operator, tuple(itself(c) for c in operator.columns if c.id in needed))
 
 
 def _inputs(scalars: Iterable[Scalar]) -> frozenset[str]:

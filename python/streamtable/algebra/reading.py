@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from streamtable.algebra.columns import itself
 from streamtable.algebra.operators import (
     Aggregate,
     Call,
@@ -84,12 +85,12 @@ class _Reader:
                 return self.aggregate(node)
             case "Distinct":
                 child = self.child(node)
-                keys = tuple(Item(c.id, c.name, self.reference(c)) for c in child.columns)
+                keys = tuple(itself(c) for c in child.columns)
                 return Aggregate(child, keys, ())
             case "Generate":
                 generated = tuple(self.column(c) for c in node["generated"])
                 child = Generate(self.child(node), self.scalar(node["generator"]), node["outer"], generated)
-                return Project(child, tuple(Item(c.id, c.name, self.reference(c)) for c in self.columns(node)))
+                return self.selected(child, node)
             case "Union":
                 return UnionAll(self.inputs(node), self.columns(node))
             case "Intersect" | "Except":
@@ -137,14 +138,14 @@ class _Reader:
                 matched = LeftJoin(left, right, Keeping.ALL, conjuncts)
                 alone = LeftJoin(right, left, Keeping.UNMATCHED, conjuncts)
                 nulls = tuple(Item(c.id, c.name, self.constant(cast(exp.null(), c.type), c.type)) for c in left.columns)
-                padded = Project(alone, (*nulls, *(Item(c.id, c.name, self.reference(c)) for c in right.columns)))
+                padded = Project(alone, (*nulls, *(itself(c) for c in right.columns)))
                 return UnionAll((matched, padded), self.columns(node))
             case "EXISTENCE":
                 exists = self.column(node["exists"])
                 arms = []
                 for keeping, value in ((Keeping.MATCHED, exp.true()), (Keeping.UNMATCHED, exp.false())):
                     kept = LeftJoin(left, right, keeping, conjuncts)
-                    items = (*(Item(c.id, c.name, self.reference(c)) for c in left.columns), self.flag(exists, value))
+                    items = (*(itself(c) for c in left.columns), self.flag(exists, value))
                     arms.append(Project(kept, items))
                 return UnionAll(tuple(arms), (*left.columns, exists))
             case "LEFT SINGLE":
@@ -160,7 +161,7 @@ class _Reader:
         return Scalar(value, spark_type, nullable, value.sql(), frozenset())
 
     def selected(self, operator: Operator, node: Json) -> Operator:
-        return Project(operator, tuple(Item(c.id, c.name, self.reference(c)) for c in self.columns(node)))
+        return Project(operator, tuple(itself(c) for c in self.columns(node)))
 
     def limit(self, node: Json, below: Json) -> Operator:
         """Read LIMIT: what is ordered stands below projections that do not change the order."""
@@ -187,9 +188,6 @@ class _Reader:
 
     def column(self, node: Json) -> Column:
         return Column(node["id"], node["name"], node["type"], node["nullable"])
-
-    def reference(self, of: Column) -> Scalar:
-        return Scalar(column(of.id), of.type, of.nullable, of.name, frozenset({of.id}))
 
     def items(self, nodes: list[Json]) -> tuple[Item, ...]:
         ids = _apart([node["id"] for node in nodes])

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from streamtable.algebra.columns import itself, reference
 from streamtable.algebra.operators import Aggregate, Call, Column, Filter, Generate, Item, Operator, Project, Scalar, UnionAll
 from streamtable.sql.builder import call, cast, column, number
 
@@ -24,28 +25,27 @@ def set_operation(left: Operator, right: Operator, columns: tuple[Column, ...], 
     names = [f"{side}_{columns[0].id}" for side in _SIDES]
     counted = [Column(name, side, "BIGINT", nullable=False) for name, side in zip(names, _SIDES, strict=True)]
     sides = (_counting(left, columns, counted, (1, 0)), _counting(right, columns, counted, (0, 1)))
-    keys = tuple(Item(c.id, c.name, _reference(c)) for c in columns)
+    keys = tuple(itself(c) for c in columns)
     sums = tuple(_sum(c) for c in counted)
     totals: list[exp.Expr] = [column(each.id) for each in sums]
     grouped = Aggregate(UnionAll(sides, (*columns, *counted)), keys, sums)
     ids = frozenset(each.id for each in sums)
-    kept = tuple(Item(c.id, c.name, _reference(c)) for c in columns)
     if every:
         first, second = totals
         times = call("least", first, second) if intersect else exp.Sub(this=first, expression=second)
         repeated = call("explode", call("array_repeat", number(0), cast(exp.Paren(this=times), "INT")))
         generator = Scalar(repeated, "INT", False, "times", ids)
-        return Project(Generate(grouped, generator, False, (Column(f"copy_{columns[0].id}", "copy", "INT"),)), kept)
+        return Project(Generate(grouped, generator, False, (Column(f"copy_{columns[0].id}", "copy", "INT"),)), keys)
     other = exp.GT if intersect else exp.EQ
     conditions = (
         _condition(exp.GT(this=totals[0], expression=number(0)), ids, f"{_SIDES[0]} > 0"),
         _condition(other(this=totals[1], expression=number(0)), ids, f"{_SIDES[1]} {'>' if intersect else '='} 0"),
     )
-    return Project(Filter(grouped, conditions), kept)
+    return Project(Filter(grouped, conditions), keys)
 
 
 def _counting(side: Operator, columns: tuple[Column, ...], counted: list[Column], counts: tuple[int, int]) -> Operator:
-    items = [Item(out.id, out.name, _reference(c)) for c, out in zip(side.columns, columns, strict=True)]
+    items = [Item(out.id, out.name, reference(c)) for c, out in zip(side.columns, columns, strict=True)]
     for c, count in zip(counted, counts, strict=True):
         items.append(Item(c.id, c.name, Scalar(cast(number(count), c.type), c.type, False, str(count), frozenset())))
     return Project(side, tuple(items))
@@ -53,11 +53,7 @@ def _counting(side: Operator, columns: tuple[Column, ...], counted: list[Column]
 
 def _sum(of: Column) -> Call:
     value = Scalar(call("sum", column(of.id)), "BIGINT", True, f"sum({of.name})", frozenset({of.id}))
-    return Call(f"sum_{of.id}", value, "Sum", (_reference(of),))
-
-
-def _reference(of: Column) -> Scalar:
-    return Scalar(column(of.id), of.type, of.nullable, of.name, frozenset({of.id}))
+    return Call(f"sum_{of.id}", value, "Sum", (reference(of),))
 
 
 def _condition(sql: exp.Expr, inputs: frozenset[str], text: str) -> Scalar:

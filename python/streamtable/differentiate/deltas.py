@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 
+from streamtable.algebra.columns import itself
 from streamtable.algebra.operators import (
     WEIGHT,
     Aggregate,
-    Column,
     Form,
     Item,
     Operator,
@@ -24,14 +24,9 @@ from streamtable.algebra.operators import (
     sources_of,
     with_children,
 )
-from streamtable.sql.builder import column, number
+from streamtable.sql.builder import number
 
-__all__ = ["Deltas", "Moved", "Shared", "difference", "itself", "weighted"]
-
-
-def itself(c: Column) -> Item:
-    """Pass a column on as it is."""
-    return Item(c.id, c.name, Scalar(column(c.id), c.type, c.nullable, c.name, frozenset({c.id})))
+__all__ = ["Deltas", "Moved", "Shared", "difference", "weighted"]
 
 
 def weighted(bag: Operator, weight: int = 1) -> Operator:

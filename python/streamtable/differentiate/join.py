@@ -11,8 +11,9 @@ cancels; subqueries.
 
 from __future__ import annotations
 
+from streamtable.algebra.columns import itself
 from streamtable.algebra.operators import WEIGHT, Join, Operator, Project, UnionAll
-from streamtable.differentiate.deltas import Deltas, itself
+from streamtable.differentiate.deltas import Deltas
 from streamtable.differentiate.scalars import refusal
 
 __all__ = ["delta", "refuses"]

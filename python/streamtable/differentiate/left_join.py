@@ -13,8 +13,9 @@ Refuses: volatile and clock-dependent conditions; subqueries.
 
 from __future__ import annotations
 
+from streamtable.algebra.columns import itself
 from streamtable.algebra.operators import WEIGHT, LeftJoin, Operator, Project, Scalar, UnionAll
-from streamtable.differentiate.deltas import Deltas, difference, itself
+from streamtable.differentiate.deltas import Deltas, difference
 from streamtable.differentiate.restrict import equalities, keyed, restrict
 from streamtable.differentiate.scalars import refusal
 

@@ -8,8 +8,9 @@ Refuses: volatile and clock-dependent expressions, subqueries.
 
 from __future__ import annotations
 
+from streamtable.algebra.columns import itself
 from streamtable.algebra.operators import WEIGHT, Operator, Project
-from streamtable.differentiate.deltas import Deltas, itself
+from streamtable.differentiate.deltas import Deltas
 from streamtable.differentiate.scalars import refusal
 
 __all__ = ["delta", "refuses"]

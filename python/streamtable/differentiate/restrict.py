@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from streamtable.algebra.columns import itself
 from streamtable.algebra.operators import (
     WEIGHT,
     Column,
@@ -26,7 +27,6 @@ from streamtable.algebra.operators import (
     UnionAll,
     Window,
 )
-from streamtable.differentiate.deltas import itself
 
 __all__ = ["equalities", "keyed", "restrict"]
 
