@@ -24,7 +24,7 @@ from streamtable.errors import SourceUnavailable
 from streamtable.refresh.prepare import Prepared
 from streamtable.refresh.sources import Sources
 from streamtable.refresh.workspace import Workspace
-from streamtable.sql.builder import alias, column, select, table
+from streamtable.sql.builder import alias, column, select, subquery, table
 
 __all__ = ["Arrangement", "arrangements_of", "build", "latest_version", "register", "roll_back"]
 
@@ -69,8 +69,8 @@ def register(workspace: Workspace, arrangement: Arrangement, version: int) -> No
 
 def content(workspace: Workspace, arrangement: Arrangement, query: exp.Query) -> DataFrame:
     """Plan `query`, whose columns are ids, with the columns of the arrangement's table."""
-    frame = workspace.query(query)
-    return frame.selectExpr(*(f"`{id_}` AS `{name}`" for id_, name in arrangement.columns.items()))
+    items = [alias(column(id_), name) for id_, name in arrangement.columns.items()]
+    return workspace.query(select(items, subquery(query, "content")))
 
 
 def build(

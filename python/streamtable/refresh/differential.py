@@ -33,7 +33,7 @@ from streamtable.delta.commit import Positions, positions
 from streamtable.delta.rows import read
 from streamtable.delta.tables import Version
 from streamtable.differentiate.aggregate import POSITION, AggregateStep
-from streamtable.differentiate.deltas import Deltas, Moved, Shared
+from streamtable.differentiate.deltas import Deltas, Shared
 from streamtable.differentiate.rules import RULES
 from streamtable.refresh.arrangements import Arrangement, content, register
 from streamtable.refresh.locate import NET, locate, measure
@@ -86,15 +86,13 @@ class Differential:
         names = {aggregate: arrangement.name for aggregate, arrangement in self.arrangements.items()}
         deltas = Deltas(self.changed, names, RULES)
         self.root = deltas.of(self.prepared.tree)
-        self.ordered = deltas.steps
-        self.steps = [
-            AggregateStep(names[step.aggregate], step.aggregate, step.change, step.child)
-            for step in deltas.steps
-            if isinstance(step, Moved)
+        self.ordered = [
+            each if isinstance(each, Shared) else AggregateStep(names[each.aggregate], each.aggregate, each.change, each.child)
+            for each in deltas.steps
         ]
-
+        self.steps = [each for each in self.ordered if isinstance(each, AggregateStep)]
         trees = [self.root] if self.root is not None else []
-        for each in deltas.steps:
+        for each in self.ordered:
             trees += [each.tree] if isinstance(each, Shared) else [each.change, each.child]
         self.read = {node.name for tree in trees for node in walk(tree) if isinstance(node, Stored)}
 
@@ -103,12 +101,11 @@ class Differential:
         if self.root is None:
             return Rows(None, None, self.probe)
         self._name_states()
-        moves = iter(self.steps)
         for each in self.ordered:
             if isinstance(each, Shared):
                 self.workspace.name(each.name, self.workspace.keep(self.workspace.query(render(each.tree, self.sources))))
             else:
-                self._move(next(moves))
+                self._move(each)
         top = next((step for step in self.steps if self.arrangements[step.aggregate].visible), None)
         if top is not None:
             return self._visible(top, self.root)
