@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from streamtable.sql.builder import column
 
-__all__ = ["WEIGHT", "Call", "Column", "Item", "Order", "Scalar", "itself", "reference"]
+__all__ = ["NOW", "WEIGHT", "Call", "Column", "Item", "Order", "Scalar", "itself", "reference"]
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,16 @@ class Column:
 
 WEIGHT = Column("__streamtable_weight", "__streamtable_weight", "BIGINT", nullable=False)
 
+NOW = Column("__streamtable_now", "__streamtable_now", "TIMESTAMP", nullable=False)
+"""What an expression that reads the clock has in place of the instant; no operator has it as a column."""
+
 
 @dataclass(frozen=True)
 class Scalar:
     """A scalar expression over columns; `text` is its spelling for people, `sql` the one for Spark.
 
-    `sides` are the two that an equality compares; `open` says that the value depends on which of
-    equal rows comes first, which nothing decides.
+    `clock` says that `NOW` is in `sql`; the operator says which instant that is. `sides` are the two that an equality
+    compares; `open` says that the value depends on which of equal rows comes first, which nothing decides.
     """
 
     sql: exp.Expr

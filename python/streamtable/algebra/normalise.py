@@ -23,9 +23,8 @@ from streamtable.algebra.operators import (
     TopK,
     UnionAll,
     Window,
-    children,
-    with_children,
 )
+from streamtable.algebra.trees import children, reads_clock, with_children
 
 __all__ = ["PASSES", "normalise"]
 
@@ -35,8 +34,28 @@ def merge_filters_into_joins(operator: Operator) -> Operator:
     operator = with_children(operator, tuple(merge_filters_into_joins(child) for child in children(operator)))
     match operator:
         case Filter(Join(inputs, conjuncts), more):
-            return Join(inputs, (*conjuncts, *more))
+            # What reads the clock stays in filters, which have a rule for it.
+            clocked = tuple(each for each in more if each.clock)
+            join = Join(inputs, (*conjuncts, *(each for each in more if not each.clock)))
+            return Filter(join, clocked) if clocked else join
     return operator
+
+
+def sink_clocks(operator: Operator) -> Operator:
+    """Move filters that read the clock to the one input of a join that they look at: only its rows enter and leave by the clock."""
+    match operator:
+        case Filter(Join(inputs, on), conjuncts) if reads_clock(operator):
+            sunk = list(inputs)
+            stay = list(conjuncts)
+            for n, child in enumerate(inputs):
+                here = tuple(each for each in stay if each.inputs <= {c.id for c in child.columns})
+                stay = [each for each in stay if each not in here]
+                sunk[n] = Filter(child, here) if here else child
+            join = Join(tuple(sunk), on)
+            operator = Filter(join, tuple(stay)) if stay else join
+        case Filter(Filter(child, below), conjuncts):
+            operator = Filter(child, (*below, *conjuncts))
+    return with_children(operator, tuple(sink_clocks(child) for child in children(operator)))
 
 
 def flatten_joins(operator: Operator) -> Operator:
@@ -137,6 +156,7 @@ PASSES: tuple[Callable[[Operator], Operator], ...] = (
     flatten_joins,
     merge_filters_into_joins,
     flatten_joins,
+    sink_clocks,
     prune_columns,
 )
 

@@ -7,7 +7,6 @@ the sources and at the root.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias
@@ -42,10 +41,6 @@ __all__ = [
     "UnionAll",
     "Unsupported",
     "Window",
-    "children",
-    "sources_of",
-    "walk",
-    "with_children",
 ]
 
 
@@ -86,8 +81,11 @@ class Recomputed:
 
 @dataclass(frozen=True)
 class Filter:
+    """The rows for which all `conjuncts` are true; `at` is the state of the clock that they read, where they do."""
+
     child: Operator
     conjuncts: tuple[Scalar, ...]
+    at: Form = Form.NEW
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -96,8 +94,11 @@ class Filter:
 
 @dataclass(frozen=True)
 class Project:
+    """The values of `items` for each row; `at` is the state of the clock that they read, where they do."""
+
     child: Operator
     items: tuple[Item, ...]
+    at: Form = Form.NEW
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -250,48 +251,3 @@ Operator: TypeAlias = (
     | TopK
     | Unsupported
 )
-
-
-def children(operator: Operator) -> tuple[Operator, ...]:
-    """Return the inputs of `operator`, left to right."""
-    match operator:
-        case Scan() | Stored() | Constant() | Recomputed():
-            return ()
-        case Join() | UnionAll() | Unsupported():
-            return operator.inputs
-        case LeftJoin():
-            return (operator.left, operator.right)
-        case SemiJoin():
-            return (operator.child, operator.touched)
-        case _:
-            return (operator.child,)
-
-
-def with_children(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
-    """Return `operator` over other inputs."""
-    match operator:
-        case Scan() | Stored() | Constant() | Recomputed():
-            return operator
-        case Join() | UnionAll() | Unsupported():
-            return replace(operator, inputs=inputs)
-        case LeftJoin():
-            return replace(operator, left=inputs[0], right=inputs[1])
-        case SemiJoin():
-            return replace(operator, child=inputs[0], touched=inputs[1])
-        case _:
-            return replace(operator, child=inputs[0])
-
-
-def walk(operator: Operator) -> Iterator[Operator]:
-    """Yield `operator` and everything below it, parents first."""
-    yield operator
-    for child in children(operator):
-        yield from walk(child)
-
-
-def sources_of(tree: Operator) -> frozenset[Source]:
-    """Return the tables that `tree` reads."""
-    found: set[Source] = set()
-    for node in walk(tree):
-        found.update((node.source,) if isinstance(node, Scan) else node.sources if isinstance(node, Recomputed) else ())
-    return frozenset(found)

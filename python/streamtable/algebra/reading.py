@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from streamtable.algebra.columns import itself
+from streamtable.algebra.columns import NOW, itself
 from streamtable.algebra.operators import (
     Aggregate,
     Call,
@@ -35,6 +35,7 @@ from streamtable.algebra.operators import (
     Window,
 )
 from streamtable.algebra.set_operations import set_operation
+from streamtable.algebra.sources import CLOCK
 from streamtable.sql.builder import cast, column, number, string
 
 __all__ = ["Reading", "read_plan"]
@@ -44,7 +45,10 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Reading:
-    """What a query is: its tree, the tables and views that it reads, and what in it changes without a new version of a table."""
+    """What a query is: its tree, the tables and views that it reads, and what in it changes without a new version of a table.
+
+    `clock` is how much of the clock it reads: nothing (""), the "date", or the "instant".
+    """
 
     id: str
     tree: Operator
@@ -52,6 +56,7 @@ class Reading:
     unversioned: tuple[str, ...]
     views: tuple[str, ...]
     temporary_views: tuple[str, ...]
+    clock: str = ""
 
 
 def read_plan(text: str, reading: str) -> Reading:
@@ -60,7 +65,7 @@ def read_plan(text: str, reading: str) -> Reading:
     tree = _Reader(reading).operator(document["plan"])
     sources = tuple(Source(each["path"], each.get("table")) for each in document["sources"])
     views, temporary = tuple(document["views"]), tuple(document["temporary_views"])
-    return Reading(reading, tree, sources, tuple(document["unversioned"]), views, temporary)
+    return Reading(reading, tree, sources, tuple(document["unversioned"]), views, temporary, document["clock"])
 
 
 @dataclass(frozen=True)
@@ -103,6 +108,7 @@ class _Reader:
                 return Window(self.child(node), self.scalars(node["partition"]), self.items(node["list"]))
             case "Recursion":
                 sources = tuple(Source(each["path"], each.get("table")) for each in node["sources"])
+                sources += (CLOCK,) if node["clock"] else ()
                 return Recomputed("Recursion", node["leaf"], sources, self.columns(node), volatile=node.get("volatile"))
             case "Limit":
                 return self.limit(node, node["children"][0])
@@ -204,9 +210,9 @@ class _Reader:
             node["type"],
             node["nullable"],
             node["text"],
-            frozenset(node["inputs"]),
+            frozenset(node["inputs"]) - {NOW.id},
             deterministic=node["deterministic"],
-            clock=node["clock"],
+            clock=node.get("clock", False),
             subqueries=(*node["subqueries"], *(("OuterReference",) if node.get("outer") else ())),
             open=node.get("open", False),
             sides=(self.scalar(sides[0]), self.scalar(sides[1])) if (sides := node.get("sides")) else None,

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from streamtable.algebra.columns import NOW
 from streamtable.algebra.operators import (
     Aggregate,
     Column,
@@ -31,13 +32,14 @@ from streamtable.algebra.operators import (
     Unsupported,
     Window,
 )
+from streamtable.algebra.sources import CLOCK
 from streamtable.errors import InternalError
-from streamtable.sql.builder import alias, all_of, call, column, equal, identifier, select, string, subquery, table, union_all
+from streamtable.sql.builder import alias, all_of, call, cast, column, equal, identifier, select, string, subquery, table, union_all
 
 __all__ = ["Views", "render"]
 
 Views = Callable[[Source | int, Form], str]
-"""Names the view that holds a source in a form, or a constant leaf."""
+"""Names the view that holds a source in a form, or a constant leaf; for the clock, gives the instant as text."""
 
 
 def render(operator: Operator, views: Views) -> exp.Query:
@@ -52,10 +54,11 @@ def render(operator: Operator, views: Views) -> exp.Query:
             return select(_columns(columns), table(views(leaf, Form.NEW)))
         case Recomputed(_, leaf, _, columns, form):
             return select(_columns(columns), table(views(leaf, form)))
-        case Filter(child, conjuncts):
-            return _over(child, views, _columns(child.columns)).where(_all(conjuncts), copy=False)
-        case Project(child, items):
-            return _over(child, views, [alias(item.value.sql.copy(), item.id) for item in items] or [_placeholder()])
+        case Filter(child, conjuncts, at):
+            return _over(child, views, _columns(child.columns)).where(_at(at, views, _all(conjuncts)), copy=False)
+        case Project(child, items, at):
+            made = [_at(at, views, alias(item.value.sql.copy(), item.id)) for item in items]
+            return _over(child, views, made or [_placeholder()])
         case Join():
             return _join(operator, views)
         case LeftJoin():
@@ -97,6 +100,13 @@ def _columns(columns: Iterable[Column]) -> list[exp.Expr]:
 def _placeholder() -> exp.Expr:
     """Stand for a select list of no columns, of which only the number of rows matters."""
     return alias(exp.Literal.number(1), "__row")
+
+
+def _at(form: Form, views: Views, expression: exp.Expr) -> exp.Expr:
+    """Read the clock: put the instant in its place, as a literal, by which Spark can prune files."""
+    for read in [found for found in expression.find_all(exp.Column) if found.name == NOW.id]:
+        read.replace(cast(string(views(CLOCK, form)), NOW.type))
+    return expression
 
 
 def _over(child: Operator, views: Views, items: list[exp.Expr]) -> exp.Select:

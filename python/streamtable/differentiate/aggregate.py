@@ -8,7 +8,7 @@ always. Counts and exact sums are linear, so D(state) comes from D(A) alone. Wha
 from A' restricted to the groups that need it: agg(A' semijoin K) restricted to K is agg(A') restricted to K, because a
 group's value depends on its rows only.
 DISTINCT is the aggregate without calls: a row is there while its count is above 0.
-Refuses: volatile or clock-dependent keys, arguments and filters; subqueries; Python aggregate functions that are not deterministic.
+Refuses: volatile keys, arguments and filters; subqueries; Python aggregate functions that are not deterministic.
 """
 
 from __future__ import annotations

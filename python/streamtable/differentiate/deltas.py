@@ -10,6 +10,7 @@ from streamtable.algebra.columns import itself
 from streamtable.algebra.operators import (
     WEIGHT,
     Aggregate,
+    Filter,
     Form,
     Item,
     Operator,
@@ -20,10 +21,9 @@ from streamtable.algebra.operators import (
     Source,
     Stored,
     UnionAll,
-    children,
-    sources_of,
-    with_children,
 )
+from streamtable.algebra.sources import CLOCK
+from streamtable.algebra.trees import children, reads_clock, sources_of, with_children
 from streamtable.sql.builder import number
 
 __all__ = ["Deltas", "Moved", "Shared", "difference", "weighted"]
@@ -81,8 +81,12 @@ class Deltas:
         return self._done[operator]
 
     def touched(self, operator: Operator) -> bool:
-        """Tell whether a source below `operator` changed."""
+        """Tell whether a source below `operator` changed, or the clock that something there reads."""
         return not self.changed.isdisjoint(sources_of(operator))
+
+    def ticks(self, operator: Operator) -> bool:
+        """Tell whether an expression of the operator itself reads the clock, which moved on."""
+        return CLOCK in self.changed and reads_clock(operator)
 
     def old(self, operator: Operator) -> Operator:
         """Return `operator` at the frontier, as a bag; an aggregate is read from its arrangement."""
@@ -92,6 +96,8 @@ class Deltas:
             return replace(operator, form=Form.OLD)
         if isinstance(operator, Recomputed) and self.touched(operator):
             return replace(operator, form=Form.OLD)
+        if isinstance(operator, (Filter, Project)) and self.ticks(operator):
+            operator = replace(operator, at=Form.OLD)
         return with_children(operator, tuple(self.old(child) for child in children(operator)))
 
     def new(self, operator: Operator) -> Operator:

@@ -3,7 +3,7 @@
     D(expand(A)) = expand(D(A))
 
 It looks at one row at a time, like a projection.
-Refuses: volatile and clock-dependent expressions; subqueries.
+Refuses: volatile expressions; subqueries.
 """
 
 from __future__ import annotations

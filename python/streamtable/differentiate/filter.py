@@ -2,23 +2,47 @@
 
     D(filter(A)) = filter(D(A))
 
-A filter is linear: it looks at one row at a time, so it lets a retraction through exactly when it let the row through.
-Refuses: volatile and clock-dependent predicates, subqueries.
+A filter is linear: it looks at one row at a time, so it lets a retraction through exactly when it let the row through. One that
+reads the clock is another filter at the target; rows that stayed enter or leave because time passed:
+
+    D(filter(A)) = filter'(D(A))  +  (A where filter' and not filter)  -  (A where filter and not filter')
+
+Refuses: volatile predicates, subqueries.
 """
 
 from __future__ import annotations
 
-from streamtable.algebra.operators import Filter, Operator
-from streamtable.differentiate.deltas import Deltas
+from sqlglot import exp
+
+from streamtable.algebra.operators import Filter, Form, Operator, Scalar, UnionAll
+from streamtable.differentiate.deltas import Deltas, weighted
 from streamtable.differentiate.scalars import refusal
+from streamtable.sql.builder import all_of, any_of
 
 __all__ = ["delta", "refuses"]
 
 
 def refuses(operator: Filter) -> str | None:
-    return refusal(operator.conjuncts)
+    return refusal(operator.conjuncts, clock=True)
 
 
 def delta(operator: Filter, deltas: Deltas) -> Operator | None:
     changed = deltas.of(operator.child)
-    return None if changed is None else Filter(changed, operator.conjuncts)
+    passed = None if changed is None else Filter(changed, operator.conjuncts)
+    if not deltas.ticks(operator):
+        return passed
+    stayed = deltas.old(operator.child)
+    entered = weighted(_difference(stayed, operator.conjuncts, Form.NEW, Form.OLD))
+    left = weighted(_difference(stayed, operator.conjuncts, Form.OLD, Form.NEW), -1)
+    terms = (entered, left) if passed is None else (passed, entered, left)
+    return UnionAll(terms, left.columns)
+
+
+def _difference(rows: Operator, conjuncts: tuple[Scalar, ...], at: Form, but_not_at: Form) -> Operator:
+    """Keep the rows that pass at one instant and not at the other; each filter is one that the files' statistics can serve."""
+    condition = all_of(conjunct.sql.copy() for conjunct in conjuncts)
+    unknown = exp.Is(this=exp.Paren(this=condition), expression=exp.Null())
+    fails = any_of([exp.Not(this=exp.Paren(this=condition.copy())), unknown])
+    inputs = frozenset(name for conjunct in conjuncts for name in conjunct.inputs)
+    failing = Scalar(fails, "BOOLEAN", False, "did not pass", inputs, clock=True)
+    return Filter(Filter(rows, conjuncts, at), (failing,), but_not_at)

@@ -5,7 +5,7 @@
 where A' = A + D(A). Inputs left of the changed one are read at the frontier, those right of it at the target, so every
 combination of changes is counted exactly once. Each term starts from its delta, the smallest input, whose weights it keeps, and
 goes on along the conjuncts.
-Refuses: volatile and clock-dependent predicates, because a retraction must find the same partners as the insertion that it
+Refuses: volatile predicates, because a retraction must find the same partners as the insertion that it
 cancels; subqueries.
 """
 

@@ -8,7 +8,7 @@ of B concerns only those that are equal to it in K; both sides of the difference
 Rows with NULL in K have no partner under `=`; keeping them in the restriction does no harm.
 Without an equality (`<`, NOT IN with its NULLs) K is everything: the operator is computed as a whole, before and after, but only
 when B changes.
-Refuses: volatile and clock-dependent conditions; subqueries.
+Refuses: volatile conditions; subqueries.
 """
 
 from __future__ import annotations

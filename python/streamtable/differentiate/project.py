@@ -2,24 +2,74 @@
 
     D(project(A)) = project(D(A))
 
-A projection is linear; rows that it makes equal stay separate rows of the bag, each with its weight.
-Refuses: volatile and clock-dependent expressions, subqueries.
+A projection is linear; rows that it makes equal stay separate rows of the bag, each with its weight. One that reads the clock
+gives other values at the target, also for rows that stayed:
+
+    D(project(A)) = project'(D(A))  +  project'(C) - project(C),  C = the rows of A for which the two differ
+
+Refuses: volatile expressions, subqueries.
 """
 
 from __future__ import annotations
 
-from streamtable.algebra.columns import itself
-from streamtable.algebra.operators import WEIGHT, Operator, Project
-from streamtable.differentiate.deltas import Deltas
+from collections.abc import Iterator
+from dataclasses import replace
+
+from sqlglot import exp
+
+from streamtable.algebra.columns import itself, reference
+from streamtable.algebra.identity import identity
+from streamtable.algebra.operators import WEIGHT, Filter, Form, Item, Operator, Project, Scalar, UnionAll
+from streamtable.differentiate.deltas import Deltas, weighted
 from streamtable.differentiate.scalars import refusal
+from streamtable.sql.builder import any_of, column, equal
 
 __all__ = ["delta", "refuses"]
 
 
 def refuses(operator: Project) -> str | None:
-    return refusal(item.value for item in operator.items)
+    return refusal((item.value for item in operator.items), clock=True)
 
 
 def delta(operator: Project, deltas: Deltas) -> Operator | None:
     changed = deltas.of(operator.child)
-    return None if changed is None else Project(changed, (*operator.items, itself(WEIGHT)))
+    projected = None if changed is None else Project(changed, (*operator.items, itself(WEIGHT)))
+    if not deltas.ticks(operator):
+        return projected
+    differing = deltas.shared(_differing(operator, deltas.old(operator.child)))
+    after = weighted(_picked(operator, differing, Form.NEW))
+    before = weighted(_picked(operator, differing, Form.OLD), -1)
+    terms = (after, before) if projected is None else (projected, after, before)
+    return UnionAll(terms, before.columns)
+
+
+def _differing(operator: Project, stayed: Operator) -> Operator:
+    """Return the rows for which the clock makes a difference, with each value that reads it at both instants."""
+    clocked = [item for item in operator.items if item.value.clock]
+    wide = Project(stayed, (*map(itself, stayed.columns), *_at(clocked, Form.OLD)), Form.OLD)
+    wide = Project(wide, (*map(itself, wide.columns), *_at(clocked, Form.NEW)), Form.NEW)
+    unequal = []
+    for item in clocked:
+        old, new = (identity(column(_id(item, form)), item.value.type) for form in (Form.OLD, Form.NEW))
+        if old is None or new is None:
+            return wide
+        unequal.append(exp.Not(this=exp.Paren(this=equal(old, new))))
+    condition = Scalar(any_of(unequal), "BOOLEAN", False, "the clock makes a difference", frozenset(c.id for c in wide.columns))
+    return Filter(wide, (condition,))
+
+
+def _picked(operator: Project, differing: Operator, form: Form) -> Operator:
+    """Compute the projection from rows that have its values of the clock as columns already."""
+    made = {c.id: c for c in differing.columns}
+    return Project(
+        differing,
+        tuple(replace(i, value=reference(made[_id(i, form)])) if i.value.clock else i for i in operator.items),
+    )
+
+
+def _at(items: list[Item], form: Form) -> Iterator[Item]:
+    return (replace(item, id=_id(item, form)) for item in items)
+
+
+def _id(item: Item, form: Form) -> str:
+    return f"{item.id}__{form.value}"

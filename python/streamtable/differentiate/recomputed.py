@@ -4,7 +4,7 @@
 
 which holds for whatever is a function of its sources. It costs two evaluations, whatever changed; rows that stay cancel out, so
 what is above sees the change alone.
-Refuses: volatile and clock-dependent expressions anywhere in it.
+Refuses: volatile expressions anywhere in it.
 """
 
 from __future__ import annotations

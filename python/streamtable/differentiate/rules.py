@@ -21,8 +21,8 @@ from streamtable.algebra.operators import (
     UnionAll,
     Unsupported,
     Window,
-    walk,
 )
+from streamtable.algebra.trees import walk
 from streamtable.differentiate import (
     aggregate,
     constant,

@@ -9,15 +9,16 @@ from streamtable.algebra.operators import Scalar
 __all__ = ["refusal"]
 
 
-def refusal(scalars: Iterable[Scalar]) -> str | None:
+def refusal(scalars: Iterable[Scalar], clock: bool = False) -> str | None:
     """Return why one of `scalars` cannot be maintained, or None.
 
-    A retraction must compute what the insertion that it cancels computed; a volatile or clock-dependent expression would not.
+    A retraction must compute what the insertion that it cancels computed; a volatile expression would not, and one that reads the
+    clock does only in a rule that tells the two instants apart (`clock`).
     """
     for scalar in scalars:
         if not scalar.deterministic:
             return f"volatile expression {scalar.text}: a retraction would not compute what the insertion computed"
-        if scalar.clock:
+        if scalar.clock and not clock:
             return f"{scalar.text} depends on the clock: rows would change without a change of a source"
         if scalar.open:
             return f"{scalar.text} depends on which of equal rows comes first, and nothing decides that: order by more columns"

@@ -3,7 +3,7 @@
     D(top(A)) = top(A') - top(A)
 
 which is small, whatever it costs to find. Orders that leave ties open are completed when the query is read (the shim's `Ties`).
-Refuses: volatile and clock-dependent orders; subqueries.
+Refuses: volatile orders; subqueries.
 """
 
 from __future__ import annotations

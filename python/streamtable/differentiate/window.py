@@ -5,7 +5,7 @@
 K = the partitions that occur in D(A). The value of a window function in a row depends on the rows of its partition only, so what
 is computed from the restricted input is what the whole input would give for these partitions; all others stay as they are.
 Without PARTITION BY, K is everything. Orders that leave ties open are completed when the query is read (the shim's `Ties`).
-Refuses: volatile and clock-dependent functions and partitions; subqueries.
+Refuses: volatile functions and partitions; subqueries.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from sqlglot import exp
 
-from streamtable.algebra.operators import Aggregate, Operator, walk
+from streamtable.algebra.operators import Aggregate, Operator
+from streamtable.algebra.trees import walk
 from streamtable.catalog.definition import DELTA_PROPERTIES
 from streamtable.delta.commit import commit
 from streamtable.delta.rows import read

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from streamtable.algebra.sources import CLOCK
 from streamtable.delta.tables import Version
 from streamtable.differentiate.rules import Finding
 from streamtable.refresh.frontier import Frontier
@@ -67,5 +68,7 @@ def choose(
         return Choice(Action.FULL, "the refresh mode is FULL")
     if obstacle:
         return Choice(Action.FULL, f"{obstacle.operator}: {obstacle.reason}")
-    changed = sum(version != frontier.sources[path] for path, version in target.items())
-    return Choice(Action.DIFFERENTIAL, f"{changed} of {len(target)} sources changed")
+    changed = [path for path, version in target.items() if version != frontier.sources[path]]
+    tables = [path for path in changed if path != CLOCK.path]
+    moved = "; the clock moved" if CLOCK.path in changed else ""
+    return Choice(Action.DIFFERENTIAL, f"{len(tables)} of {len(set(target) - {CLOCK.path})} sources changed{moved}")

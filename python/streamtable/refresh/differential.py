@@ -25,10 +25,10 @@ from streamtable.algebra.operators import (
     Scan,
     Stored,
     UnionAll,
-    sources_of,
-    walk,
 )
 from streamtable.algebra.render import render
+from streamtable.algebra.sources import CLOCK
+from streamtable.algebra.trees import sources_of, walk
 from streamtable.delta.commit import Positions, positions
 from streamtable.delta.rows import read
 from streamtable.delta.tables import Version
@@ -123,6 +123,8 @@ class Differential:
     def _appends_only(self) -> bool:
         """Tell whether no row can go."""
         if not all(isinstance(node, _MONOTONE) for node in walk(self.prepared.tree)):
+            return False
+        if CLOCK in self.changed:
             return False
         changes = [self.sources.change(source.path) for source in self.changed]
         return all(change.appends_only for change in changes)

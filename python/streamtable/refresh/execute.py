@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, SparkSession
 
 from streamtable.algebra.identity import identity
-from streamtable.algebra.operators import WEIGHT, Aggregate, Scan, walk
+from streamtable.algebra.operators import WEIGHT, Aggregate, Scan
+from streamtable.algebra.sources import CLOCK
+from streamtable.algebra.trees import walk
 from streamtable.catalog.entries import Entry
 from streamtable.delta.bridge import frame_of
 from streamtable.delta.commit import Committed, commit
@@ -21,6 +23,7 @@ from streamtable.differentiate.aggregate import POSITION, AggregateStep
 from streamtable.differentiate.rules import Finding, label, obstacle
 from streamtable.refresh.arrangements import Arrangement, arrangements_of, build, roll_back
 from streamtable.refresh.choose import Choice
+from streamtable.refresh.clock import microseconds
 from streamtable.refresh.differential import Differential, NotWhatTheFrontierSays
 from streamtable.refresh.frontier import Frontier
 from streamtable.refresh.milestones import reached
@@ -172,13 +175,15 @@ def _workspace(run: Run) -> Iterator[tuple[Workspace, Mapping[Aggregate, Arrange
 
 
 def pinned_query(prepared: Prepared, target: Mapping[str, Version]) -> DataFrame:
-    """Return the query itself, not our rendering of it, over its sources at the given versions."""
+    """Return the query itself, not our rendering of it, over its sources at the given versions, the clock among them."""
     session = prepared.session
     frames = session._jvm.java.util.HashMap()  # type: ignore[union-attr]
-    for path, version in target.items():
-        frames.put(path, read(session, path, version.number)._jdf)
+    for path in prepared.paths:
+        frames.put(path, read(session, path, target[path].number)._jdf)
     reader = session._jvm.org.apache.spark.sql.streamtable.PlanReader  # type: ignore[union-attr]
-    return frame_of(session, reader.pinned(session._jsparkSession, prepared.frame._jdf, frames))
+    return frame_of(
+        session, reader.pinned(session._jsparkSession, prepared.frame._jdf, frames, microseconds(target.get(CLOCK.path)))
+    )
 
 
 def _recorded(run: Run, choice: Choice, pinned: Mapping[str, int]) -> Frontier:
@@ -189,7 +194,7 @@ def _recorded(run: Run, choice: Choice, pinned: Mapping[str, int]) -> Frontier:
         number=run.frontier.number + 1 if run.frontier else 1,
         fingerprint=run.prepared.fingerprint,
         action=choice.action.value,
-        exact=not run.prepared.reading.unversioned,
+        exact=not run.prepared.reading.unversioned and CLOCK.path not in run.target,
     )
 
 

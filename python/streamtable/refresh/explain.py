@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from streamtable.algebra.operators import Form, Source, sources_of
+from streamtable.algebra.operators import Form, Source
 from streamtable.algebra.render import render
+from streamtable.algebra.trees import sources_of
 from streamtable.catalog.entries import Entry
 from streamtable.differentiate.aggregate import AggregateStep
 from streamtable.differentiate.deltas import Deltas, Shared

@@ -15,7 +15,8 @@ __all__ = ["Frontier"]
 class Frontier:
     """The contents equal the query at `sources` (version by path).
 
-    `exact` says that nothing but the sources' versions decides the query's result: no clock, no volatile function, no other table.
+    A query that reads the clock has it among its sources, with the instant as its version. `exact` says that nothing but the
+    tables' versions decides the query's result: no clock, no volatile function, no other table.
     `arrangements` pins the version of each stored aggregate; `base` is the version that the refresh's commit was made on, so that
     commits which are not ours are found; `number` counts the refreshes; `fingerprint` is the plan's; `probe` is the column by which
     rows were last located.

@@ -16,6 +16,7 @@ from streamtable.algebra.normalise import normalise
 from streamtable.algebra.operators import Operator, Source
 from streamtable.algebra.reading import Reading, read_plan
 from streamtable.errors import InvalidQuery, near_names
+from streamtable.sql.rewrite import rewritten
 from streamtable.sql.statements import Query
 
 __all__ = ["CAPTURED", "Prepared", "captured_settings", "prepare", "refresh_session", "release"]
@@ -93,7 +94,7 @@ def refresh_session(spark: SparkSession, key: str, namespace: tuple[str, ...], s
 def prepare(session: SparkSession, key: str, query: Query) -> Prepared:
     """Let Spark analyse `query` and read its plan. Raises InvalidQuery with Spark's own message."""
     try:
-        frame = session.sql(query.text)
+        frame = session.sql(rewritten(query.text))
     except (AnalysisException, ParseException, PySparkException) as error:
         text = _moved(str(error), query)
         raise InvalidQuery(f"Spark rejects the query: {text}", hint=_nearest_table(session, text)) from error

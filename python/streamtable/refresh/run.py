@@ -10,6 +10,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from streamtable.algebra.sources import CLOCK
 from streamtable.catalog.definition import DELTA_PROPERTIES, SUSPENDED, Definition
 from streamtable.catalog.entries import Entry
 from streamtable.delta.commit import Committed
@@ -25,6 +26,7 @@ from streamtable.errors import (
     StreamTableSuspended,
 )
 from streamtable.refresh.choose import Action, Choice, choose
+from streamtable.refresh.clock import tick
 from streamtable.refresh.differential import NotWhatTheFrontierSays
 from streamtable.refresh.execute import Run, differentially, fully, table_columns, what_stands_in_the_way
 from streamtable.refresh.frontier import Frontier
@@ -64,7 +66,7 @@ def refresh(spark: SparkSession, entry: Entry, full: bool = False) -> Outcome:
     prepared = _prepare_again(spark, entry)
     try:
         _check_columns(entry, prepared)
-        run = Run(entry, prepared, frontier, _targets(spark, prepared), started)
+        run = Run(entry, prepared, frontier, _targets(prepared.session, prepared, frontier), started)
         return _carry_out(run, _choose(run, full))
     except Py4JJavaError as error:
         raise RefreshError(f"Spark could not compute the refresh of {definition.name}: {_root_cause(error)}") from error
@@ -109,13 +111,18 @@ def _foreign(spark: SparkSession, entry: Entry, frontier: Frontier) -> str | Non
     return None
 
 
-def _targets(spark: SparkSession, prepared: Prepared) -> dict[str, Version]:
+def _targets(spark: SparkSession, prepared: Prepared, frontier: Frontier | None) -> dict[str, Version]:
+    """Return the latest version of each source; the clock is one of them, if the query reads it."""
     paths = prepared.paths
     found = dict(zip(paths, versions(spark, paths), strict=True))
     for path, version in found.items():
         if version is None:
             raise SourceUnavailable(f"the source at {path} is gone", hint="restore it, or drop the stream table")
-    return {path: version for path, version in found.items() if version is not None}
+    target = {path: version for path, version in found.items() if version is not None}
+    if granularity := prepared.reading.clock:
+        before = frontier.sources.get(CLOCK.path) if frontier else None
+        target[CLOCK.path] = tick(granularity, before, spark.conf.get("spark.sql.session.timeZone") or "UTC")
+    return target
 
 
 def _check_columns(entry: Entry, prepared: Prepared) -> None:
@@ -143,8 +150,8 @@ def _choose(run: Run, full: bool) -> Choice:
 
 
 def _lost_history(run: Run, frontier: Frontier) -> str | None:
-    for path, version in run.target.items():
-        before = frontier.sources.get(path)
+    for path in run.prepared.paths:
+        version, before = run.target[path], frontier.sources.get(path)
         if before is None or before.table_id != version.table_id or before.number >= version.number:
             continue
         try:
@@ -195,7 +202,8 @@ def replace_with(
     kept = {key: value for key, value in {**existing.state.properties, **properties}.items() if value is not None}
     state = replace(existing.state, schema_json=schema.json(), properties=kept)
     entry = Entry(definition, state)
-    run = Run(entry, prepared, Frontier.of(state.frontier), _targets(prepared.session, prepared), started)
+    frontier = Frontier.of(state.frontier)
+    run = Run(entry, prepared, frontier, _targets(prepared.session, prepared, frontier), started)
     choice = Choice(Action.REINITIALIZE, "the table was replaced")
     return _outcome(entry, choice, fully(run, choice, schema.json(), properties), started)
 

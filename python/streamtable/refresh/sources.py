@@ -9,10 +9,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from streamtable.algebra.identity import comparable
-from streamtable.algebra.operators import WEIGHT, Form, Recomputed, Scan, Source, walk
+from streamtable.algebra.operators import WEIGHT, Form, Recomputed, Scan, Source
+from streamtable.algebra.sources import CLOCK
+from streamtable.algebra.trees import walk
 from streamtable.delta.bridge import frame_of
 from streamtable.delta.rows import ChangeSet, change_set, read
 from streamtable.delta.tables import Version
+from streamtable.refresh.clock import instant, microseconds
 from streamtable.refresh.prepare import Prepared
 from streamtable.refresh.workspace import Workspace
 from streamtable.sql.builder import qualified
@@ -31,10 +34,15 @@ class Sources:
     changes: dict[str, ChangeSet] = field(default_factory=dict)
 
     def __call__(self, source: Source | int, form: Form) -> str:
-        """Return the name of the view that holds `source` (or the part of that number that Spark computes whole) in `form`."""
+        """Return the name of the view that holds `source` (or the part of that number that Spark computes whole) in `form`.
+
+        For the clock, return the instant.
+        """
         if isinstance(source, int):
             name = f"leaf_{source}_{form.value}"
             return name if name in self.workspace else self.workspace.name(name, self._leaf(source, form))
+        if source == CLOCK:
+            return instant(self.target[CLOCK.path] if form is Form.NEW else self.frontier[CLOCK.path])
         name = f"source_{self.prepared.paths.index(source.path)}_{form.value}"
         return name if name in self.workspace else self.workspace.name(name, self._read(source.path, form))
 
@@ -43,9 +51,11 @@ class Sources:
         frames = session._jvm.java.util.HashMap()  # type: ignore[union-attr]
         for node in walk(self.prepared.tree):
             for source in node.sources if isinstance(node, Recomputed) and node.leaf == number else ():
-                frames.put(source.path, self._read(source.path, form)._jdf)
+                if source != CLOCK:
+                    frames.put(source.path, self._read(source.path, form)._jdf)
+        now = (self.frontier if form is Form.OLD else self.target).get(CLOCK.path)
         reader = session._jvm.org.apache.spark.sql.streamtable.PlanReader  # type: ignore[union-attr]
-        return frame_of(session, reader.leaf(session._jsparkSession, self.prepared.reading.id, number, frames))
+        return frame_of(session, reader.leaf(session._jsparkSession, self.prepared.reading.id, number, frames, microseconds(now)))
 
     def _read(self, path: str, form: Form) -> DataFrame:
         match form:

@@ -5,7 +5,6 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, DeclarativeAggregate}
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE
 import org.apache.spark.sql.classic.Dataset
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
@@ -27,14 +26,14 @@ object PlanReader {
     val analyzed = frame.asInstanceOf[Dataset[_]].queryExecution.analyzed
     val reading = new ExpressionRegistry.Reading(id)
     val views = analyzed.collectWithSubqueries { case v: View => v }
-    val plan = frame.asInstanceOf[Dataset[_]].sparkSession.withActive(SubqueriesAsJoins(Ties.broken(analyzed)))
-    // Everything that decides the result, subqueries included: tables with versions, and what changes without one.
+    val plan = frame.asInstanceOf[Dataset[_]].sparkSession.withActive(Clock.asColumn(SubqueriesAsJoins(Ties.broken(analyzed))))
+    // Everything that decides the result, subqueries included: tables with versions, the clock, and what changes without either.
     val unversioned = analyzed.collectWithSubqueries {
       case DeltaSource(_, _, _) | _: OneRowRelation | _: LocalRelation | _: Range | _: CTERelationRef => Nil
       case leaf if leaf.children.isEmpty => Seq(leaf.nodeName)
-      case other => other.expressions.filter(e => !e.deterministic || e.containsPattern(CURRENT_LIKE)).map(_.sql)
+      case other => other.expressions.filterNot(Clock.isRepeatable).map(_.sql)
     }.flatten
-    val json = ("sources" -> sourcesOf(analyzed)) ~ ("unversioned" -> unversioned.distinct.toList) ~ ("plan" -> new PlanReader(reading).node(plan)) ~
+    val json = ("sources" -> sourcesOf(analyzed)) ~ ("unversioned" -> unversioned.distinct.toList) ~ ("clock" -> Clock.granularity(analyzed)) ~ ("plan" -> new PlanReader(reading).node(plan)) ~
       ("views" -> views.filterNot(_.isTempView).map(_.desc.identifier.unquotedString).distinct.toList) ~
       ("temporary_views" -> views.filter(_.isTempView).map(_.desc.identifier.table).distinct.toList)
     ExpressionRegistry.keep(reading)
@@ -46,17 +45,20 @@ object PlanReader {
       ("path" -> index.deltaLog.dataPath.toString) ~ ("table" -> relation.catalogTable.map(_.identifier.unquotedString))
   }.toList
 
-  /** A part of the query that is handed over whole (VALUES, a recursion) as a frame over `relations`; columns are named as in the reading. */
-  def leaf(spark: SparkSession, id: String, n: Int, relations: java.util.Map[String, Object]): Object = {
-    val plan = ExpressionRegistry.reading(id).leaf(n)
+  /**
+   * A part of the query that is handed over whole (VALUES, a recursion) as a frame over `relations` at `instant`; columns are named as
+   * in the reading.
+   */
+  def leaf(spark: SparkSession, id: String, n: Int, relations: java.util.Map[String, Object], instant: Long): Object = {
+    val plan = Clock.bound(ExpressionRegistry.reading(id).leaf(n), instant)
     Dataset.ofRows(spark.asInstanceOf[org.apache.spark.sql.classic.SparkSession],
       Project(plan.output.map(a => Alias(a, name(a))()), pin(plan, relations)))
   }
 
-  /** The query of `frame` itself, over `relations`. */
-  def pinned(spark: SparkSession, frame: Object, relations: java.util.Map[String, Object]): Object =
+  /** The query of `frame` itself, over `relations`, at `instant` (microseconds since 1970). */
+  def pinned(spark: SparkSession, frame: Object, relations: java.util.Map[String, Object], instant: Long): Object =
     Dataset.ofRows(spark.asInstanceOf[org.apache.spark.sql.classic.SparkSession],
-      pin(Ties.broken(frame.asInstanceOf[Dataset[_]].queryExecution.analyzed), relations))
+      pin(Clock.stopped(Ties.broken(frame.asInstanceOf[Dataset[_]].queryExecution.analyzed), instant), relations))
 
   /** Each Delta table, by path, replaced by the files that `relations` (frames of a pinned version) read. */
   private def pin(query: LogicalPlan, relations: java.util.Map[String, Object]): LogicalPlan =
@@ -75,7 +77,7 @@ object PlanReader {
   def sameResult(left: Object, right: Object): Boolean =
     left.asInstanceOf[Dataset[_]].queryExecution.optimizedPlan.sameResult(right.asInstanceOf[Dataset[_]].queryExecution.optimizedPlan)
 
-  def name(a: Attribute): String = s"c${a.exprId.id}"
+  def name(a: Attribute): String = if (a.exprId == Clock.now.exprId) a.name else s"c${a.exprId.id}"
 
   private object DeltaSource {
     def unapply(plan: LogicalPlan): Option[(LogicalRelation, TahoeLogFileIndex, HadoopFsRelation)] = plan match {
@@ -119,7 +121,7 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
     case x: UnionLoop =>
       val inside = x.collectWithSubqueries { case p => p.expressions }.flatten
       described("Recursion", plan) ~ ("leaf" -> reading.addLeaf(plan)) ~ ("sources" -> sourcesOf(plan)) ~
-        ("volatile" -> inside.find(e => !e.deterministic || e.containsPattern(CURRENT_LIKE)).map(_.sql))
+        ("clock" -> inside.exists(Clock.isRead)) ~ ("volatile" -> inside.find(e => !Clock.isRepeatable(e)).map(_.sql))
     case x: Sort =>
       described("Sort", plan) ~ ("order" -> x.order.map(order).toList) ~ ("open" -> columns(Ties.leftOut(x.child.output))) ~ below(plan)
     case GlobalLimit(IntegerLiteral(limit), LocalLimit(_, Offset(IntegerLiteral(offset), child))) => limited(plan, Some(limit), offset, child)
@@ -162,12 +164,12 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
   private def expression(e: Expression): JObject = {
     val facts = ("type" -> e.dataType.sql) ~ ("nullable" -> e.nullable)
     e match {
-      case a: AttributeReference => ("column" -> name(a)) ~ ("text" -> a.name) ~ facts
+      case a: AttributeReference if !Clock.isRead(a) => ("column" -> name(a)) ~ ("text" -> a.name) ~ facts
       case _ =>
         val subqueries = e.collect { case s: SubqueryExpression => s.nodeName }
         val outer = e.exists(_.isInstanceOf[OuterReference])
-        facts ~ number(e, e.references.toSeq) ~ ("text" -> text(e)) ~ ("deterministic" -> e.deterministic) ~
-          ("clock" -> e.containsPattern(CURRENT_LIKE)) ~ ("subqueries" -> subqueries.toList) ~ ("outer" -> outer)
+        facts ~ number(e, e.references.toSeq) ~ ("text" -> text(e)) ~ ("deterministic" -> Clock.isRepeatable(e)) ~
+          ("clock" -> Clock.isRead(e)) ~ ("subqueries" -> subqueries.toList) ~ ("outer" -> outer)
     }
   }
 
@@ -212,8 +214,8 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
       case _ => None
     }
     ("id" -> name(out)) ~ ("name" -> out.name) ~ ("type" -> out.dataType.sql) ~ ("nullable" -> out.nullable) ~
-      number(call, call.references.toSeq) ~ ("text" -> text(call)) ~ ("deterministic" -> call.deterministic) ~
-      ("clock" -> call.containsPattern(CURRENT_LIKE)) ~ ("subqueries" -> call.collect { case s: SubqueryExpression => s.nodeName }.toList) ~
+      number(call, call.references.toSeq) ~ ("text" -> text(call)) ~ ("deterministic" -> Clock.isRepeatable(call)) ~
+      ("subqueries" -> call.collect { case s: SubqueryExpression => s.nodeName }.toList) ~
       ("function" -> function.getClass.getSimpleName) ~ ("distinct" -> call.isDistinct) ~
       ("arguments" -> function.children.map(expression).toList) ~ ("filter" -> call.filter.map(expression)) ~ ("finish" -> finish)
   }

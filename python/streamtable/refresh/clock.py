@@ -1,0 +1,49 @@
+"""The clock as a source: its version is the instant at which the query is evaluated, in microseconds since 1970."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from streamtable.algebra.sources import CLOCK
+from streamtable.delta.tables import Version
+
+__all__ = ["instant", "microseconds", "now", "tick"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def now() -> datetime:
+    """Read the machine's clock."""
+    return datetime.now(timezone.utc)
+
+
+def tick(granularity: str, before: Version | None, zone: str) -> Version:
+    """Read the clock; it never goes back, and for a query that asks for the "date" alone it stands still for a day."""
+    latest = Version(CLOCK.path, (now() - _EPOCH) // timedelta(microseconds=1))
+    if before is None:
+        return latest
+    if before.number > latest.number or (granularity == "date" and _date(before, zone) == _date(latest, zone) is not None):
+        return before
+    return latest
+
+
+def instant(version: Version) -> str:
+    """Spell an instant so that Spark reads it alike in every time zone."""
+    return _datetime(version).isoformat(timespec="microseconds")
+
+
+def microseconds(version: Version | None) -> int:
+    """Return the instant as a number; 0 for a query that does not ask."""
+    return 0 if version is None else version.number
+
+
+def _datetime(version: Version) -> datetime:
+    return _EPOCH + timedelta(microseconds=version.number)
+
+
+def _date(version: Version, zone: str) -> object:
+    try:
+        return _datetime(version).astimezone(ZoneInfo(zone)).date()
+    except (ZoneInfoNotFoundError, ValueError):
+        return None  # Spark knows more names of zones than Python (GMT+3); without a date the clock just moves on.
