@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 
 def bag(spark: SparkSession, query: str) -> Counter[str]:
     """Return the rows of `query` with their multiplicities; values by their Python spelling, so that 1 and 1.0 differ."""
-    return Counter(repr(_plain(row)) for row in spark.sql(query).collect())
+    return bag_of(spark.sql(query))
+
+
+def bag_of(frame: DataFrame) -> Counter[str]:
+    """Return the rows of `frame`, spelled as those of `bag`."""
+    return Counter(repr(_plain(row)) for row in frame.collect())
 
 
 def _plain(value: Any) -> Any:

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.oracle.queries_of_all_kinds import QUERIES
+from tests.oracle.together import together
 from tests.oracle.workload import create_sources, statements
 
 
@@ -25,25 +26,33 @@ def database(spark: SparkSession) -> Iterator[SparkSession]:
 def check(spark: SparkSession, seed: int, rounds: int) -> None:
     """Create all queries as stream tables, then change, refresh and compare; name every one that is wrong."""
     create_sources(spark, seed)
-    for name, query in QUERIES.items():
-        spark.sql(f"CREATE STREAM TABLE `{name}` REFRESH MODE DIFFERENTIAL AS {query}")
-    rnd = random.Random(seed + 1)
     moved: set[str] = set()
-    for _ in range(rounds):
-        for statement in statements(rnd):
-            spark.sql(statement)
-        for name, query in QUERIES.items():
-            done = spark.sql(f"REFRESH STREAM TABLE `{name}`").first()
-            assert done is not None
-            assert done["action"] in ("DIFFERENTIAL", "NO_DATA"), done
-            moved |= {name} if done["rows_inserted"] + done["rows_deleted"] else set()
-            assert_exact(spark, name, query)
-    assert len(moved) > len(QUERIES) / 2, "the random DML changed too little"
-    for name in QUERIES:
+
+    def create(name: str) -> None:
+        spark.sql(f"CREATE STREAM TABLE `{name}` REFRESH MODE DIFFERENTIAL AS {QUERIES[name]}")
+
+    def refresh(name: str) -> None:
+        done = spark.sql(f"REFRESH STREAM TABLE `{name}`").first()
+        assert done is not None
+        assert done["action"] in ("DIFFERENTIAL", "NO_DATA"), done
+        if done["rows_inserted"] + done["rows_deleted"]:
+            moved.add(name)
+        assert_exact(spark, name, QUERIES[name])
+
+    def verify(name: str) -> None:
         verdict = spark.sql(f"VERIFY STREAM TABLE `{name}`").first()
         assert verdict is not None
         assert verdict["ok"], verdict
         spark.sql(f"DROP STREAM TABLE `{name}`")
+
+    together(create, QUERIES)
+    rnd = random.Random(seed + 1)
+    for _ in range(rounds):
+        for statement in statements(rnd):
+            spark.sql(statement)
+        together(refresh, QUERIES)
+    assert len(moved) > len(QUERIES) / 2, "the random DML changed too little"
+    together(verify, QUERIES)
 
 
 @pytest.mark.timeout(1800)

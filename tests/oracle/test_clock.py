@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.oracle.scenario import Scenario
+from tests.oracle.together import together
 
 from streamtable.refresh import clock
 
@@ -69,13 +70,28 @@ def at(query: str, moment: datetime) -> str:
     return query.format(now=instant, today=f"CAST({instant} AS DATE)", local=f"CAST({instant} AS TIMESTAMP_NTZ)")
 
 
+@pytest.mark.timeout(1800)
 def test_time_passes(s: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     moment = START
     monkeypatch.setattr(clock, "now", lambda: moment)
-    for name, query in QUERIES.items():
-        s.spark.sql(f"CREATE STREAM TABLE {name} REFRESH MODE DIFFERENTIAL AS {query.format(**CALLS)}")
-        s.queries[name] = query
-        assert_exact(s.spark, name, at(query, moment))
+    s.queries |= QUERIES
+
+    def create(name: str) -> None:
+        s.spark.sql(f"CREATE STREAM TABLE {name} REFRESH MODE DIFFERENTIAL AS {QUERIES[name].format(**CALLS)}")
+        assert_exact(s.spark, name, at(QUERIES[name], moment))
+
+    def refresh(name: str) -> None:
+        done = s.spark.sql(f"REFRESH STREAM TABLE {name}").first()
+        assert done is not None
+        assert done["action"] in ("DIFFERENTIAL", "NO_DATA"), done
+        assert_exact(s.spark, name, at(QUERIES[name], moment))
+
+    def verify(name: str) -> None:
+        verdict = s.spark.sql(f"VERIFY STREAM TABLE {name}").first()
+        assert verdict is not None
+        assert verdict["ok"], verdict
+
+    together(create, QUERIES)
     steps: tuple[tuple[timedelta, str], ...] = (
         (timedelta(minutes=10), ""),  # nothing but time
         (timedelta(minutes=41), f"INSERT INTO e VALUES {EVENTS.format('2026-03-02')}"),
@@ -87,15 +103,8 @@ def test_time_passes(s: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
         moment += passed
         if statement:
             s.spark.sql(statement)
-        for name, query in QUERIES.items():
-            done = s.spark.sql(f"REFRESH STREAM TABLE {name}").first()
-            assert done is not None
-            assert done["action"] in ("DIFFERENTIAL", "NO_DATA"), done
-            assert_exact(s.spark, name, at(query, moment))
-    for name in QUERIES:
-        verdict = s.spark.sql(f"VERIFY STREAM TABLE {name}").first()
-        assert verdict is not None
-        assert verdict["ok"], verdict
+        together(refresh, QUERIES)
+    together(verify, QUERIES)
 
 
 def test_only_rows_that_enter_or_leave_are_written(s: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:

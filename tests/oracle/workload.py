@@ -39,8 +39,8 @@ QUERIES = {
 }
 
 
-def create_sources(spark: SparkSession, seed: int) -> None:
-    """Create l, r and x: with change feed and vectors, with neither, with vectors alone."""
+def create_sources(spark: SparkSession, seed: int, count: int = 24) -> None:
+    """Create l, r and x, of `count` rows and more: with change feed and vectors, with neither, with vectors alone."""
     rnd = random.Random(seed)
     features = {
         "l": "'delta.enableChangeDataFeed'='true', 'delta.enableDeletionVectors'='true'",
@@ -50,7 +50,7 @@ def create_sources(spark: SparkSession, seed: int) -> None:
     columns = {"l": "k INT, v INT, d DECIMAL(9,2), s STRING", "r": "k INT, w INT", "x": "k INT, t STRING"}
     for table, properties in features.items():
         spark.sql(f"CREATE TABLE {table} ({columns[table]}) USING delta TBLPROPERTIES ({properties})")
-        spark.sql(f"INSERT INTO {table} VALUES {rows(rnd, table, 24)}")
+        spark.sql(f"INSERT INTO {table} VALUES {rows(rnd, table, count)}")
 
 
 def rows(rnd: random.Random, table: str, count: int) -> str:

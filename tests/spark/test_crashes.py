@@ -26,7 +26,8 @@ from streamtable.refresh.milestones import watch
 from tests.oracle.comparison import assert_exact
 
 spark = configure(SparkSession.builder.master("local[1]")).config("spark.ui.enabled", "false").config("spark.driver.memory", "1g") \\
-    .config("spark.sql.shuffle.partitions", "1").config("spark.log.level", "ERROR").getOrCreate()
+    .config("spark.sql.shuffle.partitions", "1").config("spark.databricks.delta.snapshotPartitions", "1") \\
+    .config("spark.log.level", "ERROR").getOrCreate()
 QUERIES = {QUERIES!r}
 """
 
@@ -51,7 +52,8 @@ spark.sql(f"REFRESH STREAM TABLE {sys.argv[3]}")
 """
 
 RECOVER = """
-for name, query in QUERIES.items():
+for name in sys.argv[3:] or QUERIES:
+    query = QUERIES[name]
     done = spark.sql(f"REFRESH STREAM TABLE {name}").first()
     assert done["action"] in ("DIFFERENTIAL", "NO_DATA"), done
     assert_exact(spark, name, query)

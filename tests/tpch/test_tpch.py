@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
+from tests.oracle.together import together
 from tests.tpch.data import changes, load
 from tests.tpch.queries import QUERIES
 
@@ -26,18 +27,24 @@ def database(spark: SparkSession) -> Iterator[SparkSession]:
 def check(spark: SparkSession, folder: Path, scale: float, rounds: int) -> None:
     """Create all queries, change, refresh, and compare each with Spark's own answer."""
     load(spark, folder, scale)
-    for name, query in QUERIES.items():
-        spark.sql(f"CREATE STREAM TABLE {name} REFRESH MODE DIFFERENTIAL AS {query}")
     moved: set[str] = set()
+
+    def create(name: str) -> None:
+        spark.sql(f"CREATE STREAM TABLE {name} REFRESH MODE DIFFERENTIAL AS {QUERIES[name]}")
+
+    def refresh(name: str) -> None:
+        done = spark.sql(f"REFRESH STREAM TABLE {name}").first()
+        assert done is not None
+        assert done["action"] == "DIFFERENTIAL", done
+        if done["rows_inserted"] + done["rows_deleted"]:
+            moved.add(name)
+        assert_exact(spark, name, QUERIES[name])
+
+    together(create, QUERIES)
     for r in range(rounds):
         for statement in changes(r):
             spark.sql(statement)
-        for name, query in QUERIES.items():
-            done = spark.sql(f"REFRESH STREAM TABLE {name}").first()
-            assert done is not None
-            assert done["action"] == "DIFFERENTIAL", done
-            moved |= {name} if done["rows_inserted"] + done["rows_deleted"] else set()
-            assert_exact(spark, name, query)
+        together(refresh, QUERIES)
     assert len(moved) >= 14, f"the changes reached too few queries: {sorted(moved)}"
 
 

@@ -19,11 +19,15 @@ from streamtable.differentiate.deltas import Deltas, difference
 from streamtable.differentiate.restrict import equalities, keyed, restrict
 from streamtable.differentiate.scalars import refusal
 
-__all__ = ["delta", "refuses"]
+__all__ = ["delta", "reads_all", "refuses"]
 
 
 def refuses(operator: LeftJoin) -> str | None:
     return refusal(operator.conjuncts)
+
+
+def reads_all(operator: LeftJoin) -> str | None:
+    return None if equalities(operator) else "without an equality to look partners up by, every row is compared, before and after"
 
 
 def delta(operator: LeftJoin, deltas: Deltas) -> Operator | None:

@@ -12,11 +12,15 @@ from __future__ import annotations
 from streamtable.algebra.operators import Operator, Recomputed
 from streamtable.differentiate.deltas import Deltas, difference
 
-__all__ = ["delta", "refuses"]
+__all__ = ["delta", "reads_all", "refuses"]
 
 
 def refuses(operator: Recomputed) -> str | None:
     return f"volatile expression {operator.volatile}: it would not compute the same again" if operator.volatile else None
+
+
+def reads_all(_: Recomputed) -> str:
+    return "it is computed as a whole, before and after"
 
 
 def delta(operator: Recomputed, deltas: Deltas) -> Operator:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 
@@ -22,7 +23,8 @@ from streamtable.algebra.operators import (
     Unsupported,
     Window,
 )
-from streamtable.algebra.trees import walk
+from streamtable.algebra.sources import Source
+from streamtable.algebra.trees import children, sources_of, walk
 from streamtable.differentiate import (
     aggregate,
     constant,
@@ -40,7 +42,7 @@ from streamtable.differentiate import (
     window,
 )
 
-__all__ = ["RULES", "Finding", "findings", "label", "obstacle"]
+__all__ = ["RULES", "Finding", "findings", "label", "obstacle", "prunes_nothing"]
 
 RULES: dict[type, ModuleType] = {
     Scan: scan,
@@ -79,10 +81,35 @@ def obstacle(tree: Operator) -> Finding | None:
     return next((found for found in findings(tree) if not found.incremental), None)
 
 
+def prunes_nothing(tree: Operator, changed: frozenset[Source]) -> Finding | None:
+    """Return the first operator whose delta reads tables as a whole, twice, because nothing says which part `changed` touches."""
+    for operator in walk(tree):
+        # A join is linear in its left input: only a changed right one asks for everything.
+        asking = operator.right if isinstance(operator, LeftJoin) else operator
+        if (reason := _reads_all(operator)) and not changed.isdisjoint(sources_of(asking)) and _reads_tables(operator):
+            return Finding(label(operator), True, reason)
+    return None
+
+
+def _reads_tables(operator: Operator) -> bool:
+    """Tell whether `operator` reads a table itself, and not only the stored groups of aggregates, which are few."""
+    if isinstance(operator, Aggregate):
+        return False
+    return isinstance(operator, (Scan, Recomputed)) or any(map(_reads_tables, children(operator)))
+
+
 def _finding(operator: Operator) -> Finding:
     rule = RULES[type(operator)]
     refusal: str | None = rule.refuses(operator)
-    return Finding(label(operator), refusal is None, refusal or rule.__doc__.splitlines()[0].rstrip("."))  # type: ignore[union-attr]
+    how = rule.__doc__.splitlines()[0].rstrip(".")  # type: ignore[union-attr]
+    if cost := _reads_all(operator):
+        how = f"{how}; {cost}"
+    return Finding(label(operator), refusal is None, refusal or how)
+
+
+def _reads_all(operator: Operator) -> str | None:
+    judge: Callable[[Operator], str | None] | None = getattr(RULES[type(operator)], "reads_all", None)
+    return judge(operator) if judge else None
 
 
 def label(operator: Operator) -> str:

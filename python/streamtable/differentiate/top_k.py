@@ -12,11 +12,15 @@ from streamtable.algebra.operators import Operator, TopK
 from streamtable.differentiate.deltas import Deltas, difference
 from streamtable.differentiate.scalars import refusal
 
-__all__ = ["delta", "refuses"]
+__all__ = ["delta", "reads_all", "refuses"]
 
 
 def refuses(operator: TopK) -> str | None:
     return refusal(each.value for each in operator.order)
+
+
+def reads_all(_: TopK) -> str:
+    return "which rows come first is found among all rows, before and after"
 
 
 def delta(operator: TopK, deltas: Deltas) -> Operator | None:

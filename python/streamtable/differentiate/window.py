@@ -15,11 +15,15 @@ from streamtable.differentiate.deltas import Deltas, difference
 from streamtable.differentiate.restrict import keyed, restrict
 from streamtable.differentiate.scalars import refusal
 
-__all__ = ["delta", "refuses"]
+__all__ = ["delta", "reads_all", "refuses"]
 
 
 def refuses(operator: Window) -> str | None:
     return refusal([*operator.partition, *(item.value for item in operator.items)])
+
+
+def reads_all(operator: Window) -> str | None:
+    return None if operator.partition else "without PARTITION BY every row is computed, before and after"
 
 
 def delta(operator: Window, deltas: Deltas) -> Operator | None:

@@ -40,11 +40,13 @@ def choose(
     unversioned: str | None,
     foreign: str | None,
     lost: str | None,
+    whole: Finding | None = None,
 ) -> Choice:
     """Return the action and why.
 
     `foreign` describes a commit on the stream table that is not ours, `lost` a gap in a source's history; `obstacle` is the first
-    operator that cannot be maintained, `unversioned` names something in the query that changes without a new version of a source.
+    operator that cannot be maintained, `unversioned` names something in the query that changes without a new version of a source;
+    `whole` is an operator whose delta would read everything twice, so that recomputing is cheaper where the mode allows it.
     """
     if forced:
         return Choice(Action.FULL, "REFRESH ... FULL was asked for")
@@ -68,6 +70,8 @@ def choose(
         return Choice(Action.FULL, "the refresh mode is FULL")
     if obstacle:
         return Choice(Action.FULL, f"{obstacle.operator}: {obstacle.reason}")
+    if whole and mode is RefreshMode.AUTO:
+        return Choice(Action.FULL, f"{whole.operator}: {whole.reason}, so that a full refresh is cheaper")
     changed = [path for path, version in target.items() if version != frontier.sources[path]]
     tables = [path for path in changed if path != CLOCK.path]
     moved = "; the clock moved" if CLOCK.path in changed else ""

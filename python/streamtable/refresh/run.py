@@ -11,10 +11,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from streamtable.algebra.sources import CLOCK
+from streamtable.algebra.trees import sources_of
 from streamtable.catalog.definition import DELTA_PROPERTIES, SUSPENDED, Definition
 from streamtable.catalog.entries import Entry
 from streamtable.delta.commit import Committed
 from streamtable.delta.tables import Version, commits, versions
+from streamtable.differentiate.rules import prunes_nothing
 from streamtable.errors import (
     HistoryLost,
     InvalidQuery,
@@ -146,7 +148,10 @@ def _choose(run: Run, full: bool) -> Choice:
     lost = None
     if frontier is not None and not full:
         lost = _lost_history(run, frontier)
-    return choose(mode, full, frontier, run.target, run.prepared.fingerprint, stands, unversioned, foreign, lost)
+    before = frontier.sources if frontier else {}
+    changed = frozenset(s for s in sources_of(run.prepared.tree) if run.target.get(s.path) != before.get(s.path))
+    whole = None if stands else prunes_nothing(run.prepared.tree, changed)
+    return choose(mode, full, frontier, run.target, run.prepared.fingerprint, stands, unversioned, foreign, lost, whole)
 
 
 def _lost_history(run: Run, frontier: Frontier) -> str | None:

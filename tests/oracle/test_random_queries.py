@@ -1,0 +1,103 @@
+"""Random queries under random DML: after each refresh exact, or refused with a reason; never wrong, never an internal error."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from tests.oracle.comparison import assert_exact, bag
+from tests.oracle.random_queries import queries
+from tests.oracle.together import together
+from tests.oracle.workload import create_sources, statements
+
+from streamtable.errors import InvalidQuery, NotIncremental, RefreshError
+
+BATCH = 25
+_numbers = count()
+
+
+@contextmanager
+def database(spark: SparkSession) -> Iterator[None]:
+    """Keep each batch, and each step of the search for a smaller failure, apart."""
+    name = f"random_queries_{next(_numbers)}"
+    spark.sql(f"CREATE DATABASE {name}")
+    spark.sql(f"USE {name}")
+    try:
+        yield
+    finally:
+        for row in spark.sql("SHOW STREAM TABLES").collect():
+            spark.sql(f"DROP STREAM TABLE {row['name']}")
+        spark.sql("USE default")
+        spark.sql(f"DROP DATABASE {name} CASCADE")
+
+
+def created(spark: SparkSession, name: str, query: str) -> bool:
+    """Create the stream table, or see that it is refused for a reason that holds without us."""
+    try:
+        spark.sql(f"CREATE STREAM TABLE {name} REFRESH MODE DIFFERENTIAL AS {query}")
+    except NotIncremental:
+        return False
+    except InvalidQuery:
+        with pytest.raises(PySparkException):
+            spark.sql(query)
+        return False
+    return True
+
+
+def refreshed(spark: SparkSession, name: str, query: str, circumstances: str) -> None:
+    """Refresh and compare, unless the query itself fails on this data."""
+    try:
+        done = spark.sql(f"REFRESH STREAM TABLE {name}").first()
+    except RefreshError:
+        with pytest.raises(PySparkException):
+            bag(spark, query)
+        return
+    assert done is not None
+    assert done["action"] in ("DIFFERENTIAL", "NO_DATA"), (done, query, circumstances)
+    try:
+        assert_exact(spark, name, query)
+    except AssertionError as error:
+        raise AssertionError(f"{error}\n{circumstances}\n{query}") from error
+
+
+def check(spark: SparkSession, drawn: list[str], seed: int, rounds: int) -> int:
+    """Keep the queries as stream tables over a few rounds of DML; return how many could be kept."""
+    rnd = random.Random(seed)
+    create_sources(spark, seed, count=10)
+    numbered = list(enumerate(drawn))
+    could = together(lambda each: created(spark, f"q{each[0]}", each[1]), numbered)
+    kept = [each for each, ok in zip(numbered, could, strict=True) if ok]
+    for round_ in range(rounds):
+        made = list(statements(rnd))
+        for statement in made:
+            spark.sql(statement)
+        after = f"seed {seed}, round {round_}, after {made}"
+        together(lambda each, after=after: refreshed(spark, f"q{each[0]}", each[1], after), kept)  # type: ignore[misc]
+    return len(kept)
+
+
+@pytest.mark.timeout(1800)
+@settings(
+    max_examples=200 // BATCH, derandomize=True, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+)
+@given(drawn=st.lists(queries(), min_size=BATCH, max_size=BATCH, unique=True), seed=st.integers(0, 1000))
+def test_random_queries_stay_exact(spark: SparkSession, drawn: list[str], seed: int) -> None:
+    with database(spark):
+        assert check(spark, drawn, seed, rounds=2) > BATCH / 2, "most queries were refused"
+
+
+@pytest.mark.fuzz
+@pytest.mark.timeout(0)
+@settings(max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
+@given(query=queries(), seed=st.integers(0, 1000))
+def test_random_queries_stay_exact_for_long(spark: SparkSession, query: str, seed: int) -> None:
+    """One query at a time, so that a failure shrinks to a small one."""
+    with database(spark):
+        check(spark, [query], seed, rounds=3)

@@ -1,0 +1,56 @@
+"""The reading of a query: our tree, rendered and run over the latest versions, against the query itself, as Spark runs it.
+
+The rules start from the tree; a mistake in the reading or in a normalisation pass would be in every delta that follows from it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from uuid import uuid4
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.oracle.comparison import bag, bag_of
+from tests.oracle.queries_of_all_kinds import QUERIES
+from tests.oracle.together import together
+from tests.oracle.workload import QUERIES as FIRST_QUERIES
+from tests.oracle.workload import create_sources
+
+from streamtable.algebra.render import render
+from streamtable.delta.tables import versions
+from streamtable.refresh.prepare import captured_settings, prepare, refresh_session, release
+from streamtable.refresh.sources import Sources
+from streamtable.refresh.workspace import Workspace
+from streamtable.sql.statements import Query
+
+
+def rendered(spark: SparkSession, query: str) -> tuple[list[str], Counter[str]]:
+    """Return the types and the rows that our tree of the query gives."""
+    key = uuid4().hex
+    namespace = (spark.catalog.currentCatalog(), spark.catalog.currentDatabase())
+    prepared = prepare(refresh_session(spark, key, namespace, captured_settings(spark)), key, Query(query))
+    try:
+        target = dict(zip(prepared.paths, versions(spark, prepared.paths), strict=True))
+        found = {path: version for path, version in target.items() if version is not None}
+        with Workspace(prepared.session) as workspace:
+            frame = workspace.query(render(prepared.tree, Sources(prepared, workspace, found, found)))
+            return [field.dataType.simpleString() for field in frame.schema], bag_of(frame.toDF(*prepared.frame.columns))
+    finally:
+        release(prepared)
+
+
+@pytest.mark.timeout(900)
+def test_the_tree_of_every_query_means_the_query(spark: SparkSession) -> None:
+    spark.sql("CREATE DATABASE readings")
+    spark.sql("USE readings")
+    create_sources(spark, seed=11)
+    queries = [query for name, query in (FIRST_QUERIES | QUERIES).items() if name != "chained"]
+
+    def compare(query: str) -> None:
+        types, rows = rendered(spark, query)
+        assert types == [field.dataType.simpleString() for field in spark.sql(query).schema], query
+        assert rows == bag(spark, query), query
+
+    together(compare, queries)
+    spark.sql("USE default")
+    spark.sql("DROP DATABASE readings CASCADE")
