@@ -29,9 +29,9 @@ class Committed:
     rows_removed: int
 
 
-def positions(session: SparkSession, frame: DataFrame) -> Positions:
-    """Collect the two columns of `frame`; the bitmaps are built on the executors."""
-    handle = bridge(session).positions(frame._jdf)
+def positions(session: SparkSession, frame: DataFrame, path: str, version: int) -> Positions:
+    """Collect the two columns of `frame` as bitmaps, built on the executors; what is deleted in `version` already is left out."""
+    handle = bridge(session).positions(session._jsparkSession, frame._jdf, path, version)
     return Positions(handle, handle.count())
 
 

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from streamtable.delta.bridge import bridge, frame_of, translated
 from streamtable.delta.tables import commits, state
 
-__all__ = ["ChangeSet", "change_set", "read"]
+__all__ = ["ChangeSet", "change_set", "read", "read_located"]
 
 _EXACT = frozenset({"DELETE", "UPDATE", "MERGE"})
 """Operations whose change, by feed or deletion vectors, holds only rows that differ."""
@@ -29,10 +29,16 @@ class ChangeSet:
     carries_over: bool
 
 
-def read(session: SparkSession, path: str, version: int, positions: bool = False) -> DataFrame:
-    """Read the table as of `version`, with the latest schema; `positions` adds where each row is."""
+def read(session: SparkSession, path: str, version: int) -> DataFrame:
+    """Read the table as of `version`, with the latest schema."""
     with translated(path):
-        return frame_of(session, bridge(session).read(session._jsparkSession, path, version, positions))
+        return frame_of(session, bridge(session).read(session._jsparkSession, path, version))
+
+
+def read_located(session: SparkSession, path: str, version: int, deleted: bool = False) -> DataFrame:
+    """Read it with the position of each row; with `deleted`, which is cheaper, rows that are marked as deleted may be there."""
+    with translated(path):
+        return frame_of(session, bridge(session).located(session._jsparkSession, path, version, deleted))
 
 
 def change_set(session: SparkSession, path: str, after: int, upto: int, mode: str = "auto") -> ChangeSet:

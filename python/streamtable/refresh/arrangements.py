@@ -17,7 +17,7 @@ from streamtable.algebra.operators import Aggregate, Operator
 from streamtable.algebra.trees import walk
 from streamtable.catalog.definition import DELTA_PROPERTIES
 from streamtable.delta.commit import commit
-from streamtable.delta.rows import read
+from streamtable.delta.rows import read, read_located
 from streamtable.delta.tables import state
 from streamtable.differentiate.aggregate import POSITION, AggregateStep
 from streamtable.differentiate.visible import visible_states
@@ -63,7 +63,7 @@ def _hidden(tree: Operator, path: str, fingerprint: str, first: int) -> dict[Agg
 
 def register(workspace: Workspace, arrangement: Arrangement, version: int) -> None:
     """Name the stored states `<name>_state`: columns under their ids, with positions."""
-    present = workspace.name(f"{arrangement.name}_present", read(workspace.session, arrangement.path, version, positions=True))
+    present = workspace.name(f"{arrangement.name}_present", read_located(workspace.session, arrangement.path, version))
     items: list[exp.Expr] = [alias(column(name), id_) for id_, name in arrangement.columns.items()]
     workspace.name(f"{arrangement.name}_state", workspace.query(select([*items, *(column(p) for p in POSITION)], table(present))))
 

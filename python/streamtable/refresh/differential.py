@@ -30,13 +30,12 @@ from streamtable.algebra.render import render
 from streamtable.algebra.sources import CLOCK
 from streamtable.algebra.trees import sources_of, walk
 from streamtable.delta.commit import Positions, positions
-from streamtable.delta.rows import read
 from streamtable.delta.tables import Version
-from streamtable.differentiate.aggregate import POSITION, AggregateStep
+from streamtable.differentiate.aggregate import AggregateStep
 from streamtable.differentiate.deltas import Deltas, Shared
 from streamtable.differentiate.rules import RULES
 from streamtable.refresh.arrangements import Arrangement, content, register
-from streamtable.refresh.locate import NET, locate, measure
+from streamtable.refresh.locate import NET, Current, locate, measure
 from streamtable.refresh.prepare import Prepared
 from streamtable.refresh.sources import Sources
 from streamtable.refresh.workspace import Workspace
@@ -162,7 +161,9 @@ class Differential:
         return Rows(content(self.workspace, self.arrangements[step.aggregate], step.arrived()), self._positions(step))
 
     def _positions(self, step: AggregateStep) -> Positions:
-        return positions(self.workspace.session, self.workspace.query(step.left()))
+        arrangement = self.arrangements[step.aggregate]
+        at = self.version if arrangement.visible else self.pinned[step.name]
+        return positions(self.workspace.session, self.workspace.query(step.left()), arrangement.path, at)
 
     def _visible(self, step: AggregateStep, root: Operator) -> Rows:
         """The table is its own arrangement: the groups' positions are known already."""
@@ -186,9 +187,8 @@ class Differential:
         found: Positions | None = None
         probe = self.probe
         if measured.going:
-            present = read(workspace.session, self.path, self.version, positions=True)
-            workspace.name("present", present.toDF(*self._ids_in_table(present.columns), *POSITION))
-            found, probe = locate(workspace, "net", columns, "present", measured)
+            ids = {name.casefold(): c.id for name, c in zip(self.names, columns, strict=True)}
+            found, probe = locate(workspace, "net", columns, Current(self.path, self.version, ids), measured)
             if found is None:
                 raise NotWhatTheFrontierSays
         if not measured.coming:
@@ -201,11 +201,6 @@ class Differential:
         )
         rows.append("laterals", copies)
         return Rows(self._named(rows), found, probe)
-
-    def _ids_in_table(self, present: Sequence[str]) -> list[str]:
-        """Name the table's columns, in its own order, by the ids of the query's."""
-        ids = dict(zip((name.casefold() for name in self.names), self._ids(), strict=True))
-        return [ids[name.casefold()] for name in present if name not in POSITION]
 
     def _net(self, root: Operator) -> exp.Select:
         columns = self.prepared.tree.columns

@@ -8,7 +8,7 @@ that each wanted row is there. Otherwise whole rows are compared.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Row
@@ -17,12 +17,13 @@ from sqlglot import exp
 from streamtable.algebra.identity import comparable, identity
 from streamtable.algebra.operators import Column
 from streamtable.delta.commit import Positions, positions
+from streamtable.delta.rows import read_located
 from streamtable.differentiate.aggregate import POSITION
 from streamtable.refresh.workspace import Workspace
 from streamtable.sql.builder import alias, all_of, call, called, case, cast, column, equal, number, select, subquery, table
 from streamtable.sql.builder import string as literal
 
-__all__ = ["NET", "Measured", "locate", "measure"]
+__all__ = ["NET", "Current", "Measured", "locate", "measure"]
 
 NET = "__net"
 """How often a row came, net of how often it went."""
@@ -70,18 +71,41 @@ def measure(workspace: Workspace, delta: str, columns: Sequence[Column], preferr
     return Measured(row["going"] or 0, row["coming"] or 0, probes)
 
 
+@dataclass(frozen=True)
+class Current:
+    """The table in which rows are located, at its version; `ids` are the query's ids of its columns, by name in lower case."""
+
+    path: str
+    version: int
+    ids: Mapping[str, str]
+
+    def positions(self, workspace: Workspace, query: exp.Expr) -> Positions:
+        """Run a query that gives positions in the table."""
+        return positions(workspace.session, workspace.query(query), self.path, self.version)
+
+    def named(self, workspace: Workspace, deleted: bool) -> str:
+        """Name the table's rows with their positions; with `deleted`, which is cheaper, also those that are marked as deleted."""
+        rows = read_located(workspace.session, self.path, self.version, deleted)
+        ids = [self.ids[name.casefold()] for name in rows.columns if name not in POSITION]
+        return workspace.name("all_present" if deleted else "present", rows.toDF(*ids, *POSITION))
+
+
 def locate(
-    workspace: Workspace, delta: str, columns: Sequence[Column], current: str, measured: Measured
+    workspace: Workspace, delta: str, columns: Sequence[Column], current: Current, measured: Measured
 ) -> tuple[Positions | None, str | None]:
     """Return the positions in `current` of the rows that go, and the probe column that found them, if one did.
 
     None instead of positions: some row that should go is not there, so the table is not what the frontier says.
     """
     for probe, least, most in measured.probes[:1]:
-        found = positions(workspace.session, workspace.query(_by_probe(delta, current, probe, least, most)))
+        # Positions that are deleted already are left out of what is found, so they may as well be read.
+        rows = current.named(workspace, deleted=True)
+        found = current.positions(workspace, _by_probe(delta, rows, probe, least, most))
         if found.count == measured.going:
             return found, probe.name
-    found = positions(workspace.session, workspace.query(_by_content(delta, columns, current, measured)))
+    # Here the first of equal rows are taken: one that is deleted already must not be among them.
+    rows = current.named(workspace, deleted=False)
+    found = current.positions(workspace, _by_content(delta, columns, rows, measured))
     return (found if found.count == measured.going else None), None
 
 

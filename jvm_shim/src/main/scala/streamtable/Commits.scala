@@ -18,21 +18,37 @@ import org.apache.spark.sql.delta.util.DeltaFileOperations.absolutePath
 import org.apache.spark.sql.functions.col
 
 /** Rows of a table by position: a bitmap of row indexes per file. */
-final case class Positions(bitmaps: Map[String, (Long, Array[Byte])]) {
-  def count: Long = bitmaps.values.map(_._1).sum
+final case class Positions(bitmaps: Map[String, RoaringBitmapArray]) {
+  def count: Long = bitmaps.values.map(_.cardinality).sum
 }
 
 /** What one commit of ours changes; the fields that Python leaves out are null. */
 private[streamtable] object Commits {
 
-  /** Collects `__streamtable_file`, `__streamtable_row` of `frame` as bitmaps, built on the executors: the driver sees no row. */
-  def positions(frame: DataFrame): Positions = {
+  /**
+   * Collects `__streamtable_file`, `__streamtable_row` of `frame` as bitmaps, built on the executors: the driver sees no row. What is
+   * deleted in the table's `version` already is left out.
+   */
+  def positions(spark: SparkSession, frame: DataFrame, path: String, version: Long): Positions = {
     val aggregator = new BitmapAggregator(col("__streamtable_row").expr, RoaringBitmapArrayFormat.Portable)
     val bitmaps = frame.where(col("__streamtable_file").isNotNull).groupBy("__streamtable_file").agg(Column(aggregator.toAggregateExpression(isDistinct = false)).as("rows"))
-    Positions(bitmaps.select("__streamtable_file", "rows.cardinality", "rows.bitmap").collect().map { row =>
-      row.getString(0) -> (row.getLong(1), row.getAs[Array[Byte]](2))
-    }.toMap)
+    val found = bitmaps.select("__streamtable_file", "rows.bitmap").collect()
+    val log = DeltaLog.forTable(spark, path)
+    val fileAt = filesByPath(log, Snapshots.filesOf(log, Snapshots.latest(spark, path), version))
+    Positions(found.map { row =>
+      val rows = RoaringBitmapArray.readFrom(row.getAs[Array[Byte]](1))
+      deleted(log, fileAt(row.getString(0))).foreach(rows.diff)
+      row.getString(0) -> rows
+    }.filterNot(_._2.isEmpty).toMap)
   }
+
+  private def filesByPath(log: DeltaLog, files: Seq[AddFile]): Map[String, AddFile] = {
+    val root = log.dataPath.toString
+    files.map(f => SparkPath.fromPath(absolutePath(root, f.path)).urlEncoded -> f).toMap
+  }
+
+  private def deleted(log: DeltaLog, file: AddFile): Option[RoaringBitmapArray] =
+    Option(file.deletionVector).map(StoredBitmap.create(_, log.dataPath).load(DeletionVectorStore.createInstance(log.newDeltaHadoopConf())))
 
   /** One transaction: rows that go (by position, or all), rows that come, the frontier, the refresh's number, schema and properties. */
   def commit(
@@ -83,15 +99,14 @@ private[streamtable] object Commits {
 
   /** Marks rows as deleted; a file without a row left is removed whole. */
   private def without(log: DeltaLog, files: Seq[AddFile], remove: Positions): Seq[FileAction] = {
-    val root = log.dataPath.toString
-    val fileAt = files.map(f => SparkPath.fromPath(absolutePath(root, f.path)).urlEncoded -> f).toMap
+    val fileAt = filesByPath(log, files)
     val store = DeletionVectorStore.createInstance(log.newDeltaHadoopConf())
     val (writer, id) = DeletionVectorWriter.createWriter(store, store.pathWithFileSystem(log.dataPath))
     try {
-      remove.bitmaps.toSeq.flatMap { case (path, (_, bytes)) =>
+      remove.bitmaps.toSeq.flatMap { case (path, found) =>
         val file = fileAt(path)
-        val rows = RoaringBitmapArray.readFrom(bytes)
-        Option(file.deletionVector).foreach(v => rows.merge(StoredBitmap.create(v, log.dataPath).load(store)))
+        val rows = found.copy()
+        deleted(log, file).foreach(rows.merge)
         if (file.numPhysicalRecords.contains(rows.cardinality)) Seq(file.remove)
         else {
           val serialized = rows.serializeAsByteArray(RoaringBitmapArrayFormat.Portable)

@@ -72,11 +72,13 @@ object DeltaBridge {
     compact(render(JArray(summaries)))
   }
 
-  /** The table's rows at `version`; with `positions`, also `__streamtable_file` and `__streamtable_row`. */
-  def read(spark: SparkSession, path: String, version: Long, positions: Boolean): DataFrame = {
-    val frame = Snapshots.frame(spark, path, version)
-    if (positions) frame.withColumn("__streamtable_file", col("_metadata.file_path")).withColumn("__streamtable_row", col("_metadata.row_index")) else frame
-  }
+  /** The table's rows at `version`. */
+  def read(spark: SparkSession, path: String, version: Long): DataFrame = Snapshots.frame(spark, path, version)
+
+  /** The same with `__streamtable_file` and `__streamtable_row`; with `deleted`, rows that are marked as deleted may be among them. */
+  def located(spark: SparkSession, path: String, version: Long, deleted: Boolean): DataFrame =
+    Snapshots.frame(spark, path, version, deleted)
+      .withColumn("__streamtable_file", col("_metadata.file_path")).withColumn("__streamtable_row", col("_metadata.row_index"))
 
   /** The rows that came (+1) and went (-1) in the versions (after, upto], as the column `__streamtable_weight`. */
   def changes(spark: SparkSession, path: String, after: Long, upto: Long, coarse: Boolean): DataFrame = {
@@ -90,7 +92,9 @@ object DeltaBridge {
     changed.withColumn("__streamtable_weight", when(came, lit(1L)).otherwise(lit(-1L))).drop("_change_type", "_commit_version", "_commit_timestamp")
   }
 
-  def positions(frame: Object): Positions = Commits.positions(frame.asInstanceOf[DataFrame])
+  /** The positions that `frame` lists, without those that are deleted already in the table's `version`. */
+  def positions(spark: SparkSession, frame: Object, path: String, version: Long): Positions =
+    Commits.positions(spark, frame.asInstanceOf[DataFrame], path, version)
 
   /** One transaction; answers `[version, rows added, rows removed]`. */
   def commit(

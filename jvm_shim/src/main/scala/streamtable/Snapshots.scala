@@ -3,10 +3,11 @@ package org.apache.spark.sql.delta.streamtable
 import java.util.{LinkedHashMap, Map => JavaMap}
 
 import org.apache.spark.sql.{DataFrame, SparkSession}
-import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
+import org.apache.spark.sql.delta.{DeltaLog, NoMapping, Snapshot}
 import org.apache.spark.sql.delta.actions.AddFile
 import org.apache.spark.sql.delta.files.TahoeBatchFileIndex
 import org.apache.spark.sql.execution.datasources.LogicalRelation
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 
 /** Tables at a version, by their list of files, without reconstructing Delta's state where that can be avoided. */
 private[streamtable] object Snapshots {
@@ -37,13 +38,18 @@ private[streamtable] object Snapshots {
         snapshot.checksumOpt.flatMap(_.allFiles).getOrElse(snapshot.allFiles.collect().toSeq)
       })
 
-  /** The table's files at `version`, read with its latest schema: columns that were added since are NULL. */
-  def frame(spark: SparkSession, path: String, version: Long): DataFrame = {
+  /**
+   * The table's files at `version`, read with its latest schema: columns that were added since are NULL. With `deleted`, also the rows
+   * that deletion vectors hide: to look each row of a large table up in its vector costs more than to read one narrow column of it.
+   */
+  def frame(spark: SparkSession, path: String, version: Long, deleted: Boolean = false): DataFrame = {
     val log = DeltaLog.forTable(spark, path)
     val snapshot = latest(spark, path)
     val index = new TahoeBatchFileIndex(spark, "streamtable", filesOf(log, snapshot, version), log, log.dataPath, snapshot)
     val relation = log.buildHadoopFsRelationWithFileIndex(snapshot, index, bucketSpec = None)
-    frame(spark, LogicalRelation(relation))
+    // Delta's own format is Parquet with vectors and column mapping; without either, Spark's reads the same files.
+    val plain = deleted && snapshot.metadata.columnMappingMode == NoMapping
+    frame(spark, LogicalRelation(if (plain) relation.copy(fileFormat = new ParquetFileFormat)(spark) else relation))
   }
 
   def frame(spark: SparkSession, plan: org.apache.spark.sql.catalyst.plans.logical.LogicalPlan): DataFrame =

@@ -1,0 +1,38 @@
+"""Rows that go, in files that hold deleted rows already: by one column, by whole rows, in partitions, under mapped column names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.oracle.scenario import Scenario
+
+
+@pytest.fixture
+def s(spark: SparkSession) -> Iterator[Scenario]:
+    with Scenario(spark) as scenario:
+        rows = ", ".join(f"({n}, {n % 3}, 'v{n % 5}')" for n in range(40))
+        scenario.source("t", "id INT, part INT, v STRING", rows)
+        yield scenario
+
+
+def test_rows_go_again_and_again(s: Scenario) -> None:
+    layouts = {
+        "plain": "",
+        "parted": "PARTITIONED BY (part)",
+        "mapped": "TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'delta.minReaderVersion' = '3', 'delta.minWriterVersion' = '7')",
+    }
+    for name, layout in layouts.items():
+        query = "SELECT id, part, v FROM t"
+        s.spark.sql(f"CREATE STREAM TABLE {name} REFRESH MODE DIFFERENTIAL {layout} AS {query}")
+        s.queries[name] = query
+    s.stream("equal_rows", "SELECT part, v FROM t")
+    s.step("DELETE FROM t WHERE id % 4 = 0")
+    s.step("UPDATE t SET v = 'new' WHERE id % 4 = 1")
+    # Rows that are equal to ones which are deleted in the same files: those must not be found again.
+    s.step("INSERT INTO t VALUES (0, 0, 'v0'), (4, 1, 'v4')", "DELETE FROM t WHERE id = 5")
+    s.step("DELETE FROM t WHERE id IN (0, 4, 7)")
+    s.step("UPDATE t SET part = 2 - part WHERE id > 20")
+    verdicts = [s.spark.sql(f"VERIFY STREAM TABLE {name}").collect()[0]["ok"] for name in s.queries]
+    assert all(verdicts)
