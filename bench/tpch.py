@@ -1,0 +1,104 @@
+"""TPC-H with 0.1 % of the orders coming and going (RF1 and RF2): each of the 22 queries refreshed, and recomputed in full, in turn.
+
+`./run bench tpch` takes scale factor 1, `SCALE=10 ./run bench tpch` 10; `ROUNDS` and `ONLY=q3,q5` choose less.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.run import milliseconds, session
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.table import Table
+from tests.tpch.data import load
+from tests.tpch.queries import QUERIES
+
+SCALE = float(os.environ.get("SCALE", "1"))
+ROUNDS = int(os.environ.get("ROUNDS", "3"))
+CHOSEN = {name: QUERIES[name] for name in os.environ.get("ONLY", ",".join(QUERIES)).split(",")}
+ONE_IN = 1000
+
+
+@dataclass(frozen=True)
+class Work:
+    """What Spark did up to a moment: the number of its last job and stage."""
+
+    job: int
+    stage: int
+
+    @classmethod
+    def so_far(cls, spark: SparkSession) -> Work:
+        jobs, stages = (list(each) for each in (_store(spark).jobsList(None), _stages(spark)))
+        return cls(max((each.jobId() for each in jobs), default=-1), max((each.stageId() for each in stages), default=-1))
+
+    def since(self, spark: SparkSession) -> tuple[int, int]:
+        """Return the jobs that ran since, and the rows that they read from files."""
+        rows = sum(each.inputRecords() for each in _stages(spark) if each.stageId() > self.stage)
+        return sum(each.jobId() > self.job for each in _store(spark).jobsList(None)), rows
+
+
+def _store(spark: SparkSession) -> Any:
+    return spark.sparkContext._jsc.sc().statusStore()
+
+
+def _stages(spark: SparkSession) -> Any:
+    store = _store(spark)
+    empty = getattr(store, "stageList$default$3")()
+    return store.stageList(None, False, False, empty, None)
+
+
+def change(spark: SparkSession, turn: int) -> None:
+    """Insert one order in a thousand with its line items (RF1), and delete as many (RF2); each time others."""
+    for table, key in (("orders", "o_orderkey"), ("lineitem", "l_orderkey")):
+        # TPC-H uses 8 of each 32 order keys: the new ones go between.
+        some = f"{key} % 32 < 8 AND pmod(hash({key}), {ONE_IN}) = {turn}"
+        spark.sql(f"INSERT INTO {table} SELECT {key} + 8 AS {key}, * EXCEPT ({key}) FROM {table} WHERE {some}")
+        spark.sql(f"DELETE FROM {table} WHERE pmod(hash({key}), {ONE_IN}) = {turn + ONE_IN // 2}")
+
+
+def measure(spark: SparkSession, name: str) -> tuple[float, float, int, int]:
+    """Return the milliseconds of a refresh and of a full recomputation, and the refresh's jobs and rows read."""
+    before = Work.so_far(spark)
+    refresh = milliseconds(lambda: spark.sql(f"REFRESH STREAM TABLE {name}"))
+    jobs, rows = before.since(spark)
+    full = milliseconds(lambda: spark.sql(f"CREATE OR REPLACE TABLE full_{name} USING delta AS {CHOSEN[name]}"))
+    return refresh, full, jobs, rows
+
+
+def main() -> None:
+    """Print a row per query; all tables are verified at the end."""
+    console = Console(width=110)
+    folder = Path(".bench").absolute()
+    spark = session(folder)
+    load(spark, folder / "parquet", SCALE)
+    for name, query in CHOSEN.items():
+        spark.sql(f"CREATE STREAM TABLE {name} REFRESH MODE DIFFERENTIAL AS {query}")
+    found: dict[str, list[tuple[float, float, int, int]]] = {name: [] for name in CHOSEN}
+    for turn in range(ROUNDS + 1):
+        change(spark, turn)
+        for name in CHOSEN:
+            taken = measure(spark, name)
+            if turn:  # the first round only warms up
+                found[name].append(taken)
+    title = f"TPC-H at scale factor {SCALE:g}, one order in {ONE_IN} comes and goes, {os.cpu_count()} cores, medians of {ROUNDS}"
+    shown = Table("query", "refresh ms", "full ms", "full / refresh", "jobs", "rows read", "verified", title=title)
+    ratios = []
+    for name, rounds in found.items():
+        refresh, full, jobs, rows = (statistics.median(each) for each in zip(*rounds, strict=True))
+        ratios.append(full / refresh)
+        verified = spark.sql(f"VERIFY STREAM TABLE {name}").collect()[0]["ok"]
+        shown.add_row(
+            name, f"{refresh:,.0f}", f"{full:,.0f}", f"{full / refresh:.2f}", f"{jobs:.0f}", f"{rows:,.0f}", str(verified)
+        )
+    console.print(shown)
+    faster, twice = sum(each > 1 for each in ratios), sum(each >= 2 for each in ratios)
+    console.print(f"faster than full: {faster} of {len(ratios)}; at least twice: {twice}; median {statistics.median(ratios):.2f}")
+
+
+if __name__ == "__main__":
+    main()
