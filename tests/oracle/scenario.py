@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import re
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Row, SparkSession
 from tests.oracle.comparison import assert_exact, bag
+from tests.oracle.together import together
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # Python 3.10 has none of its own
@@ -71,9 +73,16 @@ class Scenario:
         return done
 
     def step(self, *statements: str, action: str = "DIFFERENTIAL") -> list[Row]:
-        """Change the sources, then refresh every stream table in the order of creation."""
+        """Change the sources, then refresh every stream table in the order of creation; those that do not read each other, together."""
         self.change(*statements)
-        return [self.refresh(name, action) for name in self.queries]
+        done: list[Row] = []
+        wave: list[str] = []
+        for name, query in self.queries.items():
+            if any(re.search(rf"\b{each}\b", query) for each in wave):
+                done += together(lambda each: self.refresh(each, action), wave)
+                wave = []
+            wave.append(name)
+        return done + together(lambda each: self.refresh(each, action), wave)
 
     def rows(self, name: str) -> list[tuple[object, ...]]:
         """Return the contents of a table, sorted by their spelling."""

@@ -90,7 +90,7 @@ def check(spark: SparkSession, drawn: list[str], seed: int, rounds: int) -> int:
 @given(drawn=st.lists(queries(), min_size=BATCH, max_size=BATCH, unique=True), seed=st.integers(0, 1000))
 def test_random_queries_stay_exact(spark: SparkSession, drawn: list[str], seed: int) -> None:
     with database(spark):
-        assert check(spark, drawn, seed, rounds=2) > BATCH / 2, "most queries were refused"
+        assert check(spark, drawn, seed, rounds=1) > BATCH / 2, "most queries were refused"
 
 
 @pytest.mark.fuzz
