@@ -89,11 +89,27 @@ def zone(name: str) -> str:
 
 
 def next_time(schedule: Cron, after: datetime) -> datetime:
-    """Return the first time later than `after`, an aware time, that matches: in the schedule's zone or `after`'s."""
+    """Return the first time later than `after`, an aware time, that matches: in the schedule's zone or `after`'s.
+
+    A time that the clocks skip in spring comes when they have moved on. Of the hour that comes twice in autumn, an expression
+    with a named hour takes the first: '30 2 * * *' comes once on every day of the year.
+    """
     start = after if schedule.time_zone is None else after.astimezone(ZoneInfo(schedule.time_zone))
-    found: Any = croniter(schedule.expression, start, ret_type=datetime, second_at_beginning=True).get_next()
+    times: Any = croniter(schedule.expression, start, ret_type=datetime, second_at_beginning=True)
+    found = times.get_next()
+    while _comes_again(found) and not _every_hour(schedule.expression):
+        found = times.get_next()
     assert isinstance(found, datetime)
     return found
+
+
+def _comes_again(time: datetime) -> bool:
+    """Tell whether the clocks showed this time an hour before as well."""
+    return time.utcoffset() != time.replace(fold=0).utcoffset()
+
+
+def _every_hour(expression: str) -> bool:
+    return expression.lower() == "@hourly" or (not expression.startswith("@") and expression.split()[-4] == "*")
 
 
 def _no_duration(text: str) -> InvalidStatement:
