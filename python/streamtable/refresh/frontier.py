@@ -5,10 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
 
 from streamtable.delta.tables import Version
 
-__all__ = ["Frontier"]
+__all__ = ["Frontier", "Vector"]
+
+
+@dataclass(frozen=True)
+class Vector:
+    """The versions of tables, by path, as they were at one moment."""
+
+    versions: Mapping[str, Version]
+    at: datetime
 
 
 @dataclass(frozen=True)
@@ -19,7 +28,7 @@ class Frontier:
     tables' versions decides the query's result: no clock, no volatile function, no other table.
     `arrangements` pins the version of each stored aggregate; `base` is the version that the refresh's commit was made on, so that
     commits which are not ours are found; `number` counts the refreshes; `fingerprint` is the plan's; `probe` is the column by which
-    rows were last located.
+    rows were last located; `at` is when the sources were at these versions, None in what was recorded before it was.
     """
 
     sources: Mapping[str, Version]
@@ -30,10 +39,11 @@ class Frontier:
     action: str
     exact: bool
     probe: str | None = None
+    at: datetime | None = None
 
     def to_json(self) -> str:
         """Spell the frontier for the log."""
-        return json.dumps(asdict(self))
+        return json.dumps(asdict(self), default=datetime.isoformat)
 
     @classmethod
     def of(cls, text: str | None) -> Frontier | None:
@@ -42,4 +52,5 @@ class Frontier:
             return None
         found = json.loads(text)
         found["sources"] = {path: Version(**version) for path, version in found["sources"].items()}
-        return cls(**found)
+        at = found.pop("at", None)
+        return cls(**found, at=at and datetime.fromisoformat(at))

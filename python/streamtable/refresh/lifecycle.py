@@ -16,7 +16,6 @@ from pyspark.sql.types import StructField, StructType
 
 from streamtable.catalog.definition import ACTIVE, DELTA_PROPERTIES, SUSPENDED, Definition
 from streamtable.catalog.entries import Entry, dependencies, entries, find, find_at, load, readers_of
-from streamtable.delta.commit import commit
 from streamtable.delta.tables import Located, drop_files, locate
 from streamtable.errors import (
     DependencyCycle,
@@ -32,8 +31,8 @@ from streamtable.errors import (
 )
 from streamtable.refresh.choose import Action
 from streamtable.refresh.execute import what_stands_in_the_way
-from streamtable.refresh.frontier import Frontier
 from streamtable.refresh.prepare import Prepared, captured_settings, prepare, refresh_session, release
+from streamtable.refresh.records import annotate
 from streamtable.refresh.run import Outcome, refresh, replace_with
 from streamtable.sql.statements import (
     AlterStreamTable,
@@ -261,15 +260,7 @@ def _allow(spark: SparkSession, definition: Definition, mode: RefreshMode) -> No
 
 
 def _store(spark: SparkSession, entry: Entry, definition: Definition, more: dict[str, str] | None = None) -> Definition:
-    frontier = Frontier.of(entry.state.frontier)
-    commit(
-        spark,
-        entry.path,
-        read_version=entry.state.version,
-        application=definition.id,
-        number=frontier.number if frontier else 0,
-        properties={**(more or {}), **definition.properties()},
-    )
+    annotate(spark, entry, properties={**(more or {}), **definition.properties()})
     return definition
 
 
