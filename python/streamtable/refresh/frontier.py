@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timezone
 
-from streamtable.delta.tables import Version
+from pyspark.sql import SparkSession
+
+from streamtable.delta.tables import Version, versions
 
 __all__ = ["Frontier", "Vector"]
 
@@ -18,6 +20,13 @@ class Vector:
 
     versions: Mapping[str, Version]
     at: datetime
+
+    @classmethod
+    def read(cls, spark: SparkSession, paths: Sequence[str]) -> Vector:
+        """Read the latest versions from the logs; a table that is gone is left out."""
+        at = datetime.now(timezone.utc)
+        found = zip(paths, versions(spark, paths), strict=True)
+        return cls({path: version for path, version in found if version is not None}, at)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
+from streamtable import config
 from streamtable.catalog.definition import ACTIVE, DELTA_PROPERTIES, SUSPENDED, Definition
 from streamtable.catalog.entries import Entry, dependencies, entries, find, find_at, load, readers_of
 from streamtable.delta.tables import Located, drop_files, locate
@@ -34,14 +35,17 @@ from streamtable.refresh.execute import what_stands_in_the_way
 from streamtable.refresh.prepare import Prepared, captured_settings, prepare, refresh_session, release
 from streamtable.refresh.records import annotate
 from streamtable.refresh.run import Outcome, refresh, replace_with
+from streamtable.sql.schedule import duration
 from streamtable.sql.statements import (
     AlterStreamTable,
     CreateStreamTable,
     DropStreamTable,
+    Every,
     Name,
     RefreshMode,
     Rename,
     Resume,
+    Schedule,
     SetMode,
     SetProperties,
     SetQuery,
@@ -132,12 +136,18 @@ def _refuse_temporary_views(spark: SparkSession, error: InvalidQuery) -> None:
             ) from error
 
 
+def _check_schedule(spark: SparkSession, schedule: Schedule) -> None:
+    if isinstance(schedule, Every):
+        duration(schedule.text, config.read(spark, config.MINIMUM_SCHEDULE))
+
+
 def _check(spark: SparkSession, statement: CreateStreamTable, prepared: Prepared, existing: Entry | None) -> None:
     if temporary := prepared.reading.temporary_views:
         raise InvalidStatement(
             f"the query reads the temporary view {temporary[0]}, which ends with this session",
             hint="create a permanent view, or write its query in WITH",
         )
+    _check_schedule(spark, statement.schedule)
     names = _names(statement, prepared)
     seen: dict[str, str] = {}
     for name in names:
@@ -190,7 +200,7 @@ def _make(spark: SparkSession, definition: Definition, schema: StructType, views
     if statement.location:
         builder = builder.location(statement.location)
     for key, value in {**DELTA_PROPERTIES, **dict(statement.properties), **definition.properties(views)}.items():
-        builder = builder.property(key, value)
+        builder = builder if value is None else builder.property(key, value)
     try:
         with _as_engine(spark):
             builder.execute()
@@ -229,6 +239,7 @@ def alter(spark: SparkSession, statement: AlterStreamTable) -> Definition:
     definition = entry.definition
     match statement.action:
         case SetSchedule(schedule):
+            _check_schedule(spark, schedule)
             return _store(spark, entry, definition.with_statement(schedule=schedule))
         case SetMode(mode):
             _allow(spark, definition, mode)
@@ -236,7 +247,7 @@ def alter(spark: SparkSession, statement: AlterStreamTable) -> Definition:
         case Suspend():
             return _store(spark, entry, replace(definition, status=SUSPENDED))
         case Resume():
-            return _store(spark, entry, replace(definition, status=ACTIVE))
+            return _store(spark, entry, replace(definition, status=ACTIVE, error=None))
         case SetProperties(properties):
             merged = {**dict(definition.statement.properties), **dict(properties)}
             changed = definition.with_statement(properties=tuple(merged.items()))
