@@ -15,6 +15,7 @@ from streamtable.algebra.sources import CLOCK
 from streamtable.algebra.trees import sources_of
 from streamtable.catalog.definition import DELTA_PROPERTIES, SUSPENDED, Definition
 from streamtable.catalog.entries import Entry
+from streamtable.delta.bridge import causes
 from streamtable.delta.commit import Committed
 from streamtable.delta.tables import Version, commits, versions
 from streamtable.differentiate.rules import prunes_nothing
@@ -81,9 +82,7 @@ def refresh(spark: SparkSession, entry: Entry, full: bool = False, vector: Vecto
 
 def _root_cause(error: Py4JJavaError) -> str:
     """Return what failed in the query itself (overflow, division by zero), which Spark wraps in failures of tasks."""
-    cause = error.java_exception
-    while cause.getCause() is not None:
-        cause = cause.getCause()
+    *_, cause = causes(error.java_exception)
     return str(cause.getMessage() or cause)
 
 
