@@ -47,7 +47,7 @@ POLL = Setting(
 )
 PARALLELISM = Setting("spark.streamtable.scheduler.parallelism", 4, "how many tables are refreshed side by side", _whole(1))
 RETRIES = Setting(
-    "spark.streamtable.scheduler.retries", 3, "how often a transient error is tried again before it counts", _whole(0)
+    "spark.streamtable.scheduler.retries", 5, "how often a transient error is tried again before it counts", _whole(0)
 )
 SUSPEND_AFTER = Setting("spark.streamtable.scheduler.suspendAfter", 3, "how many failures in a row suspend a table", _whole(1))
 

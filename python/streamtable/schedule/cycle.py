@@ -15,11 +15,7 @@ from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.refresh.run import Outcome, refresh
 from streamtable.schedule.due import branches
 
-__all__ = ["Cycle", "Overtaken", "Refreshed", "Task", "carry_out", "cascade"]
-
-
-class Overtaken(Exception):
-    """The contents of a table that joins branches are newer than the cycle: to refresh it would mix two vectors."""
+__all__ = ["Cycle", "Refreshed", "Task", "carry_out", "cascade"]
 
 
 @dataclass(frozen=True)
@@ -27,6 +23,7 @@ class Task:
     """Refresh the table at `path` with its sources at `vector`; `joins` says that branches of a diamond meet in it."""
 
     path: str
+    name: str
     vector: Vector
     joins: bool
 
@@ -40,7 +37,7 @@ class Refreshed:
 
 
 class Cycle:
-    """Hand out the tables of the set as what they read is done; `skipped` tells why some are not handed out.
+    """Hand out the tables of a set as soon as what they read is done.
 
     A table reads others of the set at the version that the cycle made, and everything else at the version of the vector. So all
     that is derived from one base table stands for one version of it. What reads a table that failed is skipped; and where
@@ -49,9 +46,9 @@ class Cycle:
     """
 
     def __init__(self, graph: nx.DiGraph[str], names: Mapping[str, str], vector: Vector) -> None:
-        """Refresh the tables that `names` names, by path in the order in which they are handed out."""
-        self.skipped: dict[str, str] = {}
-        self._graph, self._names, self._vector = graph, names, vector
+        """Make a cycle of the tables in `names`, by path: of those that are ready, the first comes first."""
+        self.vector = vector
+        self._graph, self._names = graph, names
         self._versions = dict(vector.versions)
         self._waiting, self._unfinished = list(names), set(names)
 
@@ -68,57 +65,60 @@ class Cycle:
         """Hand out one of the tables that are ready."""
         self._waiting.remove(path)
         sources = {source: self._versions[source] for source in self._graph.predecessors(path) if source in self._versions}
-        return Task(path, Vector(sources, self._vector.at), bool(branches(self._graph, path)))
+        return Task(path, self._names[path], Vector(sources, self.vector.at), bool(branches(self._graph, path)))
 
     def refreshed(self, task: Task, done: Refreshed) -> None:
         """Go on with what reads the table."""
         self._unfinished.discard(task.path)
         self._versions[task.path] = done.version
         if any(done.sources.get(path) != version for path, version in task.vector.versions.items()):
-            meet = [reader for reader in self._readers(task.path) if task.path in branches(self._graph, reader)]
-            self._skip(meet, f"{self._names[task.path]} was refreshed by another session meanwhile")
+            for reader in self._readers(task.path):
+                if task.path in branches(self._graph, reader):
+                    self._skip([reader, *self._readers(reader)])
 
-    def failed(self, task: Task, reason: str) -> None:
-        """Skip what reads the table; `reason` says why it was not refreshed."""
+    def failed(self, task: Task) -> list[str]:
+        """Skip what reads the table, and return it."""
         self._unfinished.discard(task.path)
-        self._skip(self._readers(task.path), reason)
+        return self._skip(self._readers(task.path))
 
     def _readers(self, path: str) -> list[str]:
         below = nx.descendants(self._graph.subgraph(self._names), path)
         return [each for each in self._waiting if each in below]
 
-    def _skip(self, paths: list[str], reason: str) -> None:
-        for path in paths:
-            for each in (path, *self._readers(path)):
-                if each in self._waiting:
-                    self._waiting.remove(each)
-                    self._unfinished.discard(each)
-                    self.skipped[each] = reason
+    def _skip(self, paths: list[str]) -> list[str]:
+        self._waiting = [path for path in self._waiting if path not in paths]
+        self._unfinished.difference_update(paths)
+        return paths
 
 
-def carry_out(spark: SparkSession, task: Task, full: bool = False) -> tuple[Outcome, Refreshed]:
-    """Refresh the table. Raises Overtaken, and what `refresh` raises."""
+def carry_out(spark: SparkSession, task: Task, full: bool = False) -> tuple[Outcome | None, Refreshed]:
+    """Refresh the table; no outcome says that branches meet in it, and another session has joined newer ones already.
+
+    To refresh it nevertheless would mix the two vectors. Raises what `refresh` raises.
+    """
+    entry, before = _standing(spark, task)
+    if task.joins and before is not None and _ahead(before, task.vector):
+        return None, _refreshed(entry, before)
+    outcome = refresh(spark, entry, full, task.vector)
+    entry, after = _standing(spark, task)
+    assert after is not None, "a refresh leaves a frontier"
+    return outcome, _refreshed(entry, after)
+
+
+def _standing(spark: SparkSession, task: Task) -> tuple[Entry, Frontier | None]:
     entry = find_at(spark, task.path)
     if entry is None:
-        raise StreamTableNotFound(f"the table at {task.path} is no stream table any more")
-    before = Frontier.of(entry.state.frontier)
-    if task.joins and before is not None and _ahead(before, task.vector):
-        raise Overtaken(f"{entry.definition.name} was refreshed by another session meanwhile")
-    outcome = refresh(spark, entry, full, task.vector)
-    return outcome, _standing(spark, task.path)
+        raise StreamTableNotFound(f"{task.name} is no stream table any more")
+    return entry, Frontier.of(entry.state.frontier)
+
+
+def _refreshed(entry: Entry, frontier: Frontier) -> Refreshed:
+    return Refreshed(Version(entry.state.table_id, entry.state.version), frontier.sources)
 
 
 def _ahead(frontier: Frontier, vector: Vector) -> bool:
     both = [(frontier.sources[path], wanted) for path, wanted in vector.versions.items() if path in frontier.sources]
     return any(before.table_id == wanted.table_id and before.number > wanted.number for before, wanted in both)
-
-
-def _standing(spark: SparkSession, path: str) -> Refreshed:
-    entry = find_at(spark, path)
-    frontier = Frontier.of(entry.state.frontier) if entry else None
-    if entry is None or frontier is None:
-        raise StreamTableNotFound(f"the table at {path} was dropped while it was refreshed")
-    return Refreshed(Version(entry.state.table_id, entry.state.version), frontier.sources)
 
 
 def cascade(spark: SparkSession, entry: Entry, full: bool) -> Outcome:
@@ -130,11 +130,8 @@ def cascade(spark: SparkSession, entry: Entry, full: bool) -> Outcome:
     cycle = Cycle(above, names, Vector.read(spark, list(above)))
     while ready := cycle.ready():
         task = cycle.start(ready[0])
-        try:
-            outcome, done = carry_out(spark, task, full and task.path == entry.path)
-        except Overtaken as error:
-            raise ConcurrentRefresh(str(error), hint="refresh again") from error
-        if task.path == entry.path:
+        outcome, done = carry_out(spark, task, full and task.path == entry.path)
+        if task.path == entry.path and outcome is not None:
             return outcome
         cycle.refreshed(task, done)
-    raise ConcurrentRefresh(cycle.skipped[entry.path], hint="refresh again")
+    raise ConcurrentRefresh(f"another session refreshed tables that {entry.definition.name} reads meanwhile", hint="refresh again")

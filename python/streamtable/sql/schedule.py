@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -30,6 +30,7 @@ _FIELDS = (
     ("month", "1-12 or jan-dec"),
     ("day of week", "0-7 or sun-sat, where 0 and 7 are Sunday"),
 )
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>[0-9]{1,2})(?::?(?P<minutes>[0-9]{2}))?(?::?[0-9]{2})?")
 _CRON_EXAMPLES = (
     "write five fields (minute, hour, day of month, month, day of week) or six (with the second in front), such as "
     f"'*/5 * * * *' or '0 6 * * mon-fri', or one of {', '.join(_MACROS)}"
@@ -86,6 +87,14 @@ def zone(name: str) -> str:
             f"there is no time zone {name!r}.{near_names(name, available_timezones())}",
             hint="name a zone of the IANA database, such as 'UTC' or 'Europe/Berlin'",
         ) from None
+
+
+def session_zone(name: str) -> tzinfo:
+    """Return what `spark.sql.session.timeZone` names: a zone of the database, or an offset such as +02:00, GMT+2 or Z."""
+    if offset := _OFFSET.fullmatch(name):
+        sign = -1 if offset["sign"] == "-" else 1
+        return timezone(sign * timedelta(hours=int(offset["hours"]), minutes=int(offset["minutes"] or 0)))
+    return timezone.utc if name == "Z" else ZoneInfo(name)
 
 
 def next_time(schedule: Cron, after: datetime) -> datetime:

@@ -1,0 +1,44 @@
+"""The stream tables of the catalog, remembered from look to look: a look costs the list of names and the latest versions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from streamtable.catalog.entries import Entry, entry_of, table_names
+from streamtable.delta.tables import Version, versions
+
+__all__ = ["Index"]
+
+FORGET_AFTER = 60.0
+"""Seconds for which a name that was no stream table's is taken to be none: another table may have taken it over."""
+
+
+class Index:
+    """A cache of what the tables' own properties say."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._known: dict[tuple[str, ...], Entry] = {}
+        self._others: dict[tuple[str, ...], float] = {}
+
+    def look(self) -> Mapping[str, Entry]:
+        """Return the stream tables by path, as they are now."""
+        now, names = time.monotonic(), list(table_names(self._spark))
+        known = self._unchanged({name: self._known[name] for name in names if name in self._known})
+        others = {name: until for name in names if (until := self._others.get(name, 0)) > now}
+        for name in names:
+            if name not in known and name not in others:
+                if entry := entry_of(self._spark, name):
+                    known[name] = entry
+                else:
+                    others[name] = now + FORGET_AFTER
+        self._known, self._others = known, others
+        return {entry.path: entry for entry in known.values()}
+
+    def _unchanged(self, known: dict[tuple[str, ...], Entry]) -> dict[tuple[str, ...], Entry]:
+        latest = versions(self._spark, [entry.path for entry in known.values()])
+        states = (Version(entry.state.table_id, entry.state.version) for entry in known.values())
+        return {name: entry for (name, entry), found, state in zip(known.items(), latest, states, strict=True) if found == state}

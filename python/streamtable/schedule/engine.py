@@ -1,0 +1,153 @@
+"""The scheduler's hands: it looks at the tables, refreshes one of them, and writes down what went wrong."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from threading import Event
+
+from pyspark.sql import SparkSession
+from tenacity import (
+    Retrying,
+    retry_if_exception,
+    retry_if_exception_type,
+    sleep_using_event,
+    stop_after_attempt,
+    stop_when_event_set,
+    wait_exponential_jitter,
+    wait_random,
+)
+
+from streamtable import config
+from streamtable.catalog.definition import SUSPENDED, Failure
+from streamtable.catalog.entries import Entry, find_at
+from streamtable.catalog.index import Index
+from streamtable.errors import ConcurrentRefresh, StreamTableSuspended
+from streamtable.refresh.choose import Action
+from streamtable.refresh.frontier import Frontier, Vector
+from streamtable.refresh.records import Record, annotate
+from streamtable.refresh.run import decided_by_versions
+from streamtable.schedule.cycle import Refreshed, Task, carry_out
+from streamtable.schedule.due import Table
+from streamtable.schedule.failures import condition_of, is_transient, text_of
+from streamtable.schedule.loop import Failed, Sight
+from streamtable.sql.schedule import session_zone
+
+__all__ = ["SparkEngine"]
+
+log = logging.getLogger("streamtable.scheduler")
+
+LONGEST_BACKOFF = 60.0
+
+
+class SparkEngine:
+    """Serves a Scheduler with the stream tables of a session's catalog; the session's settings count as they are now."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._index = Index(spark)
+        self._failures: dict[str, int] = {}
+
+    def alive(self) -> bool:
+        """Tell whether the Spark context was not stopped."""
+        return self._spark.sparkContext._jsc is not None
+
+    def look(self) -> Sight:
+        """Read definitions and versions, from the catalog and the logs alone."""
+        found = self._index.look()
+        sources = {source for entry in found.values() for source in entry.definition.sources}
+        vector = Vector.read(self._spark, sorted(sources | found.keys()))
+        tables = {path: _table(entry, vector) for path, entry in found.items()}
+        for path in (path for path, table in tables.items() if table.suspended):
+            self._failures.pop(path, None)
+        poll = timedelta(seconds=config.read(self._spark, config.POLL))
+        return Sight(tables, vector, poll, config.read(self._spark, config.PARALLELISM))
+
+    def refresh(self, task: Task, stopping: Event) -> Refreshed | Failed:
+        """Refresh a table under a Spark job group of its name. What fails for good is counted, and in the end suspends it."""
+        started = time.perf_counter()
+        retrying = Retrying(
+            stop=stop_after_attempt(1 + config.read(self._spark, config.RETRIES)) | stop_when_event_set(stopping),
+            wait=wait_exponential_jitter(initial=1, max=LONGEST_BACKOFF),
+            retry=retry_if_exception(is_transient),
+            sleep=sleep_using_event(stopping),
+            reraise=True,
+        )
+        try:
+            self._spark.sparkContext.setJobGroup(_group(task), f"refresh of {task.name}", interruptOnCancel=True)
+            outcome, done = retrying(carry_out, self._spark, task)
+        except StreamTableSuspended:
+            return Failed(f"{task.name} is suspended")
+        except Exception as error:  # whatever it is, it is the table's and not the scheduler's
+            if not stopping.is_set():
+                self._failed(task, error, round(1000 * (time.perf_counter() - started)))
+            return Failed(f"{task.name} failed")
+        self._failures.pop(task.path, None)
+        log.debug("%s: %s", task.name, outcome)
+        return done
+
+    def skip(self, path: str, reason: str) -> None:
+        """Write a line into the table's history."""
+        self._write(path, Record(Action.SKIPPED, reason, 0))
+
+    def cancel(self, task: Task) -> None:
+        """Cancel the Spark jobs of a refresh."""
+        self._spark.sparkContext.cancelJobGroup(_group(task))
+
+    def _failed(self, task: Task, error: Exception, duration_ms: int) -> None:
+        failures = self._failures[task.path] = self._failures.get(task.path, 0) + 1
+        log.warning("the refresh of %s failed, %d in a row: %s", task.name, failures, error)
+        condition, text = condition_of(error), text_of(error)
+        record = Record(Action.FAILED, f"[{condition}] {text}", duration_ms)
+        if failures < config.read(self._spark, config.SUSPEND_AFTER):
+            self._write(task.path, record)
+        else:
+            log.error("%s is suspended after %d failures in a row", task.name, failures)
+            at = datetime.now(timezone.utc).isoformat(timespec="seconds")
+            self._write(task.path, record, Failure(text, condition, at, failures))
+
+    def _write(self, path: str, record: Record, suspended_by: Failure | None = None) -> None:
+        """Commit a record, and the suspension with it. Where that fails the log tells it: there is no other place."""
+        retrying = Retrying(
+            stop=stop_after_attempt(10),
+            wait=wait_random(0, 1),
+            retry=retry_if_exception_type(ConcurrentRefresh),
+            reraise=True,
+        )
+        try:
+            retrying(self._annotate, path, record, suspended_by)
+        except Exception:  # a table that cannot be written, or is gone
+            log.exception("cannot write into the history of %s: %s", path, record)
+
+    def _annotate(self, path: str, record: Record, suspended_by: Failure | None) -> None:
+        if entry := find_at(self._spark, path):
+            suspended = replace(entry.definition, status=SUSPENDED, error=suspended_by)
+            annotate(self._spark, entry, record, suspended.properties() if suspended_by else None)
+
+
+def _group(task: Task) -> str:
+    return f"streamtable {task.name}"
+
+
+def _table(entry: Entry, vector: Vector) -> Table:
+    definition, frontier = entry.definition, Frontier.of(entry.state.frontier)
+    return Table(
+        entry.path,
+        definition.name,
+        definition.statement.schedule,
+        tuple(definition.sources),
+        frontier.at if frontier else None,
+        definition.status == SUSPENDED,
+        frontier is None or _behind(entry, frontier, vector.versions),
+        session_zone(definition.settings["spark.sql.session.timeZone"]),
+    )
+
+
+def _behind(entry: Entry, frontier: Frontier, latest: Mapping[str, object]) -> bool:
+    """Tell whether a refresh might find something to do; a commit after the refresh's own may be somebody else's."""
+    if entry.state.version != frontier.base + 1 or not decided_by_versions(entry, frontier):
+        return True
+    return any(latest.get(path) != version for path, version in frontier.sources.items())
