@@ -1,0 +1,255 @@
+"""The scheduler with real tables: chains and diamonds that run by themselves, failures, CASCADE, and two schedulers at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.oracle.comparison import assert_exact
+from tests.spark.statements import answer, done, version
+
+from streamtable import start_scheduler
+from streamtable.catalog.entries import load
+from streamtable.errors import ConcurrentRefresh
+from streamtable.refresh.frontier import Frontier, Vector
+from streamtable.refresh.run import refresh
+from streamtable.schedule.cycle import Task, carry_out
+from streamtable.sql.statements import Name
+
+TOTALS = "SELECT region, sum(amount) AS total FROM sales GROUP BY region"
+LARGE = "SELECT region, sum(amount) AS total FROM sales WHERE amount > 0 GROUP BY region"
+JOINED = "SELECT a.region, a.total AS x, b.total AS y FROM a FULL JOIN b ON a.region <=> b.region"
+SETTINGS = {"pollSeconds": "0.2", "suspendAfter": "2", "retries": "1"}
+
+
+@pytest.fixture
+def hurried(shop: SparkSession) -> Iterator[SparkSession]:
+    """Return the shop, with a scheduler that does not wait long for anything."""
+    for key, value in SETTINGS.items():
+        shop.conf.set(f"spark.streamtable.scheduler.{key}", value)
+    yield shop
+    for key in SETTINGS:
+        shop.conf.unset(f"spark.streamtable.scheduler.{key}")
+
+
+def diamond(spark: SparkSession) -> None:
+    """Create two sums of the same rows, and the table in which they meet: x and y are equal wherever it mixes no versions."""
+    spark.sql(f"CREATE STREAM TABLE a SCHEDULE '1h' AS {TOTALS}")
+    spark.sql(f"CREATE STREAM TABLE b SCHEDULE CALCULATED AS {LARGE}")
+    spark.sql(f"CREATE STREAM TABLE j SCHEDULE '1s' AS {JOINED}")
+
+
+def mixed_versions(spark: SparkSession) -> list[tuple[int, Any]]:
+    """Return the rows, over all versions of the diamond's tip, that were joined from two versions of the sales."""
+    versions = range(1, version(spark, "j") + 1)
+    return [(each, row) for each in versions for row in answer(spark, f"SELECT * FROM j VERSION AS OF {each} WHERE NOT x <=> y")]
+
+
+def eventually(holds: Callable[[], object], seconds: float = 40) -> None:
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until, "it did not come about"
+        time.sleep(0.1)
+
+
+def history(spark: SparkSession, name: str) -> list[tuple[str, str]]:
+    """Return the actions and reasons, the first one first."""
+    return [(row[3], row[4]) for row in reversed(answer(spark, f"SHOW REFRESH HISTORY FOR {name}"))]
+
+
+def described(spark: SparkSession, name: str) -> dict[str, str]:
+    return dict(answer(spark, f"DESCRIBE STREAM TABLE {name}"))
+
+
+def stands_for(spark: SparkSession, name: str) -> dict[str, int]:
+    """Return the version of each source that the contents stand for, by the last part of its name."""
+    rows = described(spark, name).items()
+    return {key.rpartition(".")[2]: int(value.split()[-1]) for key, value in rows if key.startswith("source ")}
+
+
+def jobs(spark: SparkSession) -> int:
+    return int(spark._jsc.sc().dagScheduler().numTotalJobs())
+
+
+def write(spark: SparkSession, number: int) -> None:
+    spark.sql(f"INSERT INTO sales VALUES ({number}, 'north', {number}), ({number}, 'r{number % 3}', 1)")
+
+
+def test_a_chain_and_a_diamond_become_exact_by_themselves_and_mix_no_versions(hurried: SparkSession) -> None:
+    diamond(hurried)
+    hurried.sql("CREATE STREAM TABLE top SCHEDULE '1s' AS SELECT sum(x) AS x, count(*) AS n FROM j")
+    with start_scheduler(hurried):
+        for number in range(5):
+            write(hurried, number)
+            time.sleep(0.3)
+        hurried.sql("DELETE FROM sales WHERE id = 2")
+        latest = version(hurried, "sales")
+        eventually(lambda: stands_for(hurried, "a") == {"sales": latest})
+        eventually(
+            lambda: (
+                stands_for(hurried, "top") == {"j": version(hurried, "j")}
+                and stands_for(hurried, "j")["a"] == version(hurried, "a")
+            )
+        )
+    assert_exact(hurried, "a", TOTALS)
+    assert_exact(hurried, "b", LARGE)
+    assert_exact(hurried, "j", JOINED)
+    assert_exact(hurried, "top", "SELECT sum(x) AS x, count(*) AS n FROM j")
+    for name in ("a", "b", "j", "top"):
+        assert answer(hurried, f"VERIFY STREAM TABLE {name}")[0][1:] == (True, 0, 0)
+    assert mixed_versions(hurried) == []
+    assert {action for action, _ in history(hurried, "j")} == {"REINITIALIZE", "DIFFERENTIAL"}
+
+
+def test_versions_are_mixed_without_a_cycle(hurried: SparkSession) -> None:
+    """The check above can fail: refreshed one by one, the diamond joins two versions."""
+    diamond(hurried)
+    write(hurried, 7)
+    hurried.sql("REFRESH STREAM TABLE a")
+    hurried.sql("REFRESH STREAM TABLE j")
+    assert mixed_versions(hurried)
+
+
+def test_tables_that_need_nothing_cost_no_job(hurried: SparkSession) -> None:
+    diamond(hurried)
+    hurried.sql("REFRESH STREAM TABLE j CASCADE")
+    with start_scheduler(hurried):
+        time.sleep(1.5)
+        before, at = jobs(hurried), version(hurried, "j")
+        time.sleep(3)
+        assert (jobs(hurried), version(hurried, "j")) == (before, at)
+
+
+def test_a_source_that_is_gone_suspends_the_table_and_resume_brings_it_back(hurried: SparkSession) -> None:
+    hurried.sql("CREATE TABLE rates (region STRING, rate INT) USING delta")
+    hurried.sql("INSERT INTO rates VALUES ('north', 2)")
+    hurried.sql("CREATE STREAM TABLE rated SCHEDULE '1s' AS SELECT s.id, r.rate FROM sales s JOIN rates r ON s.region = r.region")
+    hurried.sql("CREATE STREAM TABLE above SCHEDULE '1s' AS SELECT rate, count(*) AS n FROM rated GROUP BY rate")
+    before = answer(hurried, "SELECT * FROM rated")
+    hurried.sql("DROP TABLE rates")
+    write(hurried, 8)
+    with start_scheduler(hurried):
+        eventually(lambda: described(hurried, "rated")["status"] == "SUSPENDED")
+        eventually(lambda: history(hurried, "above")[-1] == ("SKIPPED", "spark_catalog.shop.rated is suspended"))
+        assert answer(hurried, "SELECT * FROM rated") == before
+        told = described(hurried, "rated")
+        assert (told["error_condition"], told["failures_in_a_row"]) == ("STREAMTABLE_SOURCE_UNAVAILABLE", "2")
+        assert "rates" in told["error"]
+        (shown,) = answer(hurried, "SHOW STREAM TABLES LIKE 'rated'")
+        assert (shown[1], shown[-1]) == ("SUSPENDED", told["error"])
+        failed = [entry for entry in history(hurried, "rated") if entry[0] == "FAILED"]
+        assert failed == [("FAILED", f"[STREAMTABLE_SOURCE_UNAVAILABLE] {told['error']}")] * 2
+
+        hurried.sql("CREATE TABLE rates (region STRING, rate INT) USING delta")
+        hurried.sql("INSERT INTO rates VALUES ('north', 3)")
+        hurried.sql("ALTER STREAM TABLE rated RESUME")
+        eventually(lambda: history(hurried, "rated")[-1][0] == "REINITIALIZE")
+        eventually(lambda: stands_for(hurried, "above") == {"rated": version(hurried, "rated")})
+    assert_exact(hurried, "rated", "SELECT s.id, r.rate FROM sales s JOIN rates r ON s.region = r.region")
+    assert_exact(hurried, "above", "SELECT rate, count(*) AS n FROM rated GROUP BY rate")
+    assert not {"error", "failed_at"} & described(hurried, "rated").keys()
+    assert [entry[0] for entry in history(hurried, "above")] == ["REINITIALIZE", "SKIPPED", "SKIPPED", "DIFFERENTIAL"]
+
+
+def test_a_conflict_is_tried_again_and_is_no_failure(hurried: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    hurried.sql(f"CREATE STREAM TABLE a SCHEDULE '1s' AS {TOTALS}")
+    tries: list[str] = []
+
+    def conflicts(spark: SparkSession, task: Task) -> Any:
+        tries.append(task.path)
+        if len(tries) == 1:
+            raise ConcurrentRefresh("another commit came first")
+        return carry_out(spark, task)
+
+    monkeypatch.setattr("streamtable.schedule.engine.carry_out", conflicts)
+    write(hurried, 9)
+    with start_scheduler(hurried):
+        eventually(lambda: stands_for(hurried, "a") == {"sales": version(hurried, "sales")})
+    assert len(tries) >= 2
+    assert_exact(hurried, "a", TOTALS)
+    assert [action for action, _ in history(hurried, "a")] == ["REINITIALIZE", "DIFFERENTIAL"]
+
+
+def test_cascade_uses_one_vector(hurried: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    diamond(hurried)
+    refreshed: list[str] = []
+
+    def and_write(spark: SparkSession, entry: Any, full: bool, vector: Vector) -> Any:
+        outcome = refresh(spark, entry, full, vector)
+        refreshed.append(outcome.name.rpartition(".")[2])
+        write(spark, 20 + len(refreshed))
+        return outcome
+
+    write(hurried, 10)
+    asked = version(hurried, "sales")
+    with monkeypatch.context() as patched:
+        patched.setattr("streamtable.schedule.cycle.refresh", and_write)
+        assert done(hurried, "REFRESH STREAM TABLE j CASCADE")[0] == "DIFFERENTIAL"
+    assert sorted(refreshed) == ["a", "b", "j"]
+    assert refreshed[-1] == "j"
+    assert stands_for(hurried, "a") == stands_for(hurried, "b") == {"sales": asked}
+    assert done(hurried, "REFRESH STREAM TABLE j CASCADE")[0] == "DIFFERENTIAL"
+    assert stands_for(hurried, "b") == {"sales": asked + 3}
+    assert mixed_versions(hurried) == []
+
+
+def test_cascade_joins_no_branch_that_another_session_moved(hurried: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    diamond(hurried)
+    moved: list[str] = []
+
+    def after_another(spark: SparkSession, entry: Any, full: bool, vector: Vector) -> Any:
+        if not moved:
+            moved.append(entry.definition.name)
+            write(spark, 30)
+            refresh(spark, entry)
+        return refresh(spark, load(spark, entry.definition.statement.name), full, vector)
+
+    write(hurried, 11)
+    before = version(hurried, "j")
+    with monkeypatch.context() as patched:
+        patched.setattr("streamtable.schedule.cycle.refresh", after_another)
+        with pytest.raises(ConcurrentRefresh, match="another session refreshed tables that spark_catalog.shop.j reads"):
+            hurried.sql("REFRESH STREAM TABLE j CASCADE")
+    assert version(hurried, "j") == before
+    hurried.sql("REFRESH STREAM TABLE j CASCADE")
+    assert mixed_versions(hurried) == []
+
+
+def test_a_vector_older_than_the_contents_is_no_step_back(hurried: SparkSession) -> None:
+    hurried.sql(f"CREATE STREAM TABLE a AS {TOTALS}")
+    name = Name(("spark_catalog", "shop", "a"))
+    old = Vector.read(hurried, list(load(hurried, name).definition.sources))
+    write(hurried, 12)
+    middle = Vector.read(hurried, list(old.versions))
+    write(hurried, 13)
+    assert refresh(hurried, load(hurried, name), vector=middle).action == "DIFFERENTIAL"
+    frontier = Frontier.of(load(hurried, name).state.frontier)
+    assert frontier is not None
+    assert (frontier.sources, frontier.at) == (middle.versions, middle.at)
+    assert refresh(hurried, load(hurried, name), vector=old).action == "NO_DATA"
+    assert answer(hurried, "VERIFY STREAM TABLE a")[0][1:] == (True, 0, 0)
+    assert done(hurried, "REFRESH STREAM TABLE a")[0] == "DIFFERENTIAL"
+    assert_exact(hurried, "a", TOTALS)
+
+
+def test_two_schedulers_do_no_harm_and_one_takes_over(hurried: SparkSession) -> None:
+    diamond(hurried)
+    first, second = start_scheduler(hurried), start_scheduler(hurried)
+    with second:
+        with first:
+            for number in range(4):
+                write(hurried, 40 + number)
+                time.sleep(0.3)
+            eventually(lambda: stands_for(hurried, "a") == {"sales": version(hurried, "sales")})
+        assert (first.running, second.running) == (False, True)
+        write(hurried, 50)
+        eventually(lambda: stands_for(hurried, "b") == {"sales": version(hurried, "sales")})
+        eventually(lambda: stands_for(hurried, "j") == {"a": version(hurried, "a"), "b": version(hurried, "b")})
+    for name in ("a", "b", "j"):
+        assert answer(hurried, f"VERIFY STREAM TABLE {name}")[0][1:] == (True, 0, 0)
+        assert not [entry for entry in history(hurried, name) if entry[0] == "FAILED"]
+    assert_exact(hurried, "j", JOINED)
+    assert mixed_versions(hurried) == []
