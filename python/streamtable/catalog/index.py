@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 
@@ -9,8 +10,11 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog.entries import Entry, entry_of, table_names
 from streamtable.delta.tables import Version, versions
+from streamtable.errors import StreamTableError
 
 __all__ = ["Index"]
+
+log = logging.getLogger("streamtable.catalog")
 
 FORGET_AFTER = 60.0
 """Seconds for which a name that was no stream table's is taken to be none: another table may have taken it over."""
@@ -31,12 +35,19 @@ class Index:
         others = {name: until for name in names if (until := self._others.get(name, 0)) > now}
         for name in names:
             if name not in known and name not in others:
-                if entry := entry_of(self._spark, name):
+                if entry := self._read(name):
                     known[name] = entry
                 else:
                     others[name] = now + FORGET_AFTER
         self._known, self._others = known, others
         return {entry.path: entry for entry in known.values()}
+
+    def _read(self, name: tuple[str, ...]) -> Entry | None:
+        try:
+            return entry_of(self._spark, name)
+        except StreamTableError:  # it must not hide the others
+            log.exception("the definition of %s cannot be read", ".".join(name))
+            return None
 
     def _unchanged(self, known: dict[tuple[str, ...], Entry]) -> dict[tuple[str, ...], Entry]:
         latest = versions(self._spark, [entry.path for entry in known.values()])

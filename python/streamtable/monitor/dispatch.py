@@ -18,6 +18,7 @@ from streamtable.refresh.prepare import prepare, refresh_session, release
 from streamtable.refresh.run import Outcome, refresh
 from streamtable.refresh.verify import verify
 from streamtable.schedule.cycle import cascade
+from streamtable.schedule.failures import told
 from streamtable.sql.printing import to_sql
 from streamtable.sql.statements import (
     AlterStreamTable,
@@ -93,7 +94,10 @@ def run(spark: SparkSession, statement: Statement) -> Rows:
             return [_refreshed(create(spark, statement))]
         case RefreshStreamTable(name, full, with_sources):
             entry = load(spark, name)
-            return [_refreshed(cascade(spark, entry, full) if with_sources else refresh(spark, entry, full))]
+            if with_sources:
+                return [_refreshed(cascade(spark, entry, full))]
+            with told(spark, entry.path):
+                return [_refreshed(refresh(spark, entry, full))]
         case AlterStreamTable():
             altered = alter(spark, statement)
             return [(altered.name, altered.status)]

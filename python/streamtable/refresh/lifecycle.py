@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -35,10 +35,11 @@ from streamtable.refresh.execute import what_stands_in_the_way
 from streamtable.refresh.prepare import Prepared, captured_settings, prepare, refresh_session, release
 from streamtable.refresh.records import annotate
 from streamtable.refresh.run import Outcome, refresh, replace_with
-from streamtable.sql.schedule import duration
+from streamtable.sql.schedule import duration, session_zone
 from streamtable.sql.statements import (
     AlterStreamTable,
     CreateStreamTable,
+    Cron,
     DropStreamTable,
     Every,
     Name,
@@ -111,6 +112,7 @@ def prepared_for(
     id_ = existing.definition.id if existing else uuid.uuid4().hex
     namespace = (spark.catalog.currentCatalog(), spark.catalog.currentDatabase())
     settings = captured_settings(spark)
+    _check_schedule(spark, statement.schedule, settings)
     try:
         prepared = prepare(refresh_session(spark, id_, namespace, settings), id_, statement.query)
     except InvalidQuery as error:
@@ -136,9 +138,12 @@ def _refuse_temporary_views(spark: SparkSession, error: InvalidQuery) -> None:
             ) from error
 
 
-def _check_schedule(spark: SparkSession, schedule: Schedule) -> None:
-    if isinstance(schedule, Every):
-        duration(schedule.text, config.read(spark, config.MINIMUM_SCHEDULE))
+def _check_schedule(spark: SparkSession, schedule: Schedule, settings: Mapping[str, str]) -> None:
+    match schedule:
+        case Every(_, text):
+            duration(text, config.read(spark, config.MINIMUM_SCHEDULE))
+        case Cron(_, None):
+            session_zone(settings["spark.sql.session.timeZone"])
 
 
 def _check(spark: SparkSession, statement: CreateStreamTable, prepared: Prepared, existing: Entry | None) -> None:
@@ -147,7 +152,6 @@ def _check(spark: SparkSession, statement: CreateStreamTable, prepared: Prepared
             f"the query reads the temporary view {temporary[0]}, which ends with this session",
             hint="create a permanent view, or write its query in WITH",
         )
-    _check_schedule(spark, statement.schedule)
     names = _names(statement, prepared)
     seen: dict[str, str] = {}
     for name in names:
@@ -239,7 +243,7 @@ def alter(spark: SparkSession, statement: AlterStreamTable) -> Definition:
     definition = entry.definition
     match statement.action:
         case SetSchedule(schedule):
-            _check_schedule(spark, schedule)
+            _check_schedule(spark, schedule, definition.settings)
             return _store(spark, entry, definition.with_statement(schedule=schedule))
         case SetMode(mode):
             _allow(spark, definition, mode)

@@ -14,6 +14,7 @@ from streamtable.errors import ConcurrentRefresh, StreamTableNotFound
 from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.refresh.run import Outcome, refresh
 from streamtable.schedule.due import branches
+from streamtable.schedule.failures import told
 
 __all__ = ["Cycle", "Refreshed", "Task", "carry_out", "cascade"]
 
@@ -130,7 +131,8 @@ def cascade(spark: SparkSession, entry: Entry, full: bool) -> Outcome:
     cycle = Cycle(above, names, Vector.read(spark, list(above)))
     while ready := cycle.ready():
         task = cycle.start(ready[0])
-        outcome, done = carry_out(spark, task, full and task.path == entry.path)
+        with told(spark, task.path):
+            outcome, done = carry_out(spark, task, full and task.path == entry.path)
         if task.path == entry.path and outcome is not None:
             return outcome
         cycle.refreshed(task, done)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from threading import Event
 
@@ -13,28 +11,27 @@ from pyspark.sql import SparkSession
 from tenacity import (
     Retrying,
     retry_if_exception,
-    retry_if_exception_type,
     sleep_using_event,
     stop_after_attempt,
     stop_when_event_set,
     wait_exponential_jitter,
-    wait_random,
 )
 
 from streamtable import config
 from streamtable.catalog.definition import SUSPENDED, Failure
-from streamtable.catalog.entries import Entry, find_at
+from streamtable.catalog.entries import Entry
 from streamtable.catalog.index import Index
-from streamtable.errors import ConcurrentRefresh, StreamTableSuspended
+from streamtable.errors import StreamTableSuspended
 from streamtable.refresh.choose import Action
 from streamtable.refresh.frontier import Frontier, Vector
-from streamtable.refresh.records import Record, annotate
+from streamtable.refresh.records import Record
 from streamtable.refresh.run import decided_by_versions
 from streamtable.schedule.cycle import Refreshed, Task, carry_out
 from streamtable.schedule.due import Table
-from streamtable.schedule.failures import condition_of, is_transient, text_of
+from streamtable.schedule.failures import condition_of, failure_record, is_transient, text_of, write
 from streamtable.schedule.loop import Failed, Sight
 from streamtable.sql.schedule import session_zone
+from streamtable.sql.statements import Cron
 
 __all__ = ["SparkEngine"]
 
@@ -77,13 +74,13 @@ class SparkEngine:
             reraise=True,
         )
         try:
-            self._spark.sparkContext.setJobGroup(_group(task), f"refresh of {task.name}", interruptOnCancel=True)
+            self._spark.sparkContext.setJobGroup(_group(task), f"refresh of {task.name}", interruptOnCancel=False)
             outcome, done = retrying(carry_out, self._spark, task)
         except StreamTableSuspended:
             return Failed(f"{task.name} is suspended")
         except Exception as error:  # whatever it is, it is the table's and not the scheduler's
             if not stopping.is_set():
-                self._failed(task, error, round(1000 * (time.perf_counter() - started)))
+                self._failed(task, error, failure_record(error, started))
             return Failed(f"{task.name} failed")
         self._failures.pop(task.path, None)
         log.debug("%s: %s", task.name, outcome)
@@ -91,41 +88,21 @@ class SparkEngine:
 
     def skip(self, path: str, reason: str) -> None:
         """Write a line into the table's history."""
-        self._write(path, Record(Action.SKIPPED, reason, 0))
+        write(self._spark, path, Record(Action.SKIPPED, reason, 0))
 
     def cancel(self, task: Task) -> None:
         """Cancel the Spark jobs of a refresh."""
         self._spark.sparkContext.cancelJobGroup(_group(task))
 
-    def _failed(self, task: Task, error: Exception, duration_ms: int) -> None:
+    def _failed(self, task: Task, error: Exception, record: Record) -> None:
         failures = self._failures[task.path] = self._failures.get(task.path, 0) + 1
         log.warning("the refresh of %s failed, %d in a row: %s", task.name, failures, error)
-        condition, text = condition_of(error), text_of(error)
-        record = Record(Action.FAILED, f"[{condition}] {text}", duration_ms)
         if failures < config.read(self._spark, config.SUSPEND_AFTER):
-            self._write(task.path, record)
+            write(self._spark, task.path, record)
         else:
             log.error("%s is suspended after %d failures in a row", task.name, failures)
             at = datetime.now(timezone.utc).isoformat(timespec="seconds")
-            self._write(task.path, record, Failure(text, condition, at, failures))
-
-    def _write(self, path: str, record: Record, suspended_by: Failure | None = None) -> None:
-        """Commit a record, and the suspension with it. Where that fails the log tells it: there is no other place."""
-        retrying = Retrying(
-            stop=stop_after_attempt(10),
-            wait=wait_random(0, 1),
-            retry=retry_if_exception_type(ConcurrentRefresh),
-            reraise=True,
-        )
-        try:
-            retrying(self._annotate, path, record, suspended_by)
-        except Exception:  # a table that cannot be written, or is gone
-            log.exception("cannot write into the history of %s: %s", path, record)
-
-    def _annotate(self, path: str, record: Record, suspended_by: Failure | None) -> None:
-        if entry := find_at(self._spark, path):
-            suspended = replace(entry.definition, status=SUSPENDED, error=suspended_by)
-            annotate(self._spark, entry, record, suspended.properties() if suspended_by else None)
+            write(self._spark, task.path, record, Failure(text_of(error), condition_of(error), at, failures))
 
 
 def _group(task: Task) -> str:
@@ -134,6 +111,11 @@ def _group(task: Task) -> str:
 
 def _table(entry: Entry, vector: Vector) -> Table:
     definition, frontier = entry.definition, Frontier.of(entry.state.frontier)
+    match definition.statement.schedule:
+        case Cron(_, None):
+            zone = session_zone(definition.settings["spark.sql.session.timeZone"])
+        case _:
+            zone = timezone.utc
     return Table(
         entry.path,
         definition.name,
@@ -141,13 +123,13 @@ def _table(entry: Entry, vector: Vector) -> Table:
         tuple(definition.sources),
         frontier.at if frontier else None,
         definition.status == SUSPENDED,
-        frontier is None or _behind(entry, frontier, vector.versions),
-        session_zone(definition.settings["spark.sql.session.timeZone"]),
+        frontier is None or _behind(entry, frontier, vector),
+        zone,
     )
 
 
-def _behind(entry: Entry, frontier: Frontier, latest: Mapping[str, object]) -> bool:
+def _behind(entry: Entry, frontier: Frontier, vector: Vector) -> bool:
     """Tell whether a refresh might find something to do; a commit after the refresh's own may be somebody else's."""
     if entry.state.version != frontier.base + 1 or not decided_by_versions(entry, frontier):
         return True
-    return any(latest.get(path) != version for path, version in frontier.sources.items())
+    return any(vector.versions.get(path) != version for path, version in frontier.sources.items())

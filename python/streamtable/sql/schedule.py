@@ -90,11 +90,14 @@ def zone(name: str) -> str:
 
 
 def session_zone(name: str) -> tzinfo:
-    """Return what `spark.sql.session.timeZone` names: a zone of the database, or an offset such as +02:00, GMT+2 or Z."""
+    """Return what `spark.sql.session.timeZone` names: a zone of the database, or an offset such as +02:00, GMT+2 or Z.
+
+    Raises InvalidStatement for a name that only Java knows.
+    """
     if offset := _OFFSET.fullmatch(name):
         sign = -1 if offset["sign"] == "-" else 1
         return timezone(sign * timedelta(hours=int(offset["hours"]), minutes=int(offset["minutes"] or 0)))
-    return timezone.utc if name == "Z" else ZoneInfo(name)
+    return timezone.utc if name == "Z" else ZoneInfo(zone(name))
 
 
 def next_time(schedule: Cron, after: datetime) -> datetime:
