@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping
+from time import monotonic
 
 from pyspark.sql import SparkSession
 
@@ -30,7 +30,7 @@ class Index:
 
     def look(self) -> Mapping[str, Entry]:
         """Return the stream tables by path, as they are now."""
-        now, names = time.monotonic(), list(table_names(self._spark))
+        now, names = monotonic(), list(table_names(self._spark))
         known = self._unchanged({name: self._known[name] for name in names if name in self._known})
         others = {name: until for name in names if (until := self._others.get(name, 0)) > now}
         for name in names:

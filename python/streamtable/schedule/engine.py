@@ -21,6 +21,7 @@ from streamtable import config
 from streamtable.catalog.definition import SUSPENDED, Failure
 from streamtable.catalog.entries import Entry
 from streamtable.catalog.index import Index
+from streamtable.delta.tables import Version
 from streamtable.errors import StreamTableSuspended
 from streamtable.refresh.choose import Action
 from streamtable.refresh.frontier import Frontier, Vector
@@ -130,6 +131,8 @@ def _table(entry: Entry, vector: Vector) -> Table:
 
 def _behind(entry: Entry, frontier: Frontier, vector: Vector) -> bool:
     """Tell whether a refresh might find something to do; a commit after the refresh's own may be somebody else's."""
-    if entry.state.version != frontier.base + 1 or not decided_by_versions(entry, frontier):
+    state = entry.state
+    itself = vector.versions.get(state.path) == Version(state.table_id, state.version) and state.version == frontier.base + 1
+    if not itself or not decided_by_versions(entry, frontier):
         return True
     return any(vector.versions.get(path) != version for path, version in frontier.sources.items())
