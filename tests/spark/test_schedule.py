@@ -13,7 +13,7 @@ from tests.spark.statements import answer, done, version
 
 from streamtable import start_scheduler
 from streamtable.catalog.entries import load
-from streamtable.errors import ConcurrentRefresh
+from streamtable.errors import ConcurrentRefresh, RefreshError, StreamTableSuspended
 from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.refresh.run import refresh
 from streamtable.schedule.cycle import Task, carry_out
@@ -101,6 +101,7 @@ def test_a_chain_and_a_diamond_become_exact_by_themselves_and_mix_no_versions(hu
     for name in ("a", "b", "j", "top"):
         assert answer(hurried, f"VERIFY STREAM TABLE {name}")[0][1:] == (True, 0, 0)
     assert mixed_versions(hurried) == []
+    assert hurried.sparkContext.statusTracker().getJobIdsForGroup("streamtable spark_catalog.shop.j")
     assert {action for action, _ in history(hurried, "j")} == {"REINITIALIZE", "DIFFERENTIAL"}
 
 
@@ -233,6 +234,26 @@ def test_a_vector_older_than_the_contents_is_no_step_back(hurried: SparkSession)
     assert answer(hurried, "VERIFY STREAM TABLE a")[0][1:] == (True, 0, 0)
     assert done(hurried, "REFRESH STREAM TABLE a")[0] == "DIFFERENTIAL"
     assert_exact(hurried, "a", TOTALS)
+
+
+def test_a_statement_that_fails_is_in_the_history_too(shop: SparkSession) -> None:
+    shop.sql("CREATE STREAM TABLE ratio AS SELECT id, 100 / amount AS q FROM sales")
+    shop.sql("CREATE STREAM TABLE above AS SELECT count(*) AS n FROM ratio")
+    shop.sql("INSERT INTO sales VALUES (9, 'east', 0)")
+    for statement in ("REFRESH STREAM TABLE ratio", "REFRESH STREAM TABLE above CASCADE"):
+        with pytest.raises(RefreshError, match="DIVIDE_BY_ZERO"):
+            shop.sql(statement)
+    failures = [reason for action, reason in history(shop, "ratio") if action == "FAILED"]
+    assert len(failures) == 2
+    assert all(reason.startswith("[STREAMTABLE_REFRESH_FAILED] ") and "DIVIDE_BY_ZERO" in reason for reason in failures)
+    assert [action for action, _ in history(shop, "above")] == ["REINITIALIZE"]
+    shop.sql("DELETE FROM sales WHERE amount = 0")
+    assert done(shop, "REFRESH STREAM TABLE above CASCADE")[0] == "DIFFERENTIAL"
+    assert_exact(shop, "ratio", "SELECT id, 100 / amount AS q FROM sales")
+    shop.sql("ALTER STREAM TABLE ratio SUSPEND")
+    with pytest.raises(StreamTableSuspended):
+        shop.sql("REFRESH STREAM TABLE above CASCADE")
+    assert history(shop, "ratio")[-1][0] == "DIFFERENTIAL"
 
 
 def test_two_schedulers_do_no_harm_and_one_takes_over(hurried: SparkSession) -> None:
