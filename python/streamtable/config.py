@@ -43,7 +43,10 @@ MINIMUM_SCHEDULE = Setting(
     "spark.streamtable.schedule.minimumSeconds", 1, "the shortest duration that SCHEDULE accepts, in seconds", _whole(1)
 )
 POLL = Setting(
-    "spark.streamtable.scheduler.pollSeconds", 1.0, "how often the scheduler looks for new tables and new versions", _seconds
+    "spark.streamtable.scheduler.pollSeconds",
+    5.0,
+    "how often the scheduler looks for new tables, and for changes while none is due",
+    _seconds,
 )
 PARALLELISM = Setting("spark.streamtable.scheduler.parallelism", 4, "how many tables are refreshed side by side", _whole(1))
 RETRIES = Setting(

@@ -1,9 +1,10 @@
-"""The stream tables of the catalog, remembered from look to look: a look costs the list of names and the latest versions."""
+"""The stream tables of the catalog, remembered from look to look: a look costs the latest versions, and now and then the names."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from math import inf
 from time import monotonic
 
 from pyspark.sql import SparkSession
@@ -27,10 +28,15 @@ class Index:
         self._spark = spark
         self._known: dict[tuple[str, ...], Entry] = {}
         self._others: dict[tuple[str, ...], float] = {}
+        self._names: list[tuple[str, ...]] = []
+        self._named = -inf
 
-    def look(self) -> Mapping[str, Entry]:
-        """Return the stream tables by path, as they are now."""
-        now, names = monotonic(), list(table_names(self._spark))
+    def look(self, every: float = 0) -> Mapping[str, Entry]:
+        """Return the stream tables by path, as they are now; new names are looked for `every` so many seconds."""
+        now = monotonic()
+        if now >= self._named + every:
+            self._names, self._named = list(table_names(self._spark)), now
+        names = self._names
         known = self._unchanged({name: self._known[name] for name in names if name in self._known})
         others = {name: until for name in names if (until := self._others.get(name, 0)) > now}
         for name in names:

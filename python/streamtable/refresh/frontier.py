@@ -50,6 +50,11 @@ class Frontier:
     probe: str | None = None
     at: datetime | None = None
 
+    def ahead_of(self, vector: Vector) -> bool:
+        """Tell whether the contents stand for a newer version of some source than `vector` has."""
+        both = [(self.sources[path], wanted) for path, wanted in vector.versions.items() if path in self.sources]
+        return any(mine.table_id == wanted.table_id and mine.number > wanted.number for mine, wanted in both)
+
     def to_json(self) -> str:
         """Spell the frontier for the log."""
         return json.dumps(asdict(self), default=datetime.isoformat)

@@ -98,7 +98,7 @@ def carry_out(spark: SparkSession, task: Task, full: bool = False) -> tuple[Outc
     To refresh it nevertheless would mix the two vectors. Raises what `refresh` raises.
     """
     entry, before = _standing(spark, task)
-    if task.joins and before is not None and _ahead(before, task.vector):
+    if task.joins and before is not None and before.ahead_of(task.vector):
         return None, _refreshed(entry, before)
     outcome = refresh(spark, entry, full, task.vector)
     entry, after = _standing(spark, task)
@@ -115,11 +115,6 @@ def _standing(spark: SparkSession, task: Task) -> tuple[Entry, Frontier | None]:
 
 def _refreshed(entry: Entry, frontier: Frontier) -> Refreshed:
     return Refreshed(Version(entry.state.table_id, entry.state.version), frontier.sources)
-
-
-def _ahead(frontier: Frontier, vector: Vector) -> bool:
-    both = [(frontier.sources[path], wanted) for path, wanted in vector.versions.items() if path in frontier.sources]
-    return any(before.table_id == wanted.table_id and before.number > wanted.number for before, wanted in both)
 
 
 def cascade(spark: SparkSession, entry: Entry, full: bool) -> Outcome:

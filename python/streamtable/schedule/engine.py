@@ -55,14 +55,14 @@ class SparkEngine:
 
     def look(self) -> Sight:
         """Read definitions and versions, from the catalog and the logs alone."""
-        found = self._index.look()
+        poll = config.read(self._spark, config.POLL)
+        found = self._index.look(every=poll)
         sources = {source for entry in found.values() for source in entry.definition.sources}
         vector = Vector.read(self._spark, sorted(sources | found.keys()))
         tables = {path: _table(entry, vector) for path, entry in found.items()}
         for path in (path for path, table in tables.items() if table.suspended):
             self._failures.pop(path, None)
-        poll = timedelta(seconds=config.read(self._spark, config.POLL))
-        return Sight(tables, vector, poll, config.read(self._spark, config.PARALLELISM))
+        return Sight(tables, vector, timedelta(seconds=poll), config.read(self._spark, config.PARALLELISM))
 
     def refresh(self, task: Task, stopping: Event) -> Refreshed | Failed:
         """Refresh a table under a Spark job group of its name. What fails for good is counted, and in the end suspends it."""
