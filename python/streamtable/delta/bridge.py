@@ -83,8 +83,10 @@ def translated(path: str) -> Iterator[None]:
     """Raise Delta's own errors about the table at `path` as ours, with Delta's text kept."""
     try:
         yield
-    except Py4JJavaError as error:
-        cause = error.java_exception
+    except (Py4JJavaError, captured.CapturedException) as error:
+        cause = java_exception(error)
+        if cause is None:
+            raise
         text = f"{cause.getClass().getSimpleName()}: {cause.getMessage()}"
         if any(mark in text for mark in _CONFLICTS):
             raise ConcurrentRefresh(

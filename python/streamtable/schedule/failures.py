@@ -55,8 +55,8 @@ def condition_of(error: BaseException) -> str:
 
 
 def text_of(error: BaseException) -> str:
-    """Return what people read of the error: without a stack trace, and no longer than a line of the history may be."""
-    text = error.reason if isinstance(error, StreamTableError) else str(error)
+    """Return what people read of the error: without the plan that Spark appends, and not too long for a line."""
+    text = (error.reason if isinstance(error, StreamTableError) else str(error)).partition(";\n'")[0]
     return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."
 
 
