@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 
 from pyspark.sql import SparkSession
 
 from streamtable.delta.tables import Version, versions
+from streamtable.refresh import clock
 
 __all__ = ["Frontier", "Vector"]
 
@@ -24,7 +25,7 @@ class Vector:
     @classmethod
     def read(cls, spark: SparkSession, paths: Sequence[str]) -> Vector:
         """Read the latest versions from the logs; a table that is gone is left out."""
-        at = datetime.now(timezone.utc)
+        at = clock.now()
         found = zip(paths, versions(spark, paths), strict=True)
         return cls({path: version for path, version in found if version is not None}, at)
 
