@@ -93,14 +93,12 @@ def test_a_chain_and_a_diamond_become_exact_by_themselves_and_then_cost_nothing(
     diamond(hurried)
     hurried.sql("CREATE STREAM TABLE top SCHEDULE '1s' AS SELECT sum(x) AS x, count(*) AS n FROM j")
     with start_scheduler(hurried):
-        for number in range(3):
-            write(hurried, number)
+        write(hurried, 5)
         hurried.sql("DELETE FROM sales WHERE id = 2")
         eventually(lambda: current(hurried, "a", "b", "j", "top"))
         before = jobs(hurried), latest(hurried, "j")
         time.sleep(2.5)
         assert (jobs(hurried), latest(hurried, "j")) == before, "tables that need nothing cost no Spark job"
-    assert_exact(hurried, "a", TOTALS)
     assert_exact(hurried, "b", LARGE)
     assert_exact(hurried, "j", JOINED)
     assert_exact(hurried, "top", "SELECT sum(x) AS x, count(*) AS n FROM j")
@@ -224,8 +222,8 @@ def test_two_schedulers_do_no_harm_and_one_takes_over(hurried: SparkSession) -> 
     first, second = start_scheduler(hurried), start_scheduler(hurried)
     with second:
         with first:
-            for number in range(3):
-                write(hurried, 40 + number)
+            write(hurried, 40)
+            write(hurried, 41)
             eventually(lambda: current(hurried, "a", "b"))
         assert (first.running, second.running) == (False, True)
         write(hurried, 50)
