@@ -26,6 +26,7 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from streamtable.delta.bridge import causes, java_exception
 from streamtable.errors import InternalError, StreamTableError, all_errors
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ SHIM = "org.apache.spark.sql.streamtable"
 # What the shim throws, and what Spark makes of it when a check rule throws it: a copy of another class.
 OURS = (f"{SHIM}.StreamTableException", "org.apache.spark.sql.catalyst.ExtendedAnalysisException")
 KEPT_ERRORS = 256  # those that reach a client outside this process are never asked for again
-CAUSES = 16  # deep enough for any wrapping of Spark's, and an end for a chain that bites its tail
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 _kept: OrderedDict[str, StreamTableError] = OrderedDict()
@@ -111,7 +111,7 @@ def _plain(value: Any) -> Any:
 def _error(error: Exception) -> dict[str, str]:
     """Return the error as the shim reads it, and keep the object for the moment when it arrives here."""
     key = uuid4().hex
-    java = _java_exception(error)
+    java = java_exception(error)
     if java is not None:
         # Raised by Spark: the shim raises the very same again, so that class, condition and text stay Spark's.
         _handlers(SparkContext._jvm).keep(key, java)
@@ -127,18 +127,6 @@ def _internal(error: Exception) -> InternalError:
     internal = InternalError(f"{type(error).__name__}: {error}")
     internal.__cause__ = error
     return internal
-
-
-def _java_exception(error: BaseException | None) -> JavaObject | None:
-    """Return the JVM's exception that `error` stands for, if Spark raised it."""
-    match error:
-        case Py4JJavaError():
-            return error.java_exception
-        case captured.CapturedException():
-            # Delta's own Python classes keep no origin, but are raised while py4j's error is handled.
-            return error._origin or _java_exception(error.__context__)
-        case _:
-            return None
 
 
 def _raise_originals() -> None:
@@ -175,13 +163,10 @@ def _raising_originals(call: Callable[..., Any]) -> Callable[..., Any]:
 
 def _original(java: JavaObject | None) -> StreamTableError | None:
     """Return the error of ours that a JVM exception, or one of its causes, stands for."""
-    for _ in range(CAUSES):
-        if java is None:
-            return None
-        if java.getClass().getName() in OURS and java.getCondition() in _kinds():
-            parameters = dict(java.getMessageParameters())
-            return _kept.pop(parameters.get("id", ""), None) or _raised_by_shim(java.getCondition(), parameters)
-        java = java.getCause()
+    for cause in causes(java):
+        if cause.getClass().getName() in OURS and cause.getCondition() in _kinds():
+            parameters = dict(cause.getMessageParameters())
+            return _kept.pop(parameters.get("id", ""), None) or _raised_by_shim(cause.getCondition(), parameters)
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -23,7 +24,37 @@ class Setting(Generic[T]):
     parse: Callable[[str], T]
 
 
-SETTINGS: tuple[Setting[Any], ...] = ()
+def _whole(least: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if int(text) < least:
+            raise ValueError(f"it is less than {least}")
+        return int(text)
+
+    return parse
+
+
+def _seconds(text: str) -> float:
+    if not 0 < float(text) < math.inf:
+        raise ValueError("it is no time that passes")
+    return float(text)
+
+
+MINIMUM_SCHEDULE = Setting(
+    "spark.streamtable.schedule.minimumSeconds", 1, "the shortest duration that SCHEDULE accepts, in seconds", _whole(1)
+)
+POLL = Setting(
+    "spark.streamtable.scheduler.pollSeconds",
+    5.0,
+    "how often the scheduler looks for new tables, and for changes while none is due",
+    _seconds,
+)
+PARALLELISM = Setting("spark.streamtable.scheduler.parallelism", 4, "how many tables are refreshed side by side", _whole(1))
+RETRIES = Setting(
+    "spark.streamtable.scheduler.retries", 5, "how often a transient error is tried again before it counts", _whole(0)
+)
+SUSPEND_AFTER = Setting("spark.streamtable.scheduler.suspendAfter", 3, "how many failures in a row suspend a table", _whole(1))
+
+SETTINGS: tuple[Setting[Any], ...] = (MINIMUM_SCHEDULE, POLL, PARALLELISM, RETRIES, SUSPEND_AFTER)
 
 
 def read(spark: SparkSession, setting: Setting[T]) -> T:

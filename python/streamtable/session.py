@@ -21,6 +21,7 @@ from streamtable.errors import NotEnabled
 from streamtable.jars import delta_jars, shim_jar
 
 if TYPE_CHECKING:
+    from streamtable.schedule.loop import Scheduler
     from streamtable.sql.statements import Statement
 
 EXTENSIONS = "spark.sql.extensions"
@@ -72,6 +73,18 @@ def enable(spark: SparkSession) -> None:
             "settings:\n" + _recipe(extensions),
         )
     register(spark, _Statements())
+
+
+def start_scheduler(spark: SparkSession) -> Scheduler:
+    """Refresh the stream tables by their schedules from now on, in threads of this process, until the scheduler is stopped.
+
+    Settings that start with `spark.streamtable.scheduler.` are read from the session again and again: SET changes them.
+    """
+    from streamtable.schedule.engine import SparkEngine
+    from streamtable.schedule.loop import Scheduler
+
+    enable(spark)
+    return Scheduler(SparkEngine(spark)).start()
 
 
 class _Builder(SparkSession.Builder):

@@ -12,6 +12,7 @@ from tests.spark.statements import answer, detail, done, properties, shown, vers
 
 from streamtable.errors import (
     DependentsExist,
+    InvalidStatement,
     NotIncremental,
     NotSupported,
     StreamTableExists,
@@ -31,7 +32,7 @@ RESULTS = {
     f"CREATE STREAM TABLE st AS {ALL}": REFRESHED,
     "REFRESH STREAM TABLE st": REFRESHED,
     "ALTER STREAM TABLE st SUSPEND": "name:string,status:string",
-    "SHOW STREAM TABLES": "name:string,status:string,refresh_mode:string,schedule:string,last_action:string,version:bigint",
+    "SHOW STREAM TABLES": "name:string,status:string,refresh_mode:string,schedule:string,last_action:string,version:bigint,error:string",
     "DESCRIBE STREAM TABLE st": "property:string,value:string",
     "SHOW CREATE STREAM TABLE st": "createtab_stmt:string",
     "SHOW REFRESH HISTORY": "name:string,version:bigint,at:timestamp,action:string,reason:string,duration_ms:bigint",
@@ -95,6 +96,19 @@ def test_alter_set_schedule(shop: SparkSession) -> None:
         assert answer(shop, f"ALTER STREAM TABLE st SET SCHEDULE {schedule}") == [(ST, "ACTIVE")]
         assert answer(shop, "SHOW STREAM TABLES")[0][3] == schedule
         assert f"\nSCHEDULE {schedule}\n" in shown(shop, "st")
+
+
+def test_no_schedule_is_shorter_than_the_minimum(shop: SparkSession) -> None:
+    shop.sql(f"CREATE STREAM TABLE st SCHEDULE '59s' AS {ALL}")
+    shop.conf.set("spark.streamtable.schedule.minimumSeconds", "60")
+    try:
+        for statement in (f"CREATE STREAM TABLE other SCHEDULE '59s' AS {ALL}", "ALTER STREAM TABLE st SET SCHEDULE '30s'"):
+            with pytest.raises(InvalidStatement, match="shorter than 60s"):
+                shop.sql(statement)
+        shop.sql("ALTER STREAM TABLE st SET SCHEDULE '1m'")
+    finally:
+        shop.conf.unset("spark.streamtable.schedule.minimumSeconds")
+    assert [row[3] for row in answer(shop, "SHOW STREAM TABLES")] == ["'1m'"]
 
 
 def test_alter_set_properties_adds_to_those_that_are_there(shop: SparkSession) -> None:
@@ -178,8 +192,8 @@ def test_show_stream_tables(shop: SparkSession) -> None:
     shop.sql(f"CREATE STREAM TABLE st REFRESH MODE DIFFERENTIAL SCHEDULE '30s' AS {ALL}")
     shop.sql(f"CREATE STREAM TABLE other WITH NO DATA AS {ALL}")
     other, st = (
-        ("spark_catalog.shop.other", "ACTIVE", "AUTO", "MANUAL", None, 0),
-        (ST, "ACTIVE", "DIFFERENTIAL", "'30s'", "REINITIALIZE", 1),
+        ("spark_catalog.shop.other", "ACTIVE", "AUTO", "MANUAL", None, 0, None),
+        (ST, "ACTIVE", "DIFFERENTIAL", "'30s'", "REINITIALIZE", 1, None),
     )
     assert answer(shop, "SHOW STREAM TABLES") == [other, st]
     assert answer(shop, "SHOW STREAM TABLES LIKE 'S*'") == [st]

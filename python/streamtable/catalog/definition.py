@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from streamtable.errors import InternalError
 from streamtable.sql.parse import parse
 from streamtable.sql.printing import to_sql
 from streamtable.sql.statements import CreateStreamTable
 
-__all__ = ["ACTIVE", "DELTA_PROPERTIES", "FORMAT", "SUSPENDED", "Definition"]
+__all__ = ["ACTIVE", "DELTA_PROPERTIES", "FORMAT", "SUSPENDED", "Definition", "Failure"]
 
 FORMAT = "1"
 """The version of the properties' format."""
@@ -32,11 +32,22 @@ DELTA_PROPERTIES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
+class Failure:
+    """Why the scheduler suspended a table: the last error, when it came, and how many there were in a row."""
+
+    message: str
+    condition: str
+    at: str
+    failures: int
+
+
+@dataclass(frozen=True)
 class Definition:
     """What CREATE (and ALTER) said, and the circumstances in which the query is read.
 
     `statement` is canonical: full name, no IF NOT EXISTS or OR REPLACE. `settings` are the SQL settings captured at CREATE,
     `namespace` the current catalog and database. `id` names the table in its commits. `sources` are the paths that the query reads.
+    `error` is there while the status is SUSPENDED because of it.
     """
 
     statement: CreateStreamTable
@@ -45,6 +56,7 @@ class Definition:
     settings: Mapping[str, str]
     sources: Mapping[str, str]
     status: str = ACTIVE
+    error: Failure | None = None
 
     @property
     def name(self) -> str:
@@ -55,9 +67,12 @@ class Definition:
         """Return the definition with parts of its statement changed."""
         return replace(self, statement=replace(self.statement, **changes))  # type: ignore[arg-type]
 
-    def properties(self, views: tuple[str, ...] | None = None) -> dict[str, str]:
-        """Spell the definition as table properties; `views` are those that it reads, None to leave them as they are."""
-        seen = {} if views is None else {"streamtable.views": json.dumps(list(views))}
+    def properties(self, views: tuple[str, ...] | None = None) -> dict[str, str | None]:
+        """Spell the definition as table properties; `views` are those that it reads, None to leave them as they are.
+
+        A property that is None is not there.
+        """
+        seen: dict[str, str | None] = {} if views is None else {"streamtable.views": json.dumps(list(views))}
         return seen | {
             "streamtable.format": FORMAT,
             "streamtable.definition": to_sql(self.statement),
@@ -66,6 +81,7 @@ class Definition:
             "streamtable.settings": json.dumps(dict(self.settings)),
             "streamtable.sources": json.dumps(dict(self.sources)),
             "streamtable.status": self.status,
+            "streamtable.error": json.dumps(asdict(self.error)) if self.error else None,
         }
 
     @classmethod
@@ -83,4 +99,5 @@ class Definition:
             json.loads(properties["streamtable.settings"]),
             json.loads(properties["streamtable.sources"]),
             properties["streamtable.status"],
+            Failure(**json.loads(properties["streamtable.error"])) if "streamtable.error" in properties else None,
         )

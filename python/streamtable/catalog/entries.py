@@ -13,9 +13,10 @@ from pyspark.sql import SparkSession
 from streamtable.catalog.definition import Definition
 from streamtable.delta.tables import Located, TableState, locate, state
 from streamtable.errors import SourceUnavailable, StreamTableNotFound, near_names
+from streamtable.sql.literals import unquote_name
 from streamtable.sql.statements import Name
 
-__all__ = ["Entry", "dependencies", "entries", "find", "find_at", "load", "readers_of"]
+__all__ = ["Entry", "dependencies", "entries", "entry_of", "find", "find_at", "load", "readers_of", "table_names"]
 
 
 @dataclass(frozen=True)
@@ -61,21 +62,28 @@ def load(spark: SparkSession, name: Name) -> Entry:
 
 def entries(spark: SparkSession, namespace: Sequence[str] | None = None) -> Iterator[Entry]:
     """Yield the stream tables of one namespace, or of all namespaces of the current catalog."""
+    for parts in table_names(spark, namespace):
+        if entry := entry_of(spark, parts):
+            yield entry
+
+
+def table_names(spark: SparkSession, namespace: Sequence[str] | None = None) -> Iterator[tuple[str, ...]]:
+    """Yield the full names of all tables and views of one namespace, or of all namespaces of the current catalog."""
     catalog = spark.catalog.currentCatalog()
-    spaces = [tuple(namespace)] if namespace else [(catalog, each.name) for each in spark.catalog.listDatabases()]
+    # Not spark.catalog.listDatabases(): it costs three Spark jobs.
+    spaces = [tuple(namespace)] if namespace else [(unquote_name(row[0]),) for row in spark.sql("SHOW DATABASES").collect()]
     for space in spaces:
         parts = space if len(space) > 1 else (catalog, *space)
-        shown = spark.sql(f"SHOW TABLES IN {Name(parts)}").where("NOT isTemporary").collect()
-        for row in sorted(row["tableName"] for row in shown):
-            located = locate(spark, (*parts, row))
-            if located.kind != "delta":
-                continue
-            try:
-                entry = find_at(spark, located.path)
-            except SourceUnavailable:
-                continue  # A catalog entry whose files are gone is nobody's stream table.
-            if entry is not None:
-                yield entry
+        shown = spark.sql(f"SHOW TABLES IN {Name(parts)}").collect()
+        yield from sorted((*parts, row["tableName"]) for row in shown if not row["isTemporary"])
+
+
+def entry_of(spark: SparkSession, parts: Sequence[str]) -> Entry | None:
+    """Return the stream table of that name; None for other tables, and for one whose files are gone: it is nobody's."""
+    try:
+        return find(spark, Name(tuple(parts)))[1]
+    except SourceUnavailable:
+        return None
 
 
 def dependencies(spark: SparkSession) -> nx.DiGraph[str]:

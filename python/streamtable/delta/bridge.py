@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
+from pyspark.errors.exceptions import captured
 from pyspark.sql import DataFrame, SparkSession
 
 from streamtable.errors import ConcurrentRefresh, HistoryLost, SourceUnavailable
 
-__all__ = ["bridge", "frame_of", "java_list", "translated"]
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+
+__all__ = ["bridge", "causes", "frame_of", "java_exception", "java_list", "translated"]
 
 
 def bridge(session: SparkSession) -> Any:
@@ -31,6 +35,30 @@ def java_list(session: SparkSession, values: Sequence[str]) -> Any:
         made.add(value)
     return made
 
+
+def java_exception(error: BaseException | None) -> JavaObject | None:
+    """Return the JVM's exception that `error` stands for, if Spark raised it."""
+    match error:
+        case Py4JJavaError():
+            return error.java_exception
+        case captured.CapturedException():
+            # Delta's own Python classes keep no origin, but are raised while py4j's error is handled.
+            return error._origin or java_exception(error.__context__)
+        case _:
+            return None
+
+
+def causes(java: JavaObject | None) -> Iterator[JavaObject]:
+    """Yield an exception of the JVM and its causes; the chain may bite its tail."""
+    for _ in range(_DEEPEST):
+        if java is None:
+            return
+        yield java
+        java = java.getCause()
+
+
+_DEEPEST = 16
+"""Deep enough for any wrapping of Spark's."""
 
 _CONFLICTS = (
     "ConcurrentModification",
@@ -55,8 +83,10 @@ def translated(path: str) -> Iterator[None]:
     """Raise Delta's own errors about the table at `path` as ours, with Delta's text kept."""
     try:
         yield
-    except Py4JJavaError as error:
-        cause = error.java_exception
+    except (Py4JJavaError, captured.CapturedException) as error:
+        cause = java_exception(error)
+        if cause is None:
+            raise
         text = f"{cause.getClass().getSimpleName()}: {cause.getMessage()}"
         if any(mark in text for mark in _CONFLICTS):
             raise ConcurrentRefresh(

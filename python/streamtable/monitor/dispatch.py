@@ -5,11 +5,10 @@ from __future__ import annotations
 import fnmatch
 from typing import Any
 
-import networkx as nx
 from pyspark.sql import SparkSession
 from pyspark.sql.types import BooleanType, DataType, LongType, StringType, StructField, StructType, TimestampType
 
-from streamtable.catalog.entries import Entry, dependencies, entries, find, load
+from streamtable.catalog.entries import Entry, entries, find, load
 from streamtable.differentiate.rules import findings
 from streamtable.monitor.history import history_rows
 from streamtable.refresh.explain import delta_text
@@ -18,6 +17,8 @@ from streamtable.refresh.lifecycle import alter, create, drop, prepared_for
 from streamtable.refresh.prepare import prepare, refresh_session, release
 from streamtable.refresh.run import Outcome, refresh
 from streamtable.refresh.verify import verify
+from streamtable.schedule.cycle import cascade
+from streamtable.schedule.failures import told
 from streamtable.sql.printing import to_sql
 from streamtable.sql.statements import (
     AlterStreamTable,
@@ -67,6 +68,7 @@ RESULTS: dict[type, StructType] = {
         schedule=StringType,
         last_action=StringType,
         version=LongType,
+        error=StringType,
     ),
     DescribeStreamTable: _columns(property=StringType, value=StringType),
     ShowCreateStreamTable: _columns(createtab_stmt=StringType),
@@ -90,8 +92,12 @@ def run(spark: SparkSession, statement: Statement) -> Rows:
     match statement:
         case CreateStreamTable():
             return [_refreshed(create(spark, statement))]
-        case RefreshStreamTable(name, full, cascade):
-            return [_refreshed(_refresh(spark, load(spark, name), full, cascade))]
+        case RefreshStreamTable(name, full, with_sources):
+            entry = load(spark, name)
+            if with_sources:
+                return [_refreshed(cascade(spark, entry, full))]
+            with told(spark, entry.path):
+                return [_refreshed(refresh(spark, entry, full))]
         case AlterStreamTable():
             altered = alter(spark, statement)
             return [(altered.name, altered.status)]
@@ -128,17 +134,6 @@ def _refreshed(done: Outcome) -> tuple[Any, ...]:
     )
 
 
-def _refresh(spark: SparkSession, entry: Entry, full: bool, cascade: bool) -> Outcome:
-    """Refresh one table; with `cascade`, first, sources before readers, the stream tables that it reads."""
-    if cascade:
-        graph = dependencies(spark)
-        above = nx.ancestors(graph, entry.path) if entry.path in graph else set()
-        for path in nx.topological_sort(graph.subgraph(above)):
-            if name := graph.nodes[path].get("name"):
-                refresh(spark, load(spark, Name(tuple(name.split(".")))))
-    return refresh(spark, entry, full)
-
-
 def _listed(spark: SparkSession, namespace: Name | None, like: str | None) -> list[Entry]:
     space = namespace.parts if namespace else (spark.catalog.currentCatalog(), spark.catalog.currentDatabase())
     patterns = [part.strip().casefold() for part in (like or "*").split("|")]
@@ -158,6 +153,7 @@ def _shown(entry: Entry) -> tuple[Any, ...]:
         definition.statement.schedule.sql(),
         frontier.action if frontier else None,
         entry.state.version,
+        definition.error.message if definition.error else None,
     )
 
 
@@ -173,6 +169,9 @@ def _described(entry: Entry, extended: bool) -> Rows:
         ("version", str(entry.state.version)),
         ("last_action", frontier.action if frontier else None),
     ]
+    if failure := definition.error:
+        rows += [("error", failure.message), ("error_condition", failure.condition)]
+        rows += [("failed_at", failure.at), ("failures_in_a_row", str(failure.failures))]
     for path, name in definition.sources.items():
         version = frontier.sources.get(path) if frontier else None
         rows.append((f"source {name}", f"version {version.number}" if version else "not read yet"))

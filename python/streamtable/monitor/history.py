@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
 from typing import Any
@@ -11,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog.entries import Entry
 from streamtable.delta.tables import commits
+from streamtable.refresh.records import Record
 
 __all__ = ["history_rows"]
 
@@ -25,16 +25,6 @@ def history_rows(spark: SparkSession, tables: Iterable[Entry], limit: int | None
 def _rows(spark: SparkSession, entry: Entry) -> Iterator[tuple[Any, ...]]:
     # The log is cleaned up after its retention; the history reaches as far back as the log does.
     for each in commits(spark, entry.path, -1, entry.state.version, complete=False):
-        record = _record(each.user_metadata)
-        if record:
+        if record := Record.of(each.user_metadata):
             at = datetime.fromtimestamp(each.timestamp / 1000, tz=timezone.utc)
-            yield entry.definition.name, each.version, at, record["action"], record["reason"], record["duration_ms"]
-
-
-def _record(user_metadata: str | None) -> dict[str, Any]:
-    try:
-        found = json.loads(user_metadata or "{}")
-    except ValueError:
-        return {}
-    record = found.get("streamtable", {}) if isinstance(found, dict) else {}
-    return record if isinstance(record, dict) else {}
+            yield entry.definition.name, each.version, at, record.action.value, record.reason, record.duration_ms

@@ -16,12 +16,14 @@ __all__ = ["Action", "Choice", "choose"]
 
 
 class Action(str, Enum):
-    """What a refresh did; the value is what people see."""
+    """What a refresh did; the value is what people see. FAILED and SKIPPED left the table as it was."""
 
     NO_DATA = "NO_DATA"
     DIFFERENTIAL = "DIFFERENTIAL"
     FULL = "FULL"
     REINITIALIZE = "REINITIALIZE"
+    FAILED = "FAILED"
+    SKIPPED = "SKIPPED"
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ def now() -> datetime:
     return datetime.now(timezone.utc)
 
 
-def tick(granularity: str, before: Version | None, zone: str) -> Version:
-    """Read the clock; it never goes back, and for a query that asks for the "date" alone it stands still for a day."""
-    latest = Version(CLOCK.path, (now() - _EPOCH) // timedelta(microseconds=1))
+def tick(granularity: str, before: Version | None, zone: str, at: datetime) -> Version:
+    """Return the instant `at`; it never goes back, and for a query that asks for the "date" alone it stands still for a day."""
+    latest = Version(CLOCK.path, (at - _EPOCH) // timedelta(microseconds=1))
     if before is None:
         return latest
     if before.number > latest.number or (granularity == "date" and _date(before, zone) == _date(latest, zone) is not None):

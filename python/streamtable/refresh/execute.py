@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -28,6 +29,7 @@ from streamtable.refresh.differential import Differential, NotWhatTheFrontierSay
 from streamtable.refresh.frontier import Frontier
 from streamtable.refresh.milestones import reached
 from streamtable.refresh.prepare import Prepared
+from streamtable.refresh.records import Record
 from streamtable.refresh.sources import Sources
 from streamtable.refresh.workspace import Workspace
 from streamtable.sql.builder import column
@@ -43,6 +45,7 @@ class Run:
     prepared: Prepared
     frontier: Frontier | None
     target: Mapping[str, Version]
+    at: datetime
     started: float
 
     @property
@@ -195,15 +198,10 @@ def _recorded(run: Run, choice: Choice, pinned: Mapping[str, int]) -> Frontier:
         fingerprint=run.prepared.fingerprint,
         action=choice.action.value,
         exact=not run.prepared.reading.unversioned and CLOCK.path not in run.target,
+        at=run.at,
     )
 
 
 def _history(run: Run, choice: Choice) -> str:
     elapsed = round(1000 * (time.perf_counter() - run.started))
-    record = {
-        "action": choice.action.value,
-        "reason": choice.reason,
-        "duration_ms": elapsed,
-        "sources": {path: version.number for path, version in run.target.items()},
-    }
-    return json.dumps({"streamtable": record})
+    return Record(choice.action, choice.reason, elapsed, {path: version.number for path, version in run.target.items()}).to_json()

@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 
-from streamtable.delta.tables import Version
+from pyspark.sql import SparkSession
 
-__all__ = ["Frontier"]
+from streamtable.delta.tables import Version, versions
+from streamtable.refresh import clock
+
+__all__ = ["Frontier", "Vector"]
+
+
+@dataclass(frozen=True)
+class Vector:
+    """The versions of tables, by path, as they were at one moment."""
+
+    versions: Mapping[str, Version]
+    at: datetime
+
+    @classmethod
+    def read(cls, spark: SparkSession, paths: Sequence[str]) -> Vector:
+        """Read the latest versions from the logs; a table that is gone is left out."""
+        at = clock.now()
+        found = zip(paths, versions(spark, paths), strict=True)
+        return cls({path: version for path, version in found if version is not None}, at)
 
 
 @dataclass(frozen=True)
@@ -19,7 +38,7 @@ class Frontier:
     tables' versions decides the query's result: no clock, no volatile function, no other table.
     `arrangements` pins the version of each stored aggregate; `base` is the version that the refresh's commit was made on, so that
     commits which are not ours are found; `number` counts the refreshes; `fingerprint` is the plan's; `probe` is the column by which
-    rows were last located.
+    rows were last located; `at` is when the sources were at these versions, None in what was recorded before it was.
     """
 
     sources: Mapping[str, Version]
@@ -30,10 +49,16 @@ class Frontier:
     action: str
     exact: bool
     probe: str | None = None
+    at: datetime | None = None
+
+    def ahead_of(self, vector: Vector) -> bool:
+        """Tell whether the contents stand for a newer version of some source than `vector` has."""
+        both = [(self.sources[path], wanted) for path, wanted in vector.versions.items() if path in self.sources]
+        return any(mine.table_id == wanted.table_id and mine.number > wanted.number for mine, wanted in both)
 
     def to_json(self) -> str:
         """Spell the frontier for the log."""
-        return json.dumps(asdict(self))
+        return json.dumps(asdict(self), default=datetime.isoformat)
 
     @classmethod
     def of(cls, text: str | None) -> Frontier | None:
@@ -42,4 +67,5 @@ class Frontier:
             return None
         found = json.loads(text)
         found["sources"] = {path: Version(**version) for path, version in found["sources"].items()}
-        return cls(**found)
+        at = found.pop("at", None)
+        return cls(**found, at=at and datetime.fromisoformat(at))

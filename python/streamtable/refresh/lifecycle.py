@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -14,9 +14,9 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
+from streamtable import config
 from streamtable.catalog.definition import ACTIVE, DELTA_PROPERTIES, SUSPENDED, Definition
 from streamtable.catalog.entries import Entry, dependencies, entries, find, find_at, load, readers_of
-from streamtable.delta.commit import commit
 from streamtable.delta.tables import Located, drop_files, locate
 from streamtable.errors import (
     DependencyCycle,
@@ -32,17 +32,21 @@ from streamtable.errors import (
 )
 from streamtable.refresh.choose import Action
 from streamtable.refresh.execute import what_stands_in_the_way
-from streamtable.refresh.frontier import Frontier
 from streamtable.refresh.prepare import Prepared, captured_settings, prepare, refresh_session, release
+from streamtable.refresh.records import annotate
 from streamtable.refresh.run import Outcome, refresh, replace_with
+from streamtable.sql.schedule import duration, session_zone
 from streamtable.sql.statements import (
     AlterStreamTable,
     CreateStreamTable,
+    Cron,
     DropStreamTable,
+    Every,
     Name,
     RefreshMode,
     Rename,
     Resume,
+    Schedule,
     SetMode,
     SetProperties,
     SetQuery,
@@ -108,6 +112,7 @@ def prepared_for(
     id_ = existing.definition.id if existing else uuid.uuid4().hex
     namespace = (spark.catalog.currentCatalog(), spark.catalog.currentDatabase())
     settings = captured_settings(spark)
+    _check_schedule(spark, statement.schedule, settings)
     try:
         prepared = prepare(refresh_session(spark, id_, namespace, settings), id_, statement.query)
     except InvalidQuery as error:
@@ -131,6 +136,14 @@ def _refuse_temporary_views(spark: SparkSession, error: InvalidQuery) -> None:
                 f"the query reads the temporary view {view.name}, which ends with this session",
                 hint="create a permanent view, or write its query in WITH",
             ) from error
+
+
+def _check_schedule(spark: SparkSession, schedule: Schedule, settings: Mapping[str, str]) -> None:
+    match schedule:
+        case Every(_, text):
+            duration(text, config.read(spark, config.MINIMUM_SCHEDULE))
+        case Cron(_, None):
+            session_zone(settings["spark.sql.session.timeZone"])
 
 
 def _check(spark: SparkSession, statement: CreateStreamTable, prepared: Prepared, existing: Entry | None) -> None:
@@ -191,7 +204,7 @@ def _make(spark: SparkSession, definition: Definition, schema: StructType, views
     if statement.location:
         builder = builder.location(statement.location)
     for key, value in {**DELTA_PROPERTIES, **dict(statement.properties), **definition.properties(views)}.items():
-        builder = builder.property(key, value)
+        builder = builder if value is None else builder.property(key, value)
     try:
         with _as_engine(spark):
             builder.execute()
@@ -230,6 +243,7 @@ def alter(spark: SparkSession, statement: AlterStreamTable) -> Definition:
     definition = entry.definition
     match statement.action:
         case SetSchedule(schedule):
+            _check_schedule(spark, schedule, definition.settings)
             return _store(spark, entry, definition.with_statement(schedule=schedule))
         case SetMode(mode):
             _allow(spark, definition, mode)
@@ -237,7 +251,7 @@ def alter(spark: SparkSession, statement: AlterStreamTable) -> Definition:
         case Suspend():
             return _store(spark, entry, replace(definition, status=SUSPENDED))
         case Resume():
-            return _store(spark, entry, replace(definition, status=ACTIVE))
+            return _store(spark, entry, replace(definition, status=ACTIVE, error=None))
         case SetProperties(properties):
             merged = {**dict(definition.statement.properties), **dict(properties)}
             changed = definition.with_statement(properties=tuple(merged.items()))
@@ -261,15 +275,7 @@ def _allow(spark: SparkSession, definition: Definition, mode: RefreshMode) -> No
 
 
 def _store(spark: SparkSession, entry: Entry, definition: Definition, more: dict[str, str] | None = None) -> Definition:
-    frontier = Frontier.of(entry.state.frontier)
-    commit(
-        spark,
-        entry.path,
-        read_version=entry.state.version,
-        application=definition.id,
-        number=frontier.number if frontier else 0,
-        properties={**(more or {}), **definition.properties()},
-    )
+    annotate(spark, entry, properties={**(more or {}), **definition.properties()})
     return definition
 
 

@@ -80,7 +80,10 @@ def refresh_session(spark: SparkSession, key: str, namespace: tuple[str, ...], s
     No two refreshes share one, because the names that they give to frames would meet. Settings are set each time: callers differ.
     """
     idle = _idle.setdefault((id(spark.sparkContext), key), [])
-    session = idle.pop() if idle else spark.newSession()
+    try:
+        session = idle.pop()  # one step: two threads may refresh the same table
+    except IndexError:
+        session = spark.newSession()
     for setting, value in settings.items():
         session.conf.set(setting, value)
     for setting in _INHERITED:

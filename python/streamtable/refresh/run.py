@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from py4j.protocol import Py4JJavaError
@@ -14,6 +15,7 @@ from streamtable.algebra.sources import CLOCK
 from streamtable.algebra.trees import sources_of
 from streamtable.catalog.definition import DELTA_PROPERTIES, SUSPENDED, Definition
 from streamtable.catalog.entries import Entry
+from streamtable.delta.bridge import causes
 from streamtable.delta.commit import Committed
 from streamtable.delta.tables import Version, commits, versions
 from streamtable.differentiate.rules import prunes_nothing
@@ -27,15 +29,15 @@ from streamtable.errors import (
     SourceUnavailable,
     StreamTableSuspended,
 )
+from streamtable.refresh import clock
 from streamtable.refresh.choose import Action, Choice, choose
-from streamtable.refresh.clock import tick
 from streamtable.refresh.differential import NotWhatTheFrontierSays
 from streamtable.refresh.execute import Run, differentially, fully, table_columns, what_stands_in_the_way
-from streamtable.refresh.frontier import Frontier
+from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.refresh.prepare import Prepared, prepare, refresh_session, release
 from streamtable.sql.statements import CreateStreamTable, RefreshMode
 
-__all__ = ["Outcome", "refresh", "replace_with"]
+__all__ = ["Outcome", "decided_by_versions", "pinned", "refresh", "replace_with"]
 
 
 @dataclass(frozen=True)
@@ -51,24 +53,26 @@ class Outcome:
     version: int
 
 
-def refresh(spark: SparkSession, entry: Entry, full: bool = False) -> Outcome:
-    """Bring the table's contents to the query at the latest versions of its sources.
+def refresh(spark: SparkSession, entry: Entry, full: bool = False, vector: Vector | None = None) -> Outcome:
+    """Bring the table's contents to the query at the latest versions of its sources, or at those of `vector` where it has them.
 
+    What the contents stand for never goes back: where the frontier is ahead of `vector`, it counts.
     Raises StreamTableSuspended, SourceUnavailable, SourceChanged, NotIncremental, ConcurrentRefresh; the table keeps its last
     good state then.
     """
     started = time.perf_counter()
+    vector = vector or Vector({}, clock.now())
     definition = entry.definition
     if definition.status == SUSPENDED:
         hint = f"ALTER STREAM TABLE {definition.statement.name} RESUME"
         raise StreamTableSuspended(f"{definition.name} is suspended", hint=hint)
     frontier = Frontier.of(entry.state.frontier)
-    if not full and frontier is not None and _unchanged(spark, entry, frontier):
+    if not full and frontier is not None and _unchanged(spark, entry, frontier, vector):
         return _outcome(entry, Choice(Action.NO_DATA, "no source changed"), Committed(entry.state.version, 0, 0), started)
     prepared = _prepare_again(spark, entry)
     try:
         _check_columns(entry, prepared)
-        run = Run(entry, prepared, frontier, _targets(prepared.session, prepared, frontier), started)
+        run = Run(entry, prepared, frontier, _targets(prepared, frontier, vector), vector.at, started)
         return _carry_out(run, _choose(run, full))
     except Py4JJavaError as error:
         raise RefreshError(f"Spark could not compute the refresh of {definition.name}: {_root_cause(error)}") from error
@@ -78,9 +82,7 @@ def refresh(spark: SparkSession, entry: Entry, full: bool = False) -> Outcome:
 
 def _root_cause(error: Py4JJavaError) -> str:
     """Return what failed in the query itself (overflow, division by zero), which Spark wraps in failures of tasks."""
-    cause = error.java_exception
-    while cause.getCause() is not None:
-        cause = cause.getCause()
+    *_, cause = causes(error.java_exception)
     return str(cause.getMessage() or cause)
 
 
@@ -97,12 +99,17 @@ def _prepare_again(spark: SparkSession, entry: Entry) -> Prepared:
         raise kind(f"the query of {definition.name} cannot be read any more: {error.reason}", hint=hint) from error
 
 
-def _unchanged(spark: SparkSession, entry: Entry, frontier: Frontier) -> bool:
+def _unchanged(spark: SparkSession, entry: Entry, frontier: Frontier, vector: Vector) -> bool:
     """Decide NO_DATA from the logs alone: no source has a new version, and nobody else wrote the table."""
-    if not frontier.exact or json.loads(entry.state.properties.get("streamtable.views", "[]")):
+    if not decided_by_versions(entry, frontier):
         return False
-    latest = versions(spark, list(frontier.sources))
-    return latest == tuple(frontier.sources.values()) and _foreign(spark, entry, frontier) is None
+    target = _versions(spark, tuple(frontier.sources), frontier, vector)
+    return target == dict(frontier.sources) and _foreign(spark, entry, frontier) is None
+
+
+def decided_by_versions(entry: Entry, frontier: Frontier) -> bool:
+    """Tell whether equal versions of the sources mean equal contents: no clock, no other table, no view whose text may change."""
+    return frontier.exact and not json.loads(entry.state.properties.get("streamtable.views", "[]"))
 
 
 def _foreign(spark: SparkSession, entry: Entry, frontier: Frontier) -> str | None:
@@ -113,18 +120,33 @@ def _foreign(spark: SparkSession, entry: Entry, frontier: Frontier) -> str | Non
     return None
 
 
-def _targets(spark: SparkSession, prepared: Prepared, frontier: Frontier | None) -> dict[str, Version]:
-    """Return the latest version of each source; the clock is one of them, if the query reads it."""
-    paths = prepared.paths
-    found = dict(zip(paths, versions(spark, paths), strict=True))
+def _targets(prepared: Prepared, frontier: Frontier | None, vector: Vector) -> dict[str, Version]:
+    """Return the version of each source that is to be read; the clock is one of them, if the query reads it."""
+    session = prepared.session
+    found = _versions(session, prepared.paths, frontier, vector)
     for path, version in found.items():
         if version is None:
             raise SourceUnavailable(f"the source at {path} is gone", hint="restore it, or drop the stream table")
     target = {path: version for path, version in found.items() if version is not None}
     if granularity := prepared.reading.clock:
         before = frontier.sources.get(CLOCK.path) if frontier else None
-        target[CLOCK.path] = tick(granularity, before, spark.conf.get("spark.sql.session.timeZone") or "UTC")
+        target[CLOCK.path] = clock.tick(granularity, before, session.conf.get("spark.sql.session.timeZone") or "UTC", vector.at)
     return target
+
+
+def _versions(spark: SparkSession, paths: Sequence[str], frontier: Frontier | None, vector: Vector) -> dict[str, Version | None]:
+    """Return the version of each source that this refresh is to read; None for a source that is gone."""
+    before = frontier.sources if frontier else {}
+    latest = zip(paths, versions(spark, paths), strict=True)
+    return {path: version and pinned(version, vector.versions.get(path), before.get(path)) for path, version in latest}
+
+
+def pinned(latest: Version, wanted: Version | None, before: Version | None) -> Version:
+    """Return `wanted`, unless the source was recreated since or the contents stand for a newer version already."""
+    if wanted is None or wanted.table_id != latest.table_id:
+        return latest
+    ahead = before.number if before and before.table_id == latest.table_id else wanted.number
+    return replace(latest, number=min(max(wanted.number, ahead), latest.number))
 
 
 def _check_columns(entry: Entry, prepared: Prepared) -> None:
@@ -207,8 +229,8 @@ def replace_with(
     kept = {key: value for key, value in {**existing.state.properties, **properties}.items() if value is not None}
     state = replace(existing.state, schema_json=schema.json(), properties=kept)
     entry = Entry(definition, state)
-    frontier = Frontier.of(state.frontier)
-    run = Run(entry, prepared, frontier, _targets(prepared.session, prepared, frontier), started)
+    frontier, vector = Frontier.of(state.frontier), Vector({}, clock.now())
+    run = Run(entry, prepared, frontier, _targets(prepared, frontier, vector), vector.at, started)
     choice = Choice(Action.REINITIALIZE, "the table was replaced")
     return _outcome(entry, choice, fully(run, choice, schema.json(), properties), started)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -30,6 +30,7 @@ _FIELDS = (
     ("month", "1-12 or jan-dec"),
     ("day of week", "0-7 or sun-sat, where 0 and 7 are Sunday"),
 )
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>[0-9]{1,2})(?::?(?P<minutes>[0-9]{2}))?(?::?[0-9]{2})?")
 _CRON_EXAMPLES = (
     "write five fields (minute, hour, day of month, month, day of week) or six (with the second in front), such as "
     f"'*/5 * * * *' or '0 6 * * mon-fri', or one of {', '.join(_MACROS)}"
@@ -88,12 +89,39 @@ def zone(name: str) -> str:
         ) from None
 
 
+def session_zone(name: str) -> tzinfo:
+    """Return what `spark.sql.session.timeZone` names: a zone of the database, or an offset such as +02:00, GMT+2 or Z.
+
+    Raises InvalidStatement for a name that only Java knows.
+    """
+    if offset := _OFFSET.fullmatch(name):
+        sign = -1 if offset["sign"] == "-" else 1
+        return timezone(sign * timedelta(hours=int(offset["hours"]), minutes=int(offset["minutes"] or 0)))
+    return timezone.utc if name == "Z" else ZoneInfo(zone(name))
+
+
 def next_time(schedule: Cron, after: datetime) -> datetime:
-    """Return the first time later than `after`, an aware time, that matches: in the schedule's zone or `after`'s."""
+    """Return the first time later than `after`, an aware time, that matches: in the schedule's zone or `after`'s.
+
+    A time that the clocks skip in spring comes when they have moved on. Of the hour that comes twice in autumn, an expression
+    with a named hour takes the first: '30 2 * * *' comes once on every day of the year.
+    """
     start = after if schedule.time_zone is None else after.astimezone(ZoneInfo(schedule.time_zone))
-    found: Any = croniter(schedule.expression, start, ret_type=datetime, second_at_beginning=True).get_next()
+    times: Any = croniter(schedule.expression, start, ret_type=datetime, second_at_beginning=True)
+    found = times.get_next()
+    while _comes_again(found) and not _every_hour(schedule.expression):
+        found = times.get_next()
     assert isinstance(found, datetime)
     return found
+
+
+def _comes_again(time: datetime) -> bool:
+    """Tell whether the clocks showed this time an hour before as well."""
+    return time.utcoffset() != time.replace(fold=0).utcoffset()
+
+
+def _every_hour(expression: str) -> bool:
+    return expression.lower() == "@hourly" or (not expression.startswith("@") and expression.split()[-4] == "*")
 
 
 def _no_duration(text: str) -> InvalidStatement:

@@ -1,0 +1,61 @@
+"""The stream tables of the catalog, remembered from look to look: a look costs the latest versions, and now and then the names."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from math import inf
+from time import monotonic
+
+from pyspark.sql import SparkSession
+
+from streamtable.catalog.entries import Entry, entry_of, table_names
+from streamtable.delta.tables import Version, versions
+from streamtable.errors import StreamTableError
+
+__all__ = ["Index"]
+
+log = logging.getLogger("streamtable.catalog")
+
+FORGET_AFTER = 60.0
+"""Seconds for which a name that was no stream table's is taken to be none: another table may have taken it over."""
+
+
+class Index:
+    """A cache of what the tables' own properties say."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._known: dict[tuple[str, ...], Entry] = {}
+        self._others: dict[tuple[str, ...], float] = {}
+        self._names: list[tuple[str, ...]] = []
+        self._named = -inf
+
+    def look(self, every: float = 0) -> Mapping[str, Entry]:
+        """Return the stream tables by path, as they are now; new names are looked for `every` so many seconds."""
+        now = monotonic()
+        if now >= self._named + every:
+            self._names, self._named = list(table_names(self._spark)), now
+        names = self._names
+        known = self._unchanged({name: self._known[name] for name in names if name in self._known})
+        others = {name: until for name in names if (until := self._others.get(name, 0)) > now}
+        for name in names:
+            if name not in known and name not in others:
+                if entry := self._read(name):
+                    known[name] = entry
+                else:
+                    others[name] = now + FORGET_AFTER
+        self._known, self._others = known, others
+        return {entry.path: entry for entry in known.values()}
+
+    def _read(self, name: tuple[str, ...]) -> Entry | None:
+        try:
+            return entry_of(self._spark, name)
+        except StreamTableError:  # it must not hide the others
+            log.exception("the definition of %s cannot be read", ".".join(name))
+            return None
+
+    def _unchanged(self, known: dict[tuple[str, ...], Entry]) -> dict[tuple[str, ...], Entry]:
+        latest = versions(self._spark, [entry.path for entry in known.values()])
+        states = (Version(entry.state.table_id, entry.state.version) for entry in known.values())
+        return {name: entry for (name, entry), found, state in zip(known.items(), latest, states, strict=True) if found == state}

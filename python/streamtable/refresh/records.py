@@ -1,0 +1,55 @@
+"""The history of a stream table: one record per refresh, failure or skip, in the commits of the table itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+from pyspark.sql import SparkSession
+
+from streamtable.catalog.entries import Entry
+from streamtable.delta.commit import commit
+from streamtable.refresh.choose import Action
+from streamtable.refresh.frontier import Frontier
+
+__all__ = ["Record", "annotate"]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line of the history; it travels as the userMetadata of a commit."""
+
+    action: Action
+    reason: str
+    duration_ms: int
+    sources: Mapping[str, int] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """Spell the record for the log."""
+        return json.dumps({"streamtable": asdict(self)})
+
+    @classmethod
+    def of(cls, user_metadata: str | None) -> Record | None:
+        """Read a record back; None for what others wrote there."""
+        try:
+            found = json.loads(user_metadata or "{}")["streamtable"]
+            return cls(Action(found["action"]), found["reason"], found["duration_ms"], found["sources"])
+        except (ValueError, KeyError, TypeError):
+            return None
+
+
+def annotate(
+    spark: SparkSession, entry: Entry, record: Record | None = None, properties: Mapping[str, str | None] | None = None
+) -> None:
+    """Commit what concerns the table but not its rows; a property that is None is removed. Raises ConcurrentRefresh."""
+    frontier = Frontier.of(entry.state.frontier)
+    commit(
+        spark,
+        entry.path,
+        read_version=entry.state.version,
+        application=entry.definition.id,
+        number=frontier.number if frontier else 0,
+        history=record.to_json() if record else None,
+        properties=properties,
+    )

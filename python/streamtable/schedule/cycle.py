@@ -1,0 +1,134 @@
+"""One cycle: a set of tables, refreshed in order against one vector of versions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import networkx as nx
+from pyspark.sql import SparkSession
+
+from streamtable.catalog.entries import Entry, dependencies, find_at
+from streamtable.delta.tables import Version
+from streamtable.errors import ConcurrentRefresh, StreamTableNotFound
+from streamtable.refresh.frontier import Frontier, Vector
+from streamtable.refresh.run import Outcome, refresh
+from streamtable.schedule.due import branches
+from streamtable.schedule.failures import told
+
+__all__ = ["Cycle", "Refreshed", "Task", "carry_out", "cascade"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Refresh the table at `path` with its sources at `vector`; `joins` says that branches of a diamond meet in it."""
+
+    path: str
+    name: str
+    vector: Vector
+    joins: bool
+
+
+@dataclass(frozen=True)
+class Refreshed:
+    """Where a table stands after its refresh: its version, and the versions of its sources."""
+
+    version: Version
+    sources: Mapping[str, Version]
+
+
+class Cycle:
+    """Hand out the tables of a set as soon as what they read is done.
+
+    A table reads others of the set at the version that the cycle made, and everything else at the version of the vector. So all
+    that is derived from one base table stands for one version of it. What reads a table that failed is skipped; and where
+    another session refreshed a branch of a diamond meanwhile, so is the table in which the branches meet: at one vector or not
+    at all.
+    """
+
+    def __init__(self, graph: nx.DiGraph[str], names: Mapping[str, str], vector: Vector) -> None:
+        """Make a cycle of the tables in `names`, by path: of those that are ready, the first comes first."""
+        self.vector = vector
+        self._graph, self._names = graph, names
+        self._versions = dict(vector.versions)
+        self._waiting, self._unfinished = list(names), set(names)
+
+    @property
+    def unfinished(self) -> frozenset[str]:
+        """Return the tables that wait or are being refreshed."""
+        return frozenset(self._unfinished)
+
+    def ready(self) -> list[str]:
+        """Return the tables whose sources are done."""
+        return [path for path in self._waiting if self._unfinished.isdisjoint(self._graph.predecessors(path))]
+
+    def start(self, path: str) -> Task:
+        """Hand out one of the tables that are ready."""
+        self._waiting.remove(path)
+        sources = {source: self._versions[source] for source in self._graph.predecessors(path) if source in self._versions}
+        return Task(path, self._names[path], Vector(sources, self.vector.at), bool(branches(self._graph, path)))
+
+    def refreshed(self, task: Task, done: Refreshed) -> None:
+        """Go on with what reads the table."""
+        self._unfinished.discard(task.path)
+        self._versions[task.path] = done.version
+        if any(done.sources.get(path) != version for path, version in task.vector.versions.items()):
+            for reader in self._readers(task.path):
+                if task.path in branches(self._graph, reader):
+                    self._skip([reader, *self._readers(reader)])
+
+    def failed(self, task: Task) -> list[str]:
+        """Skip what reads the table, and return it."""
+        self._unfinished.discard(task.path)
+        return self._skip(self._readers(task.path))
+
+    def _readers(self, path: str) -> list[str]:
+        below = nx.descendants(self._graph.subgraph(self._names), path)
+        return [each for each in self._waiting if each in below]
+
+    def _skip(self, paths: list[str]) -> list[str]:
+        self._waiting = [path for path in self._waiting if path not in paths]
+        self._unfinished.difference_update(paths)
+        return paths
+
+
+def carry_out(spark: SparkSession, task: Task, full: bool = False) -> tuple[Outcome | None, Refreshed]:
+    """Refresh the table; no outcome says that branches meet in it, and another session has joined newer ones already.
+
+    To refresh it nevertheless would mix the two vectors. Raises what `refresh` raises.
+    """
+    entry, before = _standing(spark, task)
+    if task.joins and before is not None and before.ahead_of(task.vector):
+        return None, _refreshed(entry, before)
+    outcome = refresh(spark, entry, full, task.vector)
+    entry, after = _standing(spark, task)
+    assert after is not None, "a refresh leaves a frontier"
+    return outcome, _refreshed(entry, after)
+
+
+def _standing(spark: SparkSession, task: Task) -> tuple[Entry, Frontier | None]:
+    entry = find_at(spark, task.path)
+    if entry is None:
+        raise StreamTableNotFound(f"{task.name} is no stream table any more")
+    return entry, Frontier.of(entry.state.frontier)
+
+
+def _refreshed(entry: Entry, frontier: Frontier) -> Refreshed:
+    return Refreshed(Version(entry.state.table_id, entry.state.version), frontier.sources)
+
+
+def cascade(spark: SparkSession, entry: Entry, full: bool) -> Outcome:
+    """Refresh the stream tables that `entry` reads, then itself, against one vector. Raises what the first that fails raises."""
+    graph = dependencies(spark)
+    graph.add_node(entry.path, name=entry.definition.name)  # it is there already, unless another catalog is the current one
+    above = graph.subgraph({entry.path, *nx.ancestors(graph, entry.path)})
+    names = {path: name for path, name in above.nodes(data="name") if name}
+    cycle = Cycle(above, names, Vector.read(spark, list(above)))
+    while ready := cycle.ready():
+        task = cycle.start(ready[0])
+        with told(spark, task.path):
+            outcome, done = carry_out(spark, task, full and task.path == entry.path)
+        if task.path == entry.path and outcome is not None:
+            return outcome
+        cycle.refreshed(task, done)
+    raise ConcurrentRefresh(f"another session refreshed tables that {entry.definition.name} reads meanwhile", hint="refresh again")

@@ -1,0 +1,138 @@
+"""The scheduler's hands: it looks at the tables, refreshes one of them, and writes down what went wrong."""
+
+from __future__ import annotations
+
+import logging
+import time
+from datetime import datetime, timedelta, timezone
+from threading import Event
+
+from pyspark.sql import SparkSession
+from tenacity import (
+    Retrying,
+    retry_if_exception,
+    sleep_using_event,
+    stop_after_attempt,
+    stop_when_event_set,
+    wait_exponential_jitter,
+)
+
+from streamtable import config
+from streamtable.catalog.definition import SUSPENDED, Failure
+from streamtable.catalog.entries import Entry
+from streamtable.catalog.index import Index
+from streamtable.delta.tables import Version
+from streamtable.errors import StreamTableSuspended
+from streamtable.refresh.choose import Action
+from streamtable.refresh.frontier import Frontier, Vector
+from streamtable.refresh.records import Record
+from streamtable.refresh.run import decided_by_versions
+from streamtable.schedule.cycle import Refreshed, Task, carry_out
+from streamtable.schedule.due import Table
+from streamtable.schedule.failures import condition_of, failure_record, is_transient, text_of, write
+from streamtable.schedule.loop import Failed, Sight
+from streamtable.sql.schedule import session_zone
+from streamtable.sql.statements import Cron
+
+__all__ = ["SparkEngine"]
+
+log = logging.getLogger("streamtable.scheduler")
+
+LONGEST_BACKOFF = 60.0
+
+
+class SparkEngine:
+    """Serves a Scheduler with the stream tables of a session's catalog; the session's settings count as they are now."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._index = Index(spark)
+        self._failures: dict[str, int] = {}
+
+    def alive(self) -> bool:
+        """Tell whether the Spark context was not stopped."""
+        return self._spark.sparkContext._jsc is not None
+
+    def look(self) -> Sight:
+        """Read definitions and versions, from the catalog and the logs alone."""
+        poll = config.read(self._spark, config.POLL)
+        found = self._index.look(every=poll)
+        sources = {source for entry in found.values() for source in entry.definition.sources}
+        vector = Vector.read(self._spark, sorted(sources | found.keys()))
+        tables = {path: _table(entry, vector) for path, entry in found.items()}
+        for path in (path for path, table in tables.items() if table.suspended):
+            self._failures.pop(path, None)
+        return Sight(tables, vector, timedelta(seconds=poll), config.read(self._spark, config.PARALLELISM))
+
+    def refresh(self, task: Task, stopping: Event) -> Refreshed | Failed:
+        """Refresh a table under a Spark job group of its name. What fails for good is counted, and in the end suspends it."""
+        started = time.perf_counter()
+        retrying = Retrying(
+            stop=stop_after_attempt(1 + config.read(self._spark, config.RETRIES)) | stop_when_event_set(stopping),
+            wait=wait_exponential_jitter(initial=1, max=LONGEST_BACKOFF),
+            retry=retry_if_exception(is_transient),
+            sleep=sleep_using_event(stopping),
+            reraise=True,
+        )
+        try:
+            self._spark.sparkContext.setJobGroup(_group(task), f"refresh of {task.name}", interruptOnCancel=False)
+            outcome, done = retrying(carry_out, self._spark, task)
+        except StreamTableSuspended:
+            return Failed(f"{task.name} is suspended")
+        except Exception as error:  # whatever it is, it is the table's and not the scheduler's
+            if not stopping.is_set():
+                self._failed(task, error, failure_record(error, started))
+            return Failed(f"{task.name} failed")
+        self._failures.pop(task.path, None)
+        log.debug("%s: %s", task.name, outcome)
+        return done
+
+    def skip(self, path: str, reason: str) -> None:
+        """Write a line into the table's history."""
+        write(self._spark, path, Record(Action.SKIPPED, reason, 0))
+
+    def cancel(self, task: Task) -> None:
+        """Cancel the Spark jobs of a refresh."""
+        self._spark.sparkContext.cancelJobGroup(_group(task))
+
+    def _failed(self, task: Task, error: Exception, record: Record) -> None:
+        failures = self._failures[task.path] = self._failures.get(task.path, 0) + 1
+        log.warning("the refresh of %s failed, %d in a row: %s", task.name, failures, error)
+        if failures < config.read(self._spark, config.SUSPEND_AFTER):
+            write(self._spark, task.path, record)
+        else:
+            log.error("%s is suspended after %d failures in a row", task.name, failures)
+            at = datetime.now(timezone.utc).isoformat(timespec="seconds")
+            write(self._spark, task.path, record, Failure(text_of(error), condition_of(error), at, failures))
+
+
+def _group(task: Task) -> str:
+    return f"streamtable {task.name}"
+
+
+def _table(entry: Entry, vector: Vector) -> Table:
+    definition, frontier = entry.definition, Frontier.of(entry.state.frontier)
+    match definition.statement.schedule:
+        case Cron(_, None):
+            zone = session_zone(definition.settings["spark.sql.session.timeZone"])
+        case _:
+            zone = timezone.utc
+    return Table(
+        entry.path,
+        definition.name,
+        definition.statement.schedule,
+        tuple(definition.sources),
+        frontier.at if frontier else None,
+        definition.status == SUSPENDED,
+        frontier is None or _behind(entry, frontier, vector),
+        zone,
+    )
+
+
+def _behind(entry: Entry, frontier: Frontier, vector: Vector) -> bool:
+    """Tell whether a refresh might find something to do; a commit after the refresh's own may be somebody else's."""
+    state = entry.state
+    itself = vector.versions.get(state.path) == Version(state.table_id, state.version) and state.version == frontier.base + 1
+    if not itself or not decided_by_versions(entry, frontier):
+        return True
+    return any(vector.versions.get(path) != version for path, version in frontier.sources.items())

@@ -1,0 +1,95 @@
+"""Which errors pass by themselves, and how those that do not get into the history of their table."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random
+
+from streamtable.catalog.definition import SUSPENDED, Failure
+from streamtable.catalog.entries import find_at
+from streamtable.delta.bridge import causes, java_exception
+from streamtable.errors import ConcurrentRefresh, StreamTableError, StreamTableSuspended
+from streamtable.refresh.choose import Action
+from streamtable.refresh.records import Record, annotate
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+
+__all__ = ["condition_of", "failure_record", "is_transient", "text_of", "told", "write"]
+
+log = logging.getLogger("streamtable.scheduler")
+
+_LASTING = ("FileNotFoundException", "NoSuchFileException", "AccessDeniedException", "AccessControlException")
+"""Trouble of the storage that stays until somebody does something."""
+
+LONGEST_TEXT = 2000
+
+
+def is_transient(error: BaseException) -> bool:
+    """Tell whether the same refresh may succeed a moment later: another commit came first, or the storage was in trouble."""
+    if isinstance(error, ConcurrentRefresh):
+        return True
+    return any(_is_trouble_of_the_storage(java) for java in causes(java_exception(error))) or (
+        error.__cause__ is not None and is_transient(error.__cause__)
+    )
+
+
+def _is_trouble_of_the_storage(java: JavaObject) -> bool:
+    kind, names = java.getClass(), list[str]()
+    while kind is not None:
+        names.append(str(kind.getName()))
+        kind = kind.getSuperclass()
+    return "java.io.IOException" in names and not any(name.endswith(_LASTING) for name in names)
+
+
+def condition_of(error: BaseException) -> str:
+    """Return the error's class for programs."""
+    return error.getCondition() if isinstance(error, StreamTableError) else type(error).__name__
+
+
+def text_of(error: BaseException) -> str:
+    """Return what people read of the error: without the plan that Spark appends, and not too long for a line."""
+    text = (error.reason if isinstance(error, StreamTableError) else str(error)).partition(";\n'")[0]
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."
+
+
+def failure_record(error: BaseException, started: float) -> Record:
+    """Return the line of the history for a refresh that began at `started`, by time.perf_counter()."""
+    return Record(Action.FAILED, f"[{condition_of(error)}] {text_of(error)}", round(1000 * (time.perf_counter() - started)))
+
+
+def write(spark: SparkSession, path: str, record: Record, suspended_by: Failure | None = None) -> None:
+    """Commit a record, and the suspension with it. Where that fails the log tells it: there is no other place."""
+    retrying = Retrying(
+        stop=stop_after_attempt(10), wait=wait_random(0, 1), retry=retry_if_exception_type(ConcurrentRefresh), reraise=True
+    )
+    try:
+        retrying(_commit, spark, path, record, suspended_by)
+    except Exception:  # a table that is gone or cannot be written
+        log.exception("cannot write into the history of %s: %s", path, record)
+
+
+def _commit(spark: SparkSession, path: str, record: Record, suspended_by: Failure | None) -> None:
+    if entry := find_at(spark, path):
+        suspended = replace(entry.definition, status=SUSPENDED, error=suspended_by)
+        annotate(spark, entry, record, suspended.properties() if suspended_by else None)
+
+
+@contextmanager
+def told(spark: SparkSession, path: str) -> Iterator[None]:
+    """Write what fails inside into the history of the table; not that it is suspended, nor that another refresh came first."""
+    started = time.perf_counter()
+    try:
+        yield
+    except (StreamTableSuspended, ConcurrentRefresh):
+        raise
+    except Exception as error:
+        write(spark, path, failure_record(error, started))
+        raise

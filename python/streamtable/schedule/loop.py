@@ -1,0 +1,207 @@
+"""The scheduler: a thread that looks, decides by `due.plan`, and hands tables to workers; what touches Spark is the engine's."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
+from queue import Empty, SimpleQueue
+from threading import Event, Thread
+from types import TracebackType
+from typing import Protocol, final
+
+from streamtable.refresh.frontier import Vector
+from streamtable.schedule.cycle import Cycle, Refreshed, Task
+from streamtable.schedule.due import ONCE, Table, graph_of, plan
+from streamtable.sql.statements import Cron
+
+__all__ = ["Engine", "Failed", "Scheduler", "Sight"]
+
+log = logging.getLogger("streamtable.scheduler")
+
+MOST_WORKERS = 64
+SHORTEST_PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(minutes=1)
+"""Between two looks while looking fails, as when the catalog cannot be reached."""
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What one look found: the stream tables by path, the versions of all tables at that moment, and the settings."""
+
+    tables: Mapping[str, Table]
+    vector: Vector
+    poll: timedelta
+    parallelism: int
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A table was not refreshed; the reason is that of its readers, which are skipped."""
+
+    reason: str
+
+
+class Engine(Protocol):
+    """What the scheduler needs of the world."""
+
+    def look(self) -> Sight:
+        """Return what there is now; no Spark job."""
+
+    def refresh(self, task: Task, stopping: Event) -> Refreshed | Failed:
+        """Refresh a table, trying again what is transient; called on a worker's thread."""
+
+    def skip(self, path: str, reason: str) -> None:
+        """Write into the table's history that it was skipped."""
+
+    def cancel(self, task: Task) -> None:
+        """Make a running refresh fail soon."""
+
+    def alive(self) -> bool:
+        """Tell whether Spark still runs."""
+
+
+@final
+class Scheduler:
+    """Refreshes the stream tables by their schedules until it is stopped; made by `start_scheduler`.
+
+    Any number of schedulers may serve the same tables: a refresh that another one did first finds nothing to do or conflicts, and
+    when one is gone the others go on. All state is in the tables; what is kept here are the moments of the last tries.
+    """
+
+    def __init__(self, engine: Engine, workers: Executor | None = None) -> None:
+        self._engine = engine
+        self._workers = workers or ThreadPoolExecutor(MOST_WORKERS, thread_name_prefix="streamtable refresh")
+        self._thread = Thread(target=self._run, name="streamtable scheduler", daemon=True)
+        self._stopping = Event()
+        self._ended: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._cycles: list[Cycle] = []
+        self._running: dict[str, tuple[Task, Future[Refreshed | Failed]]] = {}
+        self._urgency: dict[str, datetime] = {}
+        self._tried: dict[str, datetime] = {}
+        self._told: dict[str, str] = {}
+        self._parallelism = 1
+        self._next_look = ONCE
+        self._pause = SHORTEST_PAUSE
+
+    @property
+    def running(self) -> bool:
+        """Tell whether the scheduler serves the tables."""
+        return self._thread.is_alive() and not self._stopping.is_set()
+
+    def start(self) -> Scheduler:
+        """Begin; a scheduler that was stopped cannot begin again."""
+        atexit.register(self.stop)
+        self._thread.start()
+        return self
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """Begin no refresh any more, and wait for those that run; after `timeout` seconds their Spark jobs are cancelled.
+
+        Return whether all could finish. A refresh that is cancelled leaves its table as it was.
+        """
+        atexit.unregister(self.stop)
+        self._stopping.set()
+        self._ended.put(lambda: None)
+        if self._thread.is_alive():
+            self._thread.join(timeout)
+        running = list(self._running.values())
+        _, unfinished = wait([future for _, future in running], timeout)
+        for task, future in running:
+            if future in unfinished:
+                self._engine.cancel(task)
+        self._workers.shutdown(wait=False, cancel_futures=True)
+        return not unfinished
+
+    def __enter__(self) -> Scheduler:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping.is_set() and self._engine.alive():
+                self.turn(datetime.now(timezone.utc))
+                self._wait()
+        finally:
+            self._stopping.set()
+
+    def _wait(self) -> None:
+        """Sleep until the next look, or until a refresh ends."""
+        left = (self._next_look - datetime.now(timezone.utc)).total_seconds()
+        with suppress(Empty):
+            self._ended.get(timeout=max(left, 0.001))()
+
+    def turn(self, now: datetime) -> None:
+        """Take in what ended, look if it is time, and keep the workers busy with the most urgent tables that are ready."""
+        while not self._ended.empty():
+            self._ended.get()()
+        if now >= self._next_look:
+            try:
+                self._look()
+                self._pause = SHORTEST_PAUSE
+            except Exception:  # whatever it is, it must not end the scheduler
+                log.exception("the scheduler cannot look at the tables; it tries again in %s", self._pause)
+                self._next_look, self._pause = now + self._pause, min(2 * self._pause, LONGEST_PAUSE)
+        ready = [(self._urgency[path], cycle, path) for cycle in self._cycles for path in cycle.ready()]
+        for _, cycle, path in sorted(ready, key=lambda each: each[0]):
+            if len(self._running) < self._parallelism:
+                self._begin(cycle, cycle.start(path))
+
+    def _look(self) -> None:
+        sight = self._engine.look()
+        at = sight.vector.at
+        tables = {path: replace(table, since=self._since(table, at)) for path, table in sight.tables.items()}
+        self._tried = {path: tried for path, tried in self._tried.items() if path in tables}
+        busy = {path for cycle in self._cycles for path in cycle.unfinished}
+        found = plan(tables, at, busy)
+        for path in found.current:
+            self._tried[path] = at
+            self._told.pop(path, None)
+        for path, suspended in found.blocked.items():
+            self._skip(path, f"{suspended} is suspended", at)
+        self._urgency |= {work.path: work.deadline for work in found.work}
+        if found.work:
+            names = {work.path: tables[work.path].name for work in found.work}
+            self._cycles.append(Cycle(graph_of(tables.values()), names, sight.vector))
+        self._parallelism = sight.parallelism
+        self._next_look = min(at + sight.poll, found.wake)
+
+    def _since(self, table: Table, now: datetime) -> datetime | None:
+        """Return the last refresh or try, whichever is later. A new table's cron times count from when it is first seen."""
+        if table.since is None and isinstance(table.schedule, Cron):
+            self._tried.setdefault(table.path, now)
+        return max(filter(None, (table.since, self._tried.get(table.path))), default=None)
+
+    def _begin(self, cycle: Cycle, task: Task) -> None:
+        try:
+            future = self._workers.submit(self._engine.refresh, task, self._stopping)
+        except RuntimeError:  # the interpreter is shutting down
+            self._stopping.set()
+            return
+        self._running[task.path] = task, future
+        future.add_done_callback(lambda done: self._ended.put(lambda: self._end(cycle, task, done)))
+
+    def _end(self, cycle: Cycle, task: Task, done: Future[Refreshed | Failed]) -> None:
+        del self._running[task.path]
+        self._tried[task.path] = cycle.vector.at
+        match Failed(f"{task.name} failed") if done.cancelled() or done.exception() else done.result():
+            case Refreshed() as refreshed:
+                self._told.pop(task.path, None)
+                cycle.refreshed(task, refreshed)
+            case Failed(reason):
+                for reader in cycle.failed(task):
+                    self._skip(reader, reason, cycle.vector.at)
+        if not cycle.unfinished:
+            self._cycles.remove(cycle)
+
+    def _skip(self, path: str, reason: str, at: datetime) -> None:
+        """Count it as a try, and write it down unless it is what was written last."""
+        self._tried[path] = at
+        if self._told.get(path) != reason:
+            self._told[path] = reason
+            self._engine.skip(path, reason)
