@@ -54,7 +54,7 @@ def latest(spark: SparkSession, name: str) -> int:
     return found.number
 
 
-def eventually(holds: Callable[[], object], seconds: float = 40) -> None:
+def eventually(holds: Callable[[], object], seconds: float = 120) -> None:
     until = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < until, "it did not come about"
