@@ -58,7 +58,7 @@ def eventually(holds: Callable[[], object], seconds: float = 120) -> None:
     until = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < until, "it did not come about"
-        time.sleep(0.2)
+        time.sleep(0.5)
 
 
 def history(spark: SparkSession, name: str) -> list[tuple[str, str]]:
