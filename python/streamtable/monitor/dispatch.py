@@ -11,10 +11,13 @@ from pyspark.sql.types import BooleanType, DataType, LongType, StringType, Struc
 from streamtable.catalog.entries import Entry, entries, find, load
 from streamtable.differentiate.rules import findings
 from streamtable.monitor.history import history_rows
+from streamtable.refresh.alter import alter
+from streamtable.refresh.checks import prepared_for
 from streamtable.refresh.explain import delta_text
 from streamtable.refresh.frontier import Frontier
-from streamtable.refresh.lifecycle import alter, create, drop, prepared_for
+from streamtable.refresh.lifecycle import create, drop
 from streamtable.refresh.prepare import prepare, refresh_session, release
+from streamtable.refresh.replace import effect
 from streamtable.refresh.run import Outcome, refresh
 from streamtable.refresh.verify import verify
 from streamtable.schedule.cycle import cascade
@@ -206,8 +209,11 @@ def _explained(spark: SparkSession, entry: Entry, delta: bool) -> Rows:
 
 def _explained_create(spark: SparkSession, statement: CreateStreamTable) -> Rows:
     located, existing = find(spark, statement.name)
-    _, prepared = prepared_for(spark, statement, located, existing)
+    definition, prepared = prepared_for(spark, statement, located, existing)
     try:
-        return [(f.operator, f.incremental, f.reason) for f in findings(prepared.tree)]
+        rows: Rows = [(f.operator, f.incremental, f.reason) for f in findings(prepared.tree)]
+        if existing and statement.or_replace:
+            rows.append(("Replace", True, effect(existing, definition, prepared)))
+        return rows
     finally:
         release(prepared)

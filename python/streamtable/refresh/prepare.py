@@ -6,8 +6,10 @@ import hashlib
 import json
 import re
 import uuid
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -131,11 +133,28 @@ def _nearest_table(session: SparkSession, message: str) -> str | None:
 
 
 def _fingerprint(plan: str) -> str:
-    """Identify a plan up to the numbering of its attributes."""
+    """Identify a plan up to the numbering of its attributes, and to columns of its tables that it does not use."""
+    mentions = Counter(re.findall(r'"(c\d+)"', plan))
+    used = json.dumps(_without_unused(json.loads(plan), mentions), separators=(",", ":"))
     numbers: dict[str, str] = {}
-    renamed = re.sub(r'"c\d+"', lambda found: numbers.setdefault(found[0], f'"a{len(numbers)}"'), plan)
+    renamed = re.sub(r'"c\d+"', lambda found: numbers.setdefault(found[0], f'"a{len(numbers)}"'), used)
     stable = re.sub(r'"(number|leaf)":\d+,?', "", renamed)
     return hashlib.sha256(json.dumps(stable).encode()).hexdigest()[:16]
+
+
+def _without_unused(node: Any, mentions: Mapping[str, int]) -> Any:
+    """Leave out what a relation has and nothing else mentions."""
+    match node:
+        case {"op": "Relation", "output": output, "stored": stored}:
+            kept = [each for each in output if mentions[each["id"]] > 1]
+            names = {each["name"] for each in kept}
+            return {**node, "output": kept, "stored": {name: place for name, place in stored.items() if name in names}}
+        case dict():
+            return {key: _without_unused(value, mentions) for key, value in node.items()}
+        case list():
+            return [_without_unused(each, mentions) for each in node]
+        case _:
+            return node
 
 
 def release(prepared: Prepared) -> None:

@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
 
 from streamtable.algebra.sources import CLOCK
 from streamtable.algebra.trees import sources_of
-from streamtable.catalog.definition import DELTA_PROPERTIES, SUSPENDED, Definition
+from streamtable.catalog.definition import SUSPENDED
 from streamtable.catalog.entries import Entry
 from streamtable.delta.bridge import causes
 from streamtable.delta.commit import Committed
@@ -22,22 +21,20 @@ from streamtable.differentiate.rules import prunes_nothing
 from streamtable.errors import (
     HistoryLost,
     InvalidQuery,
-    NotIncremental,
-    NotSupported,
     RefreshError,
     SourceChanged,
     SourceUnavailable,
     StreamTableSuspended,
 )
 from streamtable.refresh import clock
+from streamtable.refresh.checks import allow
 from streamtable.refresh.choose import Action, Choice, choose
 from streamtable.refresh.differential import NotWhatTheFrontierSays
 from streamtable.refresh.execute import Run, differentially, fully, table_columns, what_stands_in_the_way
 from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.refresh.prepare import Prepared, prepare, refresh_session, release
-from streamtable.sql.statements import CreateStreamTable, RefreshMode
 
-__all__ = ["Outcome", "decided_by_versions", "pinned", "refresh", "replace_with"]
+__all__ = ["Outcome", "decided_by_versions", "outcome", "pinned", "refresh", "targets"]
 
 
 @dataclass(frozen=True)
@@ -68,11 +65,11 @@ def refresh(spark: SparkSession, entry: Entry, full: bool = False, vector: Vecto
         raise StreamTableSuspended(f"{definition.name} is suspended", hint=hint)
     frontier = Frontier.of(entry.state.frontier)
     if not full and frontier is not None and _unchanged(spark, entry, frontier, vector):
-        return _outcome(entry, Choice(Action.NO_DATA, "no source changed"), Committed(entry.state.version, 0, 0), started)
+        return outcome(entry, Choice(Action.NO_DATA, "no source changed"), Committed(entry.state.version, 0, 0), started)
     prepared = _prepare_again(spark, entry)
     try:
         _check_columns(entry, prepared)
-        run = Run(entry, prepared, frontier, _targets(prepared, frontier, vector), vector.at, started)
+        run = Run(entry, prepared, frontier, targets(prepared, frontier, vector), vector.at, started)
         return _carry_out(run, _choose(run, full))
     except Py4JJavaError as error:
         raise RefreshError(f"Spark could not compute the refresh of {definition.name}: {_root_cause(error)}") from error
@@ -120,7 +117,7 @@ def _foreign(spark: SparkSession, entry: Entry, frontier: Frontier) -> str | Non
     return None
 
 
-def _targets(prepared: Prepared, frontier: Frontier | None, vector: Vector) -> dict[str, Version]:
+def targets(prepared: Prepared, frontier: Frontier | None, vector: Vector) -> dict[str, Version]:
     """Return the version of each source that is to be read; the clock is one of them, if the query reads it."""
     session = prepared.session
     found = _versions(session, prepared.paths, frontier, vector)
@@ -165,8 +162,7 @@ def _choose(run: Run, full: bool) -> Choice:
     mode = entry.definition.statement.mode
     stands = what_stands_in_the_way(run.prepared)
     unversioned = next(iter(run.prepared.reading.unversioned), None)
-    if mode is RefreshMode.DIFFERENTIAL and stands:
-        raise NotIncremental(f"{stands.operator} cannot be maintained: {stands.reason}", hint="use REFRESH MODE AUTO")
+    allow(run.prepared, mode)
     lost = None
     if frontier is not None and not full:
         lost = _lost_history(run, frontier)
@@ -203,45 +199,11 @@ def _carry_out(run: Run, choice: Choice) -> Outcome:
                 done = fully(run, choice)
         case _:
             done = fully(run, choice)
-    return _outcome(run.entry, choice, done, run.started)
+    return outcome(run.entry, choice, done, run.started)
 
 
-def replace_with(
-    existing: Entry,
-    definition: Definition,
-    prepared: Prepared,
-    schema: StructType,
-    views: tuple[str, ...],
-    started: float,
-) -> Outcome:
-    """Make a stream table another one (CREATE OR REPLACE): definition, schema and contents change in one commit."""
-    before = existing.definition.statement
-    if definition.statement.location is None:
-        definition = definition.with_statement(location=before.location)
-    if _layout(definition.statement) != _layout(before):
-        raise NotSupported(
-            "CREATE OR REPLACE cannot change where the table is, nor how it is partitioned or clustered",
-            hint="DROP STREAM TABLE first, then CREATE it",
-        )
-    # What the old definition set and the new one does not goes back to its default.
-    properties: dict[str, str | None] = {key: DELTA_PROPERTIES.get(key) for key, _ in before.properties}
-    properties |= {"comment": definition.statement.comment, **dict(definition.statement.properties), **definition.properties(views)}
-    kept = {key: value for key, value in {**existing.state.properties, **properties}.items() if value is not None}
-    state = replace(existing.state, schema_json=schema.json(), properties=kept)
-    entry = Entry(definition, state)
-    frontier, vector = Frontier.of(state.frontier), Vector({}, clock.now())
-    run = Run(entry, prepared, frontier, _targets(prepared, frontier, vector), vector.at, started)
-    choice = Choice(Action.REINITIALIZE, "the table was replaced")
-    return _outcome(entry, choice, fully(run, choice, schema.json(), properties), started)
-
-
-def _layout(statement: CreateStreamTable) -> tuple[object, ...]:
-    """Return what is fixed once the table's files are written; names of columns may differ in case."""
-    partitioned, clustered = ([name.casefold() for name in names] for names in (statement.partitioned_by, statement.clustered_by))
-    return statement.location, partitioned, clustered
-
-
-def _outcome(entry: Entry, choice: Choice, done: Committed, started: float) -> Outcome:
+def outcome(entry: Entry, choice: Choice, done: Committed, started: float) -> Outcome:
+    """Say what a refresh did."""
     elapsed = round(1000 * (time.perf_counter() - started))
     name = entry.definition.name
     return Outcome(name, choice.action, choice.reason, done.rows_added, done.rows_removed, elapsed, done.version)

@@ -6,8 +6,10 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression,
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.Dataset
+import org.apache.spark.sql.delta.{DeltaColumnMapping, NoMapping}
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.types.{ArrayType, DataType, MapType, StructType}
 import org.json4s._
 import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.{compact, render}
@@ -98,7 +100,7 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
       node(plan.children.head)
     case DeltaSource(relation, index, _) if !relation.isStreaming =>
       described("Relation", plan) ~ ("path" -> index.deltaLog.dataPath.toString) ~ ("time_travel" -> index.isTimeTravelQuery) ~
-        ("table" -> relation.catalogTable.map(_.identifier.unquotedString))
+        ("table" -> relation.catalogTable.map(_.identifier.unquotedString)) ~ ("stored" -> stored(index))
     case _: OneRowRelation | _: LocalRelation | _: Range => described("Constant", plan) ~ ("leaf" -> reading.addLeaf(plan))
     case x: Project => described("Project", plan) ~ ("list" -> x.projectList.map(named).toList) ~ below(plan)
     case x: Filter => described("Filter", plan) ~ ("conjuncts" -> conjuncts(Some(x.condition))) ~ below(plan)
@@ -128,6 +130,19 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
     case GlobalLimit(IntegerLiteral(limit), LocalLimit(_, child)) => limited(plan, Some(limit), 0, child)
     case Offset(IntegerLiteral(offset), child) => limited(plan, None, offset, child)
     case other => described(other.nodeName, other) ~ ("unknown" -> true) ~ ("streaming" -> other.isStreaming) ~ below(plan)
+  }
+
+  /** Under which names the files hold each column, where that is not its own: a column that is dropped and added again is another one. */
+  private def stored(index: TahoeLogFileIndex): JObject = {
+    val metadata = index.getSnapshot.metadata
+    def physical(t: DataType): String = t match {
+      case s: StructType => s.fields.map(f => DeltaColumnMapping.getPhysicalName(f) + physical(f.dataType)).mkString("(", " ", ")")
+      case a: ArrayType => physical(a.elementType)
+      case m: MapType => physical(m.keyType) + physical(m.valueType)
+      case _ => ""
+    }
+    val mapped = metadata.columnMappingMode != NoMapping
+    JObject((if (mapped) metadata.schema.fields.toList else Nil).map(f => f.name -> JString(DeltaColumnMapping.getPhysicalName(f) + physical(f.dataType))))
   }
 
   private def order(x: SortOrder): JObject =

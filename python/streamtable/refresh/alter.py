@@ -1,0 +1,99 @@
+"""ALTER STREAM TABLE: everything is checked before anything is changed, and each change is one commit."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from pyspark.sql import SparkSession
+
+from streamtable.catalog.definition import ACTIVE, SUSPENDED, Definition
+from streamtable.catalog.entries import Entry, find, load, readers_of
+from streamtable.delta.tables import Located
+from streamtable.errors import DependentsExist, NotSupported, StreamTableExists
+from streamtable.refresh.checks import allow, check_schedule, prepared_for
+from streamtable.refresh.ddl import rename
+from streamtable.refresh.prepare import prepare, refresh_session, release
+from streamtable.refresh.records import annotate
+from streamtable.refresh.replace import replace_with
+from streamtable.sql.statements import (
+    AlterStreamTable,
+    Name,
+    Query,
+    RefreshMode,
+    Rename,
+    Resume,
+    SetMode,
+    SetProperties,
+    SetQuery,
+    SetSchedule,
+    Suspend,
+)
+
+__all__ = ["alter"]
+
+
+def alter(spark: SparkSession, statement: AlterStreamTable) -> Definition:
+    """Change the definition and return the new one."""
+    entry = load(spark, statement.name)
+    definition = entry.definition
+    match statement.action:
+        case SetSchedule(schedule):
+            check_schedule(spark, schedule, definition.settings)
+            return _store(spark, entry, definition.with_statement(schedule=schedule))
+        case SetMode(mode):
+            _allow(spark, definition, mode)
+            return _store(spark, entry, definition.with_statement(mode=mode))
+        case Suspend():
+            return _store(spark, entry, replace(definition, status=SUSPENDED))
+        case Resume():
+            return _store(spark, entry, replace(definition, status=ACTIVE, error=None))
+        case SetProperties(properties):
+            merged = {**dict(definition.statement.properties), **dict(properties)}
+            changed = definition.with_statement(properties=tuple(merged.items()))
+            return _store(spark, entry, changed, dict(properties))
+        case Rename(to):
+            return _rename(spark, entry, to)
+        case SetQuery(query):
+            return _set_query(spark, entry, query)
+
+
+def _allow(spark: SparkSession, definition: Definition, mode: RefreshMode) -> None:
+    session = refresh_session(spark, definition.id, definition.namespace, definition.settings)
+    prepared = prepare(session, definition.id, definition.statement.query)
+    try:
+        allow(prepared, mode)
+    finally:
+        release(prepared)
+
+
+def _store(spark: SparkSession, entry: Entry, definition: Definition, more: dict[str, str] | None = None) -> Definition:
+    annotate(spark, entry, properties={**(more or {}), **definition.properties()})
+    return definition
+
+
+def _set_query(spark: SparkSession, entry: Entry, query: Query) -> Definition:
+    """The query is read as that of a CREATE: in the caller's schema, with the caller's settings."""
+    started = time.perf_counter()
+    before = entry.definition
+    statement = replace(before.statement, query=query)
+    definition, prepared = prepared_for(spark, statement, Located(before.statement.name.parts, "delta", entry.path), entry)
+    definition = replace(definition, status=before.status, error=before.error)
+    try:
+        replace_with(spark, entry, definition, prepared, started)
+    finally:
+        release(prepared)
+    return definition
+
+
+def _rename(spark: SparkSession, entry: Entry, to: Name) -> Definition:
+    if readers := readers_of(spark, entry.path):
+        raise DependentsExist(f"{entry.definition.name} is read by {', '.join(readers)}, whose queries name it")
+    located, _ = find(spark, Name((*entry.definition.statement.name.parts[:-1], *to.parts)) if len(to.parts) == 1 else to)
+    if located.name[:-1] != entry.definition.statement.name.parts[:-1]:
+        hint = "CREATE STREAM TABLE there, then DROP STREAM TABLE here"
+        raise NotSupported(f"a stream table cannot move to another schema: {'.'.join(located.name[:-1])}", hint=hint)
+    if located.kind != "none":
+        raise StreamTableExists(f"{'.'.join(located.name)} exists already")
+    renamed = rename(spark, entry, Name(located.name))
+    return _store(spark, renamed, entry.definition.with_statement(name=Name(located.name)))

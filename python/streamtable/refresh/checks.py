@@ -1,0 +1,115 @@
+"""What a definition must be before anything is made of it: CREATE, OR REPLACE, ALTER ... AS and EXPLAIN CREATE ask alike."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+
+import networkx as nx
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructField, StructType
+
+from streamtable import config
+from streamtable.catalog.definition import Definition
+from streamtable.catalog.entries import Entry, dependencies
+from streamtable.delta.tables import Located
+from streamtable.errors import DependencyCycle, InvalidQuery, InvalidStatement, NotIncremental, StreamTableError, near_names
+from streamtable.refresh.execute import what_stands_in_the_way
+from streamtable.refresh.prepare import Prepared, captured_settings, prepare, refresh_session, release
+from streamtable.sql.schedule import duration, session_zone
+from streamtable.sql.statements import CreateStreamTable, Cron, Every, Name, RefreshMode, Schedule
+
+__all__ = ["allow", "check_schedule", "prepared_for", "schema_of"]
+
+
+def prepared_for(
+    spark: SparkSession, statement: CreateStreamTable, located: Located, existing: Entry | None
+) -> tuple[Definition, Prepared]:
+    """Read the query and check all that can be wrong with it, without making anything."""
+    id_ = existing.definition.id if existing else uuid.uuid4().hex
+    namespace = (spark.catalog.currentCatalog(), spark.catalog.currentDatabase())
+    settings = captured_settings(spark)
+    check_schedule(spark, statement.schedule, settings)
+    try:
+        prepared = prepare(refresh_session(spark, id_, namespace, settings), id_, statement.query)
+    except InvalidQuery as error:
+        _refuse_temporary_views(spark, error)
+        raise
+    try:
+        _check(spark, statement, prepared, existing)
+    except StreamTableError:
+        release(prepared)
+        raise
+    canonical = replace(statement, name=Name(located.name), or_replace=False, if_not_exists=False, with_data=True)
+    sources = {path: str(source) for path, source in prepared.sources.items()}
+    return Definition(canonical, id_, namespace, settings, sources), prepared
+
+
+def _refuse_temporary_views(spark: SparkSession, error: InvalidQuery) -> None:
+    """Say that a table which Spark does not find is a temporary view of the caller: a refresh has a session of its own."""
+    for view in spark.catalog.listTables():
+        if view.isTemporary and f"`{view.name}` cannot be found" in error.reason:
+            raise InvalidStatement(
+                f"the query reads the temporary view {view.name}, which ends with this session",
+                hint="create a permanent view, or write its query in WITH",
+            ) from error
+
+
+def check_schedule(spark: SparkSession, schedule: Schedule, settings: Mapping[str, str]) -> None:
+    """Raise InvalidStatement for a duration that is too short, or a cron expression in a zone that nothing here can read."""
+    match schedule:
+        case Every(_, text):
+            duration(text, config.read(spark, config.MINIMUM_SCHEDULE))
+        case Cron(_, None):
+            session_zone(settings["spark.sql.session.timeZone"])
+
+
+def _check(spark: SparkSession, statement: CreateStreamTable, prepared: Prepared, existing: Entry | None) -> None:
+    if temporary := prepared.reading.temporary_views:
+        raise InvalidStatement(
+            f"the query reads the temporary view {temporary[0]}, which ends with this session",
+            hint="create a permanent view, or write its query in WITH",
+        )
+    names = _names(statement, prepared)
+    seen: dict[str, str] = {}
+    for name in names:
+        if name.casefold() in seen:
+            raise InvalidStatement(f"the column name {name} occurs twice in the query", hint="give one an alias with AS")
+        seen[name.casefold()] = name
+        if re.search(r"[ ,;{}()\n\t=]", name):
+            raise InvalidStatement(f"{name} cannot be the name of a column in Delta", hint=f"give it an alias: {name} AS some_name")
+    for name in (*statement.partitioned_by, *statement.clustered_by):
+        if name.casefold() not in seen:
+            raise InvalidStatement(f"the table has no column {name} to partition or cluster by.{near_names(name, names)}")
+    allow(prepared, statement.mode)
+    if existing:
+        graph = dependencies(spark)
+        for path in prepared.paths:
+            if path == existing.path or (path in graph and existing.path in graph and nx.has_path(graph, existing.path, path)):
+                raise DependencyCycle(f"{existing.definition.name} would read itself through the table at {path}")
+
+
+def _names(statement: CreateStreamTable, prepared: Prepared) -> list[str]:
+    columns = prepared.frame.columns
+    if not statement.columns:
+        return list(columns)
+    if len(statement.columns) != len(columns):
+        raise InvalidStatement(f"the column list names {len(statement.columns)} columns, the query gives {len(columns)}")
+    return [each.name for each in statement.columns]
+
+
+def schema_of(statement: CreateStreamTable, prepared: Prepared) -> StructType:
+    """All columns may be NULL, as in CREATE TABLE AS: a later change of the query's input must not make a refresh fail."""
+    specs = statement.columns or [None] * len(prepared.frame.columns)
+    fields = []
+    for name, field, spec in zip(_names(statement, prepared), prepared.frame.schema.fields, specs, strict=True):
+        fields.append(StructField(name, field.dataType, True, {"comment": spec.comment} if spec and spec.comment else {}))
+    return StructType(fields)
+
+
+def allow(prepared: Prepared, mode: RefreshMode) -> None:
+    """Raise NotIncremental for a query that the mode DIFFERENTIAL cannot maintain."""
+    if mode is RefreshMode.DIFFERENTIAL and (stands := what_stands_in_the_way(prepared)):
+        raise NotIncremental(f"{stands.operator} cannot be maintained: {stands.reason}", hint="use REFRESH MODE AUTO")

@@ -1,0 +1,92 @@
+"""A stream table becomes another one, by CREATE OR REPLACE or ALTER ... AS: in one commit, or not at all.
+
+The table stays, with its history and its readers. Where the plan of the query is the same only the definition changes.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from streamtable.catalog.definition import DELTA_PROPERTIES, Definition
+from streamtable.catalog.entries import Entry, readers_of
+from streamtable.errors import DependentsExist, NotSupported
+from streamtable.refresh import clock
+from streamtable.refresh.checks import schema_of
+from streamtable.refresh.choose import Action, Choice
+from streamtable.refresh.execute import Run, fully
+from streamtable.refresh.frontier import Frontier, Vector
+from streamtable.refresh.prepare import Prepared
+from streamtable.refresh.records import annotate
+from streamtable.refresh.run import Outcome, outcome, targets
+from streamtable.sql.statements import CreateStreamTable
+
+__all__ = ["effect", "replace_with"]
+
+SAME_PLAN = "the plan of the query is the same: only the definition changes"
+REBUILT = "the table is rebuilt in one commit; its history stays"
+
+
+def effect(existing: Entry, definition: Definition, prepared: Prepared) -> str:
+    """Say what replacing the definition of a table by another one does to its contents."""
+    frontier, schema = Frontier.of(existing.state.frontier), schema_of(definition.statement, prepared)
+    same_plan = frontier is not None and frontier.fingerprint == prepared.fingerprint
+    same_settings = dict(definition.settings) == dict(existing.definition.settings)
+    return SAME_PLAN if same_plan and same_settings and _columns(schema) == _columns(_stored(existing)) else REBUILT
+
+
+def replace_with(spark: SparkSession, existing: Entry, definition: Definition, prepared: Prepared, started: float) -> Outcome:
+    """Give the table another definition. Raises NotSupported for another layout, DependentsExist for a column that readers lose."""
+    before = existing.definition.statement
+    if definition.statement.location is None:
+        definition = definition.with_statement(location=before.location)
+    if _layout(definition.statement) != _layout(before):
+        raise NotSupported(
+            "CREATE OR REPLACE cannot change where the table is, nor how it is partitioned or clustered",
+            hint="DROP STREAM TABLE first, then CREATE it",
+        )
+    schema = schema_of(definition.statement, prepared)
+    _keep_readers(spark, existing, schema)
+    # What the old definition set and the new one does not goes back to its default.
+    properties: dict[str, str | None] = {key: DELTA_PROPERTIES.get(key) for key, _ in before.properties}
+    properties |= {"comment": definition.statement.comment, **dict(definition.statement.properties)}
+    properties |= definition.properties(prepared.reading.views)
+    if effect(existing, definition, prepared) == SAME_PLAN:
+        annotate(spark, existing, properties=properties)
+        elapsed = round(1000 * (time.perf_counter() - started))
+        return Outcome(definition.name, Action.NO_DATA, SAME_PLAN, 0, 0, elapsed, existing.state.version + 1)
+    kept = {key: value for key, value in {**existing.state.properties, **properties}.items() if value is not None}
+    entry = Entry(definition, replace(existing.state, schema_json=schema.json(), properties=kept))
+    frontier, vector = Frontier.of(existing.state.frontier), Vector({}, clock.now())
+    run = Run(entry, prepared, frontier, targets(prepared, frontier, vector), vector.at, started)
+    choice = Choice(Action.REINITIALIZE, "the table was replaced")
+    return outcome(entry, choice, fully(run, choice, schema.json(), properties), started)
+
+
+def _keep_readers(spark: SparkSession, existing: Entry, schema: StructType) -> None:
+    """Refuse to take a column, or its type, away from those that read the table."""
+    stays = {(field.name.casefold(), field.dataType) for field in schema}
+    lost = [field.name for field in _stored(existing) if (field.name.casefold(), field.dataType) not in stays]
+    if lost and (readers := readers_of(spark, existing.path)):
+        raise DependentsExist(
+            f"{existing.definition.name} is read by {', '.join(readers)}, and would lose or retype {', '.join(lost)}",
+            hint="keep the columns, or change those tables first",
+        )
+
+
+def _stored(entry: Entry) -> StructType:
+    return StructType.fromJson(json.loads(entry.state.schema_json))
+
+
+def _columns(schema: StructType) -> list[tuple[object, ...]]:
+    return [(field.name, field.dataType, field.metadata.get("comment")) for field in schema]
+
+
+def _layout(statement: CreateStreamTable) -> tuple[object, ...]:
+    """Return what is fixed once the table's files are written; names of columns may differ in case."""
+    partitioned, clustered = ([name.casefold() for name in names] for names in (statement.partitioned_by, statement.clustered_by))
+    return statement.location, partitioned, clustered

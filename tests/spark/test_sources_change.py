@@ -1,0 +1,103 @@
+"""Sources that change their shape or their place: each change has one defined answer, and no contents are wrong after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.oracle.comparison import assert_exact
+from tests.oracle.scenario import Scenario
+
+from streamtable.errors import SourceChanged, SourceUnavailable, StreamTableError
+
+MAPPED = "'delta.columnMapping.mode' = 'name', 'delta.enableChangeDataFeed' = 'true', 'delta.enableTypeWidening' = 'true'"
+QUERY = "SELECT k, sum(v) AS total FROM t GROUP BY k"
+ROWS = "(1, 10, 'a', 7), (1, 20, 'b', 8), (2, 30, 'a', 9)"
+
+
+@pytest.fixture
+def s(spark: SparkSession) -> Iterator[Scenario]:
+    with Scenario(spark) as scenario:
+        scenario.source("t", "k INT, v INT, s STRING, other INT", ROWS, properties=MAPPED)
+        scenario.spark.sql("CREATE VIEW w AS SELECT k, v FROM t WHERE v > 5")
+        scenario.stream("sums", QUERY)
+        scenario.stream("through_view", "SELECT k, v FROM w")
+        scenario.stream("above", "SELECT count(*) AS n, max(total) AS m FROM sums")
+        yield scenario
+
+
+def answer(s: Scenario, name: str) -> str:
+    """Refresh, and return the action, or the error's class; the contents are the query's, or what they were before."""
+    before = s.rows(name)
+    try:
+        done = s.spark.sql(f"REFRESH STREAM TABLE {name}").first()
+    except StreamTableError as error:
+        assert s.rows(name) == before
+        return type(error).__name__
+    assert done is not None
+    assert_exact(s.spark, name, s.queries[name])
+    return str(done["action"])
+
+
+WIDEN = "ALTER TABLE t ALTER COLUMN v TYPE BIGINT"
+KEEP = "DIFFERENTIAL"
+
+CASES = {
+    "a column is added": (["ALTER TABLE t ADD COLUMNS (more INT)"], KEEP, KEEP),
+    "a column that is not used is dropped": (["ALTER TABLE t DROP COLUMN other"], "REINITIALIZE", "REINITIALIZE"),
+    "a column that is not used is renamed": (["ALTER TABLE t RENAME COLUMN other TO another"], "REINITIALIZE", "REINITIALIZE"),
+    "a column that is used is dropped": (["ALTER TABLE t DROP COLUMN v"], SourceChanged.__name__, SourceChanged.__name__),
+    "a column that is used is renamed": (["ALTER TABLE t RENAME COLUMN v TO w"], SourceChanged.__name__, SourceChanged.__name__),
+    "a column is dropped and added again": (
+        ["ALTER TABLE t DROP COLUMN v", "ALTER TABLE t ADD COLUMNS (v INT)"],
+        "REINITIALIZE",
+        "REINITIALIZE",
+    ),
+    "two columns change their names": (
+        ["ALTER TABLE t RENAME COLUMN v TO x", "ALTER TABLE t RENAME COLUMN other TO v", "ALTER TABLE t RENAME COLUMN x TO other"],
+        "REINITIALIZE",
+        "REINITIALIZE",
+    ),
+    "a type is widened": ([WIDEN], "REINITIALIZE", SourceChanged.__name__),
+    "a comment, a property and a constraint": (
+        [
+            "ALTER TABLE t ALTER COLUMN v COMMENT 'how much'",
+            "ALTER TABLE t SET TBLPROPERTIES ('a' = 'b')",
+            "ALTER TABLE t ADD CONSTRAINT c CHECK (v > 0)",
+        ],
+        KEEP,
+        KEEP,
+    ),
+    "the table is replaced": (
+        [f"CREATE OR REPLACE TABLE t USING delta TBLPROPERTIES ({MAPPED}) AS SELECT 5 AS k, 6 AS v"],
+        "REINITIALIZE",
+        "REINITIALIZE",
+    ),
+    "the table is dropped and created": (
+        ["DROP TABLE t", "CREATE TABLE t (k INT, v INT) USING delta", "INSERT INTO t VALUES (7, 8)"],
+        "REINITIALIZE",
+        "REINITIALIZE",
+    ),
+    "the table is dropped": (["DROP TABLE t"], SourceUnavailable.__name__, SourceUnavailable.__name__),
+    "the view has another text": (["CREATE OR REPLACE VIEW w AS SELECT k, v FROM t WHERE v > 15"], "NO_DATA", "REINITIALIZE"),
+    "the view has another column": (["CREATE OR REPLACE VIEW w AS SELECT k, s AS v FROM t"], "NO_DATA", SourceChanged.__name__),
+}
+
+
+@pytest.mark.parametrize("change", CASES)
+def test_a_source_changes(s: Scenario, change: str) -> None:
+    statements, of_sums, of_view = CASES[change]
+    for statement in statements:
+        s.spark.sql(statement)
+    assert (answer(s, "sums"), answer(s, "through_view")) == (of_sums, of_view)
+    assert answer(s, "above") in ("NO_DATA", "DIFFERENTIAL")
+    if "dropped" not in change and "renamed" not in change and of_view != SourceChanged.__name__:
+        s.step("INSERT INTO t (k, v) VALUES (9, 90)")
+
+
+def test_an_upstream_stream_table_gets_another_query(s: Scenario) -> None:
+    s.queries["sums"] = "SELECT k, sum(v) + 1 AS total FROM t GROUP BY k"
+    s.spark.sql(f"ALTER STREAM TABLE sums AS {s.queries['sums']}")
+    assert answer(s, "above") == "DIFFERENTIAL"
+    assert_exact(s.spark, "sums", s.queries["sums"])
