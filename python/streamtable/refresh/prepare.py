@@ -6,8 +6,7 @@ import hashlib
 import json
 import re
 import uuid
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +43,8 @@ _INHERITED = (
     "spark.databricks.delta.snapshotPartitions",
 )
 """Settings that change only how fast: the caller's hold."""
+
+Json = Mapping[str, Any]
 
 _idle: dict[tuple[int, str], list[SparkSession]] = {}
 """Sessions by Spark context and table that no refresh uses now: making one costs more than a small refresh."""
@@ -134,25 +135,39 @@ def _nearest_table(session: SparkSession, message: str) -> str | None:
 
 def _fingerprint(plan: str) -> str:
     """Identify a plan up to the numbering of its attributes, and to columns of its tables that it does not use."""
-    mentions = Counter(re.findall(r'"(c\d+)"', plan))
-    used = json.dumps(_without_unused(json.loads(plan), mentions), separators=(",", ":"))
+    document = json.loads(plan)
+    used = json.dumps(_without(document, set(_used(document["plan"], wanted=True))), separators=(",", ":"))
     numbers: dict[str, str] = {}
     renamed = re.sub(r'"c\d+"', lambda found: numbers.setdefault(found[0], f'"a{len(numbers)}"'), used)
     stable = re.sub(r'"(number|leaf)":\d+,?', "", renamed)
     return hashlib.sha256(json.dumps(stable).encode()).hexdigest()[:16]
 
 
-def _without_unused(node: Any, mentions: Mapping[str, int]) -> Any:
-    """Leave out what a relation has and nothing else mentions."""
+_BY_PLACE = frozenset({"Union", "Intersect", "Except", "Distinct"})
+"""Operators that know the columns of their inputs by their places, and so use all of them."""
+
+
+def _used(node: Json, wanted: bool) -> Iterator[str]:
+    """Yield the ids that a plan mentions, other than by handing them on from below; with `wanted`, its own output as well."""
+    mentioned = {key: value for key, value in node.items() if key != "children" and (wanted or key != "output")}
+    yield from re.findall(r'"(c\d+)"', json.dumps(mentioned))
+    for child in node.get("children", ()):
+        yield from _used(child, node["op"] in _BY_PLACE or node.get("unknown", False))
+
+
+def _without(node: Any, used: set[str]) -> Any:
+    """Leave out the columns that are only handed on."""
     match node:
-        case {"op": "Relation", "output": output, "stored": stored}:
-            kept = [each for each in output if mentions[each["id"]] > 1]
+        case {"op": _, "output": output}:
+            kept = [each for each in output if each["id"] in used]
             names = {each["name"] for each in kept}
-            return {**node, "output": kept, "stored": {name: place for name, place in stored.items() if name in names}}
+            stored = {name: place for name, place in node.get("stored", {}).items() if name in names}
+            rest = {key: _without(value, used) for key, value in node.items() if key not in ("output", "stored")}
+            return {**rest, "output": kept, "stored": stored}
         case dict():
-            return {key: _without_unused(value, mentions) for key, value in node.items()}
+            return {key: _without(value, used) for key, value in node.items()}
         case list():
-            return [_without_unused(each, mentions) for each in node]
+            return [_without(each, used) for each in node]
         case _:
             return node
 

@@ -101,7 +101,8 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
     case DeltaSource(relation, index, _) if !relation.isStreaming =>
       described("Relation", plan) ~ ("path" -> index.deltaLog.dataPath.toString) ~ ("time_travel" -> index.isTimeTravelQuery) ~
         ("table" -> relation.catalogTable.map(_.identifier.unquotedString)) ~ ("stored" -> stored(index))
-    case _: OneRowRelation | _: LocalRelation | _: Range => described("Constant", plan) ~ ("leaf" -> reading.addLeaf(plan))
+    case _: OneRowRelation | _: LocalRelation | _: Range =>
+      described("Constant", plan) ~ ("leaf" -> reading.addLeaf(plan)) ~ ("rows" -> rows(plan))
     case x: Project => described("Project", plan) ~ ("list" -> x.projectList.map(named).toList) ~ below(plan)
     case x: Filter => described("Filter", plan) ~ ("conjuncts" -> conjuncts(Some(x.condition))) ~ below(plan)
     case x: Join =>
@@ -123,7 +124,7 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
     case x: UnionLoop =>
       val inside = x.collectWithSubqueries { case p => p.expressions }.flatten
       described("Recursion", plan) ~ ("leaf" -> reading.addLeaf(plan)) ~ ("sources" -> sourcesOf(plan)) ~
-        ("clock" -> inside.exists(Clock.isRead)) ~ ("volatile" -> inside.find(e => !Clock.isRepeatable(e)).map(_.sql))
+        ("inside" -> x.collectWithSubqueries { case p => spelt(p) }.toList) ~ ("clock" -> inside.exists(Clock.isRead)) ~ ("volatile" -> inside.find(e => !Clock.isRepeatable(e)).map(_.sql))
     case x: Sort =>
       described("Sort", plan) ~ ("order" -> x.order.map(order).toList) ~ ("open" -> columns(Ties.leftOut(x.child.output))) ~ below(plan)
     case GlobalLimit(IntegerLiteral(limit), LocalLimit(_, Offset(IntegerLiteral(offset), child))) => limited(plan, Some(limit), offset, child)
@@ -144,6 +145,18 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
     val mapped = metadata.columnMappingMode != NoMapping
     JObject((if (mapped) metadata.schema.fields.toList else Nil).map(f => f.name -> JString(DeltaColumnMapping.getPhysicalName(f) + physical(f.dataType))))
   }
+
+  /** What tells one constant relation from another. */
+  private def rows(plan: LogicalPlan): String = plan match {
+    case local: LocalRelation => local.data.map(_.toSeq(local.output.map(_.dataType)).mkString(",")).mkString(";")
+    case range: Range => s"${range.start} ${range.end} ${range.step}"
+    case _ => ""
+  }
+
+  /** An operator of a part that is handed over whole, as far as it is needed to tell one from another. */
+  private def spelt(plan: LogicalPlan): JObject =
+    ("operator" -> plan.nodeName) ~ ("columns" -> columns(plan.output)) ~ ("rows" -> rows(plan)) ~
+      ("expressions" -> plan.expressions.map(e => ("text" -> text(e)) ~ ("inputs" -> e.references.toSeq.map(name).toList)).toList)
 
   private def order(x: SortOrder): JObject =
     ("value" -> expression(x.child)) ~ ("ascending" -> (x.direction == Ascending)) ~ ("nulls_first" -> (x.nullOrdering == NullsFirst))
@@ -206,7 +219,7 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
     val calls = scala.collection.mutable.LinkedHashMap.empty[Expression, (AggregateExpression, AttributeReference)]
     def overResults(e: Expression): Expression = e match {
       case call: AggregateExpression =>
-        calls.getOrElseUpdate(call.canonicalized, (call, AttributeReference(call.sql, call.dataType, call.nullable)()))._2
+        calls.getOrElseUpdate(call.canonicalized, (call, AttributeReference(text(call), call.dataType, call.nullable)()))._2
       case other =>
         keys.collectFirst { case (key, out) if key.semanticEquals(other) => out }.getOrElse(other.mapChildren(overResults))
     }
