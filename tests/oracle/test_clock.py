@@ -11,6 +11,7 @@ from tests.oracle.comparison import assert_exact
 from tests.oracle.scenario import Scenario
 from tests.oracle.together import together
 
+from streamtable.errors import InvalidQuery
 from streamtable.refresh import clock
 
 START = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=timezone.utc)
@@ -141,6 +142,8 @@ def test_a_date_stands_still_for_a_day_and_the_clock_never_goes_back(s: Scenario
 
 
 def test_what_is_volatile_beyond_the_clock_is_refused(s: Scenario) -> None:
+    with pytest.raises(InvalidQuery, match="DATE 'today' is another time each time"):
+        s.spark.sql("CREATE STREAM TABLE x AS SELECT k FROM d WHERE until = DATE 'today'")
     found = {
         row["operator"]: row["reason"]
         for row in s.spark.sql("EXPLAIN CREATE STREAM TABLE x AS SELECT k, current_user() AS u, rand() AS r FROM e").collect()

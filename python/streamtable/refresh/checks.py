@@ -18,6 +18,7 @@ from streamtable.delta.tables import Located
 from streamtable.errors import DependencyCycle, InvalidQuery, InvalidStatement, NotIncremental, StreamTableError, near_names
 from streamtable.refresh.execute import what_stands_in_the_way
 from streamtable.refresh.prepare import Prepared, captured_settings, prepare, refresh_session, release
+from streamtable.sql.rewrite import moving_literal
 from streamtable.sql.schedule import duration, session_zone
 from streamtable.sql.statements import CreateStreamTable, Cron, Every, Name, RefreshMode, Schedule
 
@@ -28,6 +29,9 @@ def prepared_for(
     spark: SparkSession, statement: CreateStreamTable, located: Located, existing: Entry | None
 ) -> tuple[Definition, Prepared]:
     """Read the query and check all that can be wrong with it, without making anything."""
+    if literal := moving_literal(statement.query.text):
+        hint = "write current_date() or current_timestamp(), which are kept up to date"
+        raise InvalidQuery(f"{literal} is another time each time that the query is read", hint=hint)
     id_ = existing.definition.id if existing else uuid.uuid4().hex
     namespace = (spark.catalog.currentCatalog(), spark.catalog.currentDatabase())
     settings = captured_settings(spark)

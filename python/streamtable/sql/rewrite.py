@@ -13,9 +13,13 @@ from sqlglot import Token, TokenType
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
 
-__all__ = ["PASSES", "rewritten"]
+__all__ = ["PASSES", "moving_literal", "rewritten"]
 
 _CANDIDATE = re.compile(r"\b(?:ALL|ANY|SOME)\s*\(|\bDISTINCT\s+ON\b|\bFETCH\s+(?:FIRST|NEXT)\b", re.IGNORECASE)
+
+_MOMENTS = ("now", "today", "tomorrow", "yesterday")
+_TIME_TYPES = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ")
+_MOVING = re.compile(rf"'\s*(?:{'|'.join(_MOMENTS)})\s*'", re.IGNORECASE)
 
 _NEGATED = {"=": "<>", "==": "<>", "<>": "=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
@@ -94,6 +98,20 @@ def rewritten(sql: str) -> str:
     except TokenError:
         pass  # no query; Spark has the better message
     return sql
+
+
+def moving_literal(sql: str) -> str | None:
+    """Return a literal such as DATE 'today', which means another day each time that Spark reads the text."""
+    if not _MOVING.search(sql):
+        return None
+    try:
+        text = _Text.of(sql)
+    except TokenError:
+        return None
+    for at in range(1, len(text.tokens)):
+        if text.is_(at, TokenType.STRING) and text.tokens[at].text.strip().lower() in _MOMENTS and text.word(at - 1) in _TIME_TYPES:
+            return text.between(at - 1, at)
+    return None
 
 
 def _until_nothing_is_left(apply: Callable[[_Text], str | None], sql: str) -> str:
