@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["QUERIES"]
 
 _JOINS = {
+    "unused_scalar": "SELECT DISTINCT k FROM (SELECT k, (SELECT max(w) FROM r) AS m FROM l)",
     "left_outer": "SELECT l.k, l.v, r.w FROM l LEFT JOIN r ON l.k = r.k AND l.v <> r.w",
     "right_outer": "SELECT l.v, r.k, r.w FROM l RIGHT JOIN r ON l.k = r.k",
     "full_outer": "SELECT l.k AS a, l.v, r.k AS b, r.w FROM l FULL JOIN r ON l.k = r.k AND l.v > r.w",

@@ -34,7 +34,21 @@ from streamtable.algebra.operators import (
 )
 from streamtable.algebra.sources import CLOCK
 from streamtable.errors import InternalError
-from streamtable.sql.builder import alias, all_of, call, cast, column, equal, identifier, select, string, subquery, table, union_all
+from streamtable.sql.builder import (
+    alias,
+    all_of,
+    call,
+    cast,
+    column,
+    equal,
+    identifier,
+    number,
+    select,
+    string,
+    subquery,
+    table,
+    union_all,
+)
 
 __all__ = ["Views", "render"]
 
@@ -71,7 +85,9 @@ def render(operator: Operator, views: Views) -> exp.Query:
             return union_all([_positional(child, columns, views) for child in inputs])
         case Aggregate(child, keys, calls):
             outputs = [*((key.value, key.id) for key in keys), *((each.value, each.id) for each in calls)]
-            grouped = _over(child, views, [alias(value.sql.copy(), id_) for value, id_ in outputs] or [_placeholder()])
+            # Without keys there is one row, also where nothing needs its columns: an aggregate function has to say so.
+            made = [alias(value.sql.copy(), id_) for value, id_ in outputs] or [alias(call("count", number(1)), "__row")]
+            grouped = _over(child, views, made)
             return grouped.group_by(*(key.value.sql.copy() for key in keys), copy=False) if keys else grouped
         case Generate(child, generator, outer, generated):
             return _over_lateral(child, views, list(child.columns), generator, generated, outer)
