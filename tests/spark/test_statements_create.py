@@ -92,7 +92,7 @@ def test_with_no_data_is_empty_until_the_first_refresh(shop: SparkSession) -> No
     assert done(shop, f"CREATE STREAM TABLE st WITH NO DATA AS {NORTH}") == ("NO_DATA", "created WITH NO DATA")
     assert shop.table("st").columns == ["id", "amount"]
     assert shop.table("st").count() == 0
-    assert answer(shop, "SHOW STREAM TABLES")[0][-2:] == (None, 0)
+    assert answer(shop, "SHOW STREAM TABLES")[0][-3:] == (None, 0, None)
     assert ("source spark_catalog.shop.sales", "not read yet") in answer(shop, "DESCRIBE STREAM TABLE st")
     with pytest.raises(InvalidStatement, match="WITH NO DATA"):
         shop.sql("VERIFY STREAM TABLE st")
