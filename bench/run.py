@@ -22,7 +22,7 @@ from rich.table import Table
 
 from streamtable import configure
 
-ROWS = int(os.environ.get("SCALE", "1")) * 1_000_000
+ROWS = round(float(os.environ.get("SCALE", "1")) * 1_000_000)
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
 SIDES = os.environ.get("SIDES", "refresh,merge,full").split(",")
 
