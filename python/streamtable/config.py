@@ -54,7 +54,14 @@ RETRIES = Setting(
 )
 SUSPEND_AFTER = Setting("spark.streamtable.scheduler.suspendAfter", 3, "how many failures in a row suspend a table", _whole(1))
 
-SETTINGS: tuple[Setting[Any], ...] = (MINIMUM_SCHEDULE, POLL, PARALLELISM, RETRIES, SUSPEND_AFTER)
+PYTHON = Setting(
+    "spark.streamtable.python",
+    "python3",
+    "the interpreter that answers statements in a JVM which no Python started; set when the application starts",
+    str,
+)
+
+SETTINGS: tuple[Setting[Any], ...] = (PYTHON, MINIMUM_SCHEDULE, POLL, PARALLELISM, RETRIES, SUSPEND_AFTER)
 
 
 def read(spark: SparkSession, setting: Setting[T]) -> T:

@@ -16,7 +16,8 @@ from streamtable.cli.doctor import examined
 from streamtable.cli.graph import Form, drawn, graph_of
 from streamtable.cli.options import AsJson, Conf, Desk, Limit, Remote, TableName, at_desk, reported, settings_of
 from streamtable.cli.output import ExitCode, Output, table_of
-from streamtable.cli.starting import demo, init
+from streamtable.cli.serving import add_user, server
+from streamtable.cli.starting import demo, init, settings
 from streamtable.cli.transfer import exported
 from streamtable.sql.scripts import split
 
@@ -32,6 +33,9 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(init)
+app.command()(settings)
+app.command()(server)
+app.command()(add_user)
 
 
 @app.command()

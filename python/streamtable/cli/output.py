@@ -62,6 +62,10 @@ class Output:
         """Print text as it is."""
         self.console.print(text, markup=False, soft_wrap=True)
 
+    def flush(self) -> None:
+        """Let who reads a pipe see it now."""
+        self.console.file.flush()
+
     def note(self, text: str) -> None:
         """Tell people something that is not the result."""
         self._errors.print(text, markup=False, style="dim")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from streamtable.configuration import load
@@ -24,10 +24,15 @@ QUIET = {
     "spark.app.name": "streamtable",
 }
 
+LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging")
+"""They write errors to stderr, as JSON with stack traces; what is in them is in the exceptions as well."""
+
 
 @contextmanager
 def opened(remote: str | None, conf: Mapping[str, str]) -> Iterator[SparkSession]:
     """Give a session and end it afterwards. Raises NotEnabled where none can be had."""
+    for name in LOGGERS:  # by this class, or Spark would meet a logger that does not understand it
+        PySparkLogger.getLogger(name).disabled = True
     spark = connected(remote) if remote else local(conf)
     try:
         yield spark
@@ -54,7 +59,6 @@ def local(conf: Mapping[str, str]) -> SparkSession:
 
 def connected(remote: str) -> SparkSession:
     """Connect to a server by Spark Connect."""
-    logging.getLogger("pyspark.sql.connect").setLevel(logging.CRITICAL)  # what it logs is in the error
     try:
         spark = SparkSession.builder.remote(remote).create()
         spark.sql("SELECT 1").collect()

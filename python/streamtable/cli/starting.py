@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+import sys
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import typer
 
-from streamtable.cli.options import AsJson, at_desk
+from streamtable.cli.options import AsJson, Conf, at_desk, reported, settings_of
 from streamtable.cli.output import Output
-from streamtable.configuration import FILE
+from streamtable.config import PYTHON
+from streamtable.configuration import FILE, load
+from streamtable.session import settings_for
 from streamtable.sql.scripts import split
 
-__all__ = ["demo", "init"]
+__all__ = ["demo", "init", "settings"]
 
 
 def demo(as_json: AsJson = False) -> None:
@@ -42,6 +45,21 @@ def init(as_json: AsJson = False) -> None:
         out.json({"written": str(FILE)})
     else:
         out.text(f"wrote {FILE}; next: streamtable doctor, then streamtable sql or streamtable server")
+
+
+def settings(conf: Conf = None, as_json: AsJson = False) -> None:
+    """Print what a Spark needs that is started by other means than Python, as a properties file.
+
+    streamtable settings > streamtable.conf && spark-sql --properties-file streamtable.conf
+    """
+    out = Output(as_json)
+    with reported(out):
+        given = {**load().spark, **settings_of(conf)}
+        found = {PYTHON.key: sys.executable, **given, **settings_for(given)}
+        if as_json:
+            out.json(found)
+        else:
+            out.text("\n".join(f"{key}={value.replace(chr(92), chr(92) * 2)}" for key, value in found.items()))
 
 
 def _packaged(name: str) -> str:

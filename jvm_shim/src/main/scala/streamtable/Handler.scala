@@ -27,20 +27,25 @@ object Handlers {
   /** Makes `handler` answer all statements of this JVM. */
   def set(handler: Handler): Unit = current = Option(handler)
 
+  private[streamtable] def registered: Option[Handler] = current
+
   /** Keeps what Spark raised inside the handler, so that the error answer with this id throws it unchanged. */
   def keep(id: String, exception: Throwable): Unit = thrown.put(id, exception)
 
   /** Asks for the result type of a statement. */
-  def describe(session: SparkSession, sql: String): JsonNode = answer(_.describe(session, sql)).get("schema")
+  def describe(session: SparkSession, sql: String): JsonNode = answer(session, _.describe(session, sql)).get("schema")
 
   /** Carries a statement out and gives its rows. */
-  def run(session: SparkSession, sql: String): JsonNode = answer(_.run(session, sql)).get("rows")
+  def run(session: SparkSession, sql: String): JsonNode = answer(session, _.run(session, sql)).get("rows")
 
-  private def answer(ask: Handler => String): JsonNode = {
-    val handler = current.getOrElse(throw notEnabled("no Python process answers stream table statements here", None))
+  private def answer(session: SparkSession, ask: Handler => String): JsonNode = {
+    val handler = current.getOrElse(PythonChild.handler(session.sparkContext))
     val text =
       try ask(handler)
-      catch { case e: Py4JException => throw notEnabled("no answer came from the Python process", Some(e)) }
+      catch {
+        case e: Py4JException =>
+          throw notEnabled("no answer came from the Python process", "try again: where it ended, another is started", Some(e))
+      }
     val node = mapper.readTree(text)
     Option(node.get("error")).foreach(error => throw toException(error))
     node
@@ -56,11 +61,6 @@ object Handlers {
         Map("id" -> id)))
   }
 
-  private def notEnabled(reason: String, cause: Option[Throwable]) =
-    StreamTableException(
-      "STREAMTABLE_NOT_ENABLED",
-      "55000",
-      reason,
-      "call streamtable.enable(spark) in the Python driver",
-      cause)
+  private[streamtable] def notEnabled(reason: String, hint: String, cause: Option[Throwable]) =
+    StreamTableException("STREAMTABLE_NOT_ENABLED", "55000", reason, hint, cause)
 }
