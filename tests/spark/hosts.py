@@ -19,7 +19,7 @@ SCRIPT = (
     "USE scripted",
     "CREATE TABLE sales (id INT, region STRING, amount DECIMAL(10, 2)) USING delta",
     "INSERT INTO sales VALUES (1, 'north', 10.00), (2, 'south', 20.00), (3, NULL, 30.00)",
-    "CREATE STREAM TABLE by_region SCHEDULE '1h' AS SELECT region, count(*) AS n, sum(amount) AS total FROM sales GROUP BY region",
+    "CREATE STREAM TABLE by_region SCHEDULE CALCULATED AS SELECT region, count(*) AS n, sum(amount) AS total FROM sales GROUP BY region",
     "INSERT INTO sales VALUES (4, 'north', 5.50)",
     "REFRESH STREAM TABLE by_region",
     "SELECT * FROM by_region ORDER BY region",

@@ -191,9 +191,16 @@ def test_the_notebook(server: Running, monkeypatch: pytest.MonkeyPatch, environm
 def test_spark_sql_starts_its_own_python(
     spark: SparkSession, expected: list[hosts.Answer], environment: dict[str, str], tmp_path: Path
 ) -> None:
-    options = ("--conf", "spark.driver.memory=1g", "--conf", "spark.sql.shuffle.partitions=2", "--conf", "spark.log.level=OFF")
-    written = subprocess.run([*COMMAND, "settings", *options[2:]], env=environment, capture_output=True, text=True, cwd=tmp_path)
+    """On two executors in JVMs of their own, too, so that nothing is left to the driver's process by accident."""
+    wanted = (
+        "spark.master=local-cluster[2,1,1024]",
+        "spark.driver.memory=1g",
+        "spark.sql.shuffle.partitions=2",
+        "spark.log.level=OFF",
+    )
+    options = [part for setting in wanted for part in ("--conf", setting)]
+    written = subprocess.run([*COMMAND, "settings", *options], env=environment, capture_output=True, text=True, cwd=tmp_path)
     properties = tmp_path / "streamtable.conf"
     properties.write_text(written.stdout)
-    found, errors = hosts.in_spark_sql(tmp_path, properties, *options)
+    found, errors = hosts.in_spark_sql(tmp_path, properties, "--driver-memory", "1g")
     assert found == expected, errors[-3000:]
