@@ -35,6 +35,7 @@ SCRIPT = (
     "DROP STREAM TABLE by_region",
     "DROP DATABASE scripted CASCADE",
 )
+SILENT = ("CREATE DATABASE", "USE", "CREATE TABLE", "INSERT", "DROP DATABASE")
 JARS = Path(pyspark.__file__).parent / "jars"
 MARK = "--- next ---"
 MEASURED = "duration_ms"
@@ -54,16 +55,16 @@ class Answer:
 
 def answer(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Answer:
     kept = [i for i, column in enumerate(columns) if column != MEASURED]
-    if not columns:
-        return Answer()
-    return Answer(tuple(columns[i] for i in kept), tuple(tuple(_text(row[i]) for i in kept) for row in rows))
+    texts = tuple(tuple(_text(row[i]) for i in kept) for row in rows)
+    # Statements that have nothing to say are given all kinds of empty columns by the hosts.
+    return Answer(tuple(columns[i] for i in kept), texts) if texts else Answer()
 
 
 def failure(text: str) -> Answer:
     """Read an error as a person sees it; it must have both a condition of ours and an SQLSTATE."""
-    condition, state = CONDITION.search(text), STATE.search(text)
-    assert condition and state, text
-    return Answer(condition=condition[1], sqlstate=state[1])
+    condition, states = CONDITION.search(text), STATE.findall(text)
+    assert condition and states, text
+    return Answer(condition=condition[1], sqlstate=states[-1])  # before the last one there may be that of Spark's own error
 
 
 def in_session(sql: Callable[[str], Any]) -> list[Answer]:
@@ -81,8 +82,9 @@ def in_cursor(cursor: Any, kind: type[Exception]) -> list[Answer]:
 
     def ask(statement: str) -> Answer:
         cursor.execute(statement)
-        columns = [column[0] for column in cursor.description or ()]
-        return answer(columns, cursor.fetchall() if columns else ())
+        if statement.startswith(SILENT):
+            return Answer()  # impyla cannot fetch nothing
+        return answer([column[0] for column in cursor.description], cursor.fetchall())
 
     return [_caught(ask, statement, kind) for statement in SCRIPT]
 
@@ -93,7 +95,7 @@ def _caught(ask: Callable[[str], Answer], statement: str, kind: type[Exception])
     except kind as error:
         said = failure(str(error))
         if isinstance(error, PySparkException):  # its methods say what its text says
-            return Answer(condition=error.getCondition() or "none", sqlstate=error.getSqlState() or said.sqlstate)
+            return Answer(condition=error.getCondition() or "none", sqlstate=error.getSqlState() or "none")
         return said
 
 

@@ -28,7 +28,7 @@ from streamtable.cli.output import ExitCode
 from streamtable.server.passwords import add_user
 
 ROOT = Path(__file__).parents[2]
-USER, PASSWORD, TOKEN = "ada", "correct horse", "a-long-random-text"
+USER, PASSWORD, TOKEN = "ada", "correct-horse", "a-long-random-text"
 COMMAND = (sys.executable, "-m", "streamtable.cli")
 SMALL = {
     "spark.driver.memory": "2g",
@@ -79,6 +79,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]
     yield Running(
         process, int(found["thrift"].rpartition(":")[2]), found["connect"].replace("token=...", f"token={TOKEN}"), found["metrics"]
     )
+    process.stdout.close()
     process.send_signal(signal.SIGTERM)
     code = process.wait(60)
     log.seek(0)

@@ -57,7 +57,7 @@ def server(
         }
         serve(
             with_options(given.server, options),
-            lambda settings: local({**settings, **given.spark, **settings_of(conf)}),
+            lambda settings: local({**settings, **given.spark, **settings_of(conf)}, quiet=False),
             lambda addresses: _ready(out, addresses),
         )
 

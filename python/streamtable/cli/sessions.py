@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -40,14 +40,17 @@ def opened(remote: str | None, conf: Mapping[str, str]) -> Iterator[SparkSession
         spark.stop()
 
 
-def local(conf: Mapping[str, str]) -> SparkSession:
-    """Start Spark in this process, on the catalog of the current folder unless the settings say otherwise."""
+def local(conf: Mapping[str, str], *, quiet: bool = True) -> SparkSession:
+    """Start Spark in this process, on the catalog of the current folder unless the settings say otherwise.
+
+    If `quiet`, what Java prints is shown only when it does not start.
+    """
     builder = configure(SparkSession.builder)
     given: dict[str, bool | float | int | str | None] = {**QUIET, **load().spark, **conf}
     with TemporaryDirectory(prefix="streamtable-") as folder:
         log = Path(folder, "jvm.log")
         try:
-            with jvm_output(log):
+            with jvm_output(log) if quiet else nullcontext():
                 spark = builder.config(map=given).getOrCreate()
                 spark.sql("SHOW DATABASES").collect()  # the catalog is opened by the first who asks
                 return spark

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from streamtable.callback import SHIM
 from streamtable.configuration import Server
 from streamtable.errors import InvalidStatement, NotEnabled
 
@@ -95,7 +94,6 @@ def spark_settings(server: Server, endpoints: Endpoints) -> dict[str, str]:
     }
     if server.users:
         settings["spark.hadoop.hive.server2.authentication"] = "CUSTOM"
-        settings["spark.hadoop.hive.server2.custom.authentication.class"] = f"{SHIM}.PasswordCheck"
     if server.token_file:
         settings["spark.connect.authenticate.token"] = _token(Path(server.token_file))
     return settings

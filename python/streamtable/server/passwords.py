@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
@@ -30,8 +30,13 @@ class Passwords:
         self._file = file
 
     def register(self, spark: SparkSession) -> None:
-        """Let HiveServer2 ask this object."""
-        getattr(spark._jvm, f"{SHIM}.Passwords").set(self)
+        """Let HiveServer2 ask this object.
+
+        It looks for the class in a configuration that it makes anew at each login: of all settings, system properties get there.
+        """
+        jvm: Any = spark._jvm
+        getattr(jvm, f"{SHIM}.Passwords").set(self)
+        jvm.java.lang.System.setProperty("hive.server2.custom.authentication.class", f"{SHIM}.PasswordCheck")
 
     def accepts(self, user: str, password: str) -> bool:
         """Return whether the password is the user's; a name that is not there takes as long."""
