@@ -54,7 +54,11 @@ RETRIES = Setting(
 )
 SUSPEND_AFTER = Setting("spark.streamtable.scheduler.suspendAfter", 3, "how many failures in a row suspend a table", _whole(1))
 
-SETTINGS: tuple[Setting[Any], ...] = (MINIMUM_SCHEDULE, POLL, PARALLELISM, RETRIES, SUSPEND_AFTER)
+ALERTS_POLL = Setting(
+    "spark.streamtable.alerts.pollSeconds", 60.0, "how often a scheduler looks for something to alert people to", _seconds
+)
+
+SETTINGS: tuple[Setting[Any], ...] = (MINIMUM_SCHEDULE, POLL, PARALLELISM, RETRIES, SUSPEND_AFTER, ALERTS_POLL)
 
 
 def read(spark: SparkSession, setting: Setting[T]) -> T:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
@@ -12,7 +13,20 @@ from pyspark.sql import SparkSession
 from streamtable.delta.bridge import bridge, java_list, translated
 from streamtable.errors import HistoryLost
 
-__all__ = ["CommitSummary", "Located", "TableState", "Version", "commits", "drop_files", "locate", "state", "versions"]
+__all__ = [
+    "CommitSummary",
+    "Located",
+    "Retention",
+    "TableState",
+    "Version",
+    "commits",
+    "drop_files",
+    "holds_files",
+    "locate",
+    "retention",
+    "state",
+    "versions",
+]
 
 
 @dataclass(frozen=True)
@@ -57,7 +71,15 @@ class CommitSummary:
     transactions: tuple[str, ...]
     feed: bool | None
     user_metadata: str | None
-    timestamp: int
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Retention:
+    """For how long commits stay in the log, and files that left the table where they are."""
+
+    log: timedelta
+    files: timedelta
 
 
 def locate(session: SparkSession, parts: Sequence[str]) -> Located:
@@ -111,10 +133,23 @@ def commits(session: SparkSession, path: str, after: int, upto: int, complete: b
             tuple(each["transactions"]),
             each.get("feed"),
             each.get("user_metadata"),
-            each.get("timestamp", 0),
+            datetime.fromtimestamp(each.get("timestamp", 0) / 1000, tz=timezone.utc),
         )
         for each in found
     )
+
+
+def retention(session: SparkSession, path: str) -> Retention:
+    """Read how long the table keeps what is no longer part of it."""
+    with translated(path):
+        found = json.loads(bridge(session).retention(session._jsparkSession, path))
+    return Retention(*(timedelta(milliseconds=found[kind]) for kind in ("log", "files")))
+
+
+def holds_files(session: SparkSession, path: str, version: int) -> bool:
+    """Tell whether the files that a commit took out of the table, and those of its change feed, are still there."""
+    with translated(path):
+        return bool(bridge(session).holdsFiles(session._jsparkSession, path, version))
 
 
 def drop_files(session: SparkSession, path: str) -> None:

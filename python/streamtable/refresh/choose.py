@@ -12,7 +12,9 @@ from streamtable.differentiate.rules import Finding
 from streamtable.refresh.frontier import Frontier
 from streamtable.sql.statements import RefreshMode
 
-__all__ = ["Action", "Choice", "choose"]
+__all__ = ["NOT_POPULATED", "Action", "Choice", "choose"]
+
+NOT_POPULATED = "the table was not populated yet"
 
 
 class Action(str, Enum):
@@ -53,7 +55,7 @@ def choose(
     if forced:
         return Choice(Action.FULL, "REFRESH ... FULL was asked for")
     if frontier is None:
-        return Choice(Action.REINITIALIZE, "the table was not populated yet")
+        return Choice(Action.REINITIALIZE, NOT_POPULATED)
     if foreign:
         return Choice(Action.REINITIALIZE, foreign)
     if frontier.fingerprint != fingerprint:

@@ -34,7 +34,7 @@ from streamtable.schedule.loop import Failed, Sight
 from streamtable.sql.schedule import session_zone
 from streamtable.sql.statements import Cron
 
-__all__ = ["SparkEngine"]
+__all__ = ["SparkEngine", "table_of"]
 
 log = logging.getLogger("streamtable.scheduler")
 
@@ -59,7 +59,7 @@ class SparkEngine:
         found = self._index.look(every=poll)
         sources = {source for entry in found.values() for source in entry.definition.sources}
         vector = Vector.read(self._spark, sorted(sources | found.keys()))
-        tables = {path: _table(entry, vector) for path, entry in found.items()}
+        tables = {path: table_of(entry, vector) for path, entry in found.items()}
         for path in (path for path, table in tables.items() if table.suspended):
             self._failures.pop(path, None)
         return Sight(tables, vector, timedelta(seconds=poll), config.read(self._spark, config.PARALLELISM))
@@ -110,7 +110,8 @@ def _group(task: Task) -> str:
     return f"streamtable {task.name}"
 
 
-def _table(entry: Entry, vector: Vector) -> Table:
+def table_of(entry: Entry, vector: Vector) -> Table:
+    """Return what the scheduler knows of a stream table, when all tables are at the versions of `vector`."""
     definition, frontier = entry.definition, Frontier.of(entry.state.frontier)
     match definition.statement.schedule:
         case Cron(_, None):

@@ -8,10 +8,11 @@ import scala.util.Try
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.connector.catalog.{CatalogManager, Identifier, TableCatalog, V1Table}
-import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
+import org.apache.spark.sql.delta.{DeltaConfigs, DeltaLog, Snapshot}
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.commands.cdc.CDCReader
+import org.apache.spark.sql.delta.util.DeltaFileOperations.absolutePath
 import org.apache.spark.sql.functions.{col, when, lit}
 import org.json4s._
 import org.json4s.JsonDSL._
@@ -70,6 +71,23 @@ object DeltaBridge {
         ("user_metadata" -> info.flatMap(_.userMetadata)) ~ ("timestamp" -> info.map(_.timestamp.getTime))
     }.toList
     compact(render(JArray(summaries)))
+  }
+
+  /** How long, in milliseconds, the log and the files that left the table are kept. */
+  def retention(spark: SparkSession, path: String): String = {
+    val metadata = Snapshots.latest(spark, path).metadata
+    compact(render(
+      ("log" -> DeltaConfigs.getMilliSeconds(DeltaConfigs.LOG_RETENTION.fromMetaData(metadata))) ~
+        ("files" -> DeltaConfigs.getMilliSeconds(DeltaConfigs.TOMBSTONE_RETENTION.fromMetaData(metadata)))))
+  }
+
+  /** Whether the files that the commit `version` took out of the table, and those of its change feed, are still there. */
+  def holdsFiles(spark: SparkSession, path: String, version: Long): Boolean = {
+    val log = DeltaLog.forTable(spark, path)
+    val actions = log.getChanges(version).takeWhile(_._1 == version).flatMap(_._2).toSeq
+    val files = actions.collect { case f @ (_: RemoveFile | _: AddCDCFile) => absolutePath(log.dataPath.toString, f.asInstanceOf[FileAction].path) }
+    val vectors = actions.collect { case r: RemoveFile if r.deletionVector != null && r.deletionVector.isOnDisk => r.deletionVector.absolutePath(log.dataPath) }
+    (files ++ vectors).distinct.forall(file => file.getFileSystem(log.newDeltaHadoopConf()).exists(file))
   }
 
   /** The table's rows at `version`. */
