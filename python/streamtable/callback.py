@@ -56,6 +56,9 @@ class Answers(Protocol):
     def call_function(self, spark: SparkSession, name: str, arguments: Sequence[str | None]) -> Iterable[Sequence[Any]]:
         """Return its rows."""
 
+    def check_source_ddl(self, spark: SparkSession, operation: str, name: str, path: str) -> None:
+        """Raise what speaks against doing `operation` to the ordinary table `name`."""
+
 
 class Handler:
     """Implement the shim's Handler by `answers`; the JVM calls it on the thread of the statement."""
@@ -78,6 +81,15 @@ class Handler:
     def callFunction(self, session: JavaObject, name: str, arguments: Sequence[str | None]) -> str:  # noqa: N802
         """Return the JSON of its rows, or of the error."""
         return _answer(lambda: _rows(self._answers.call_function(_session(session), name, list(arguments))))
+
+    def checkSourceDdl(self, session: JavaObject, operation: str, name: str, path: str) -> str:  # noqa: N802
+        """Return the JSON of the error, or of nothing."""
+
+        def check() -> dict[str, Any]:
+            self._answers.check_source_ddl(_session(session), operation, name, path)
+            return {}
+
+        return _answer(check)
 
     class Java:
         """Tell py4j which interface this object implements."""

@@ -39,6 +39,12 @@ def _seconds(text: str) -> float:
     return float(text)
 
 
+def _switch(text: str) -> bool:
+    if text.strip().casefold() not in ("true", "false"):
+        raise ValueError("it is neither true nor false")
+    return text.strip().casefold() == "true"
+
+
 MINIMUM_SCHEDULE = Setting(
     "spark.streamtable.schedule.minimumSeconds", 1, "the shortest duration that SCHEDULE accepts, in seconds", _whole(1)
 )
@@ -54,11 +60,34 @@ RETRIES = Setting(
 )
 SUSPEND_AFTER = Setting("spark.streamtable.scheduler.suspendAfter", 3, "how many failures in a row suspend a table", _whole(1))
 
+SMALL_FILES = Setting(
+    "spark.streamtable.maintenance.smallFiles",
+    50,
+    "the scheduler compacts a table with more small files than this; 0 for never",
+    _whole(0),
+)
+VACUUM = Setting("spark.streamtable.maintenance.vacuum", False, "VACUUM a table along with its compaction", _switch)
+BLOCK_SOURCE_DDL = Setting(
+    "spark.streamtable.blockSourceDdl",
+    False,
+    "refuse DDL that drops, replaces, renames or alters a table while stream tables read it",
+    _switch,
+)
 ALERTS_POLL = Setting(
     "spark.streamtable.alerts.pollSeconds", 60.0, "how often a scheduler looks for something to alert people to", _seconds
 )
 
-SETTINGS: tuple[Setting[Any], ...] = (MINIMUM_SCHEDULE, POLL, PARALLELISM, RETRIES, SUSPEND_AFTER, ALERTS_POLL)
+SETTINGS: tuple[Setting[Any], ...] = (
+    MINIMUM_SCHEDULE,
+    POLL,
+    PARALLELISM,
+    RETRIES,
+    SUSPEND_AFTER,
+    SMALL_FILES,
+    VACUUM,
+    BLOCK_SOURCE_DDL,
+    ALERTS_POLL,
+)
 
 
 def read(spark: SparkSession, setting: Setting[T]) -> T:

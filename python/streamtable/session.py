@@ -221,6 +221,11 @@ class _Statements:
 
         return functions.call(spark, name, arguments)
 
+    def check_source_ddl(self, spark: SparkSession, operation: str, name: str, path: str) -> None:
+        from streamtable.refresh.checks import check_source_ddl
+
+        check_source_ddl(spark, operation, name, path)
+
 
 @lru_cache(maxsize=64)
 def _read(sql: str) -> Statement:

@@ -51,6 +51,9 @@ class Recorder:
     def call_function(self, spark: SparkSession, name: str, arguments: Sequence[str | None]) -> Iterable[Sequence[Any]]:
         return self.reply(spark, f"{name}{tuple(arguments)}")
 
+    def check_source_ddl(self, spark: SparkSession, operation: str, name: str, path: str) -> None:
+        self.described.append(f"{operation} {name}")
+
 
 @pytest.fixture
 def recorder(spark: SparkSession) -> Iterator[Recorder]:

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.spark.statements import answer, done
 
-from streamtable.errors import InvalidStatement, NotIncremental, StreamTableNotFound
+from streamtable.errors import DependentsExist, InvalidStatement, NotIncremental, StreamTableNotFound
 from streamtable.monitor.alerts import Alert
 from streamtable.monitor.functions import FUNCTIONS
 from streamtable.monitor.watch import Watch
@@ -131,3 +131,42 @@ def test_the_history_of_a_source_runs_out(shop: SparkSession, caplog: pytest.Log
     assert (datetime.now(timezone.utc) - rebuilt.since).total_seconds() < 600
     shop.sql("DROP TABLE sales")
     assert [row[0] for row in answer(shop, health)] == ["GONE"]
+
+
+BLOCKED = (
+    "ALTER TABLE sales ADD COLUMNS (more INT)",
+    "ALTER TABLE sales ALTER COLUMN amount TYPE BIGINT",
+    "ALTER TABLE sales RENAME TO sold",
+    "DROP TABLE sales",
+    "CREATE OR REPLACE TABLE sales (id INT) USING delta",
+    "CREATE OR REPLACE TABLE sales USING delta AS SELECT 1 AS id",
+)
+PASSES = (
+    "INSERT INTO sales VALUES (9, 'east', 1)",
+    "INSERT OVERWRITE sales SELECT * FROM sales WHERE id > 1",
+    "ALTER TABLE sales SET TBLPROPERTIES ('note' = 'x')",
+    "CREATE OR REPLACE TABLE others (id INT) USING delta",
+    "DROP TABLE others",
+    "ALTER STREAM TABLE st RENAME TO st2",
+)
+
+
+def test_ddl_on_sources_is_refused_where_the_session_asks_for_it(shop: SparkSession) -> None:
+    shop.sql("CREATE STREAM TABLE st AS SELECT id FROM sales")
+    shop.conf.set("spark.streamtable.blockSourceDdl", "true")
+    try:
+        for statement in BLOCKED:
+            with pytest.raises(DependentsExist, match=rf"spark_catalog\.shop\.sales is refused: {ST} read it"):
+                shop.sql(statement)
+        with pytest.raises(DependentsExist, match="CREATE OR REPLACE TABLE"):
+            shop.range(3).write.format("delta").mode("overwrite").option("overwriteSchema", "true").saveAsTable("sales")
+        for statement in PASSES:
+            shop.sql(statement)
+        shop.sql("DROP STREAM TABLE st2")
+        shop.sql("ALTER TABLE sales ADD COLUMNS (more INT)")
+        shop.conf.set("spark.streamtable.blockSourceDdl", "maybe")
+        with pytest.raises(InvalidStatement, match="neither true nor false"):
+            shop.sql("DROP TABLE sales")
+    finally:
+        shop.conf.unset("spark.streamtable.blockSourceDdl")
+    shop.sql("DROP TABLE sales")

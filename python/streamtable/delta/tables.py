@@ -21,6 +21,7 @@ __all__ = [
     "Version",
     "commits",
     "drop_files",
+    "files_to_compact",
     "holds_files",
     "locate",
     "retention",
@@ -150,6 +151,12 @@ def holds_files(session: SparkSession, path: str, version: int) -> bool:
     """Tell whether the files that a commit took out of the table, and those of its change feed, are still there."""
     with translated(path):
         return bool(bridge(session).holdsFiles(session._jsparkSession, path, version))
+
+
+def files_to_compact(session: SparkSession, path: str, small: int, deleted: float) -> int:
+    """Count small files beyond the first of each partition, and files of whose rows more than the part `deleted` is."""
+    with translated(path):
+        return int(bridge(session).filesToCompact(session._jsparkSession, path, small, deleted))
 
 
 def drop_files(session: SparkSession, path: str) -> None:

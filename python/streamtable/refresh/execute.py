@@ -27,6 +27,7 @@ from streamtable.refresh.choose import Choice
 from streamtable.refresh.clock import microseconds
 from streamtable.refresh.differential import Differential, NotWhatTheFrontierSays
 from streamtable.refresh.frontier import Frontier
+from streamtable.refresh.jobs import jobs_named_after
 from streamtable.refresh.milestones import reached
 from streamtable.refresh.prepare import Prepared
 from streamtable.refresh.records import Record
@@ -173,7 +174,8 @@ def fully(
 
 @contextmanager
 def _workspace(run: Run) -> Iterator[tuple[Workspace, Mapping[Aggregate, Arrangement]]]:
-    with Workspace(run.session) as workspace:
+    named = jobs_named_after(run.session, run.entry.definition.name, "refresh of")
+    with named, Workspace(run.session) as workspace:
         yield workspace, arrangements_of(run.prepared.tree, run.entry.path, run.names, run.prepared.fingerprint)
 
 

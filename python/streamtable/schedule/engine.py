@@ -19,12 +19,13 @@ from tenacity import (
 
 from streamtable import config
 from streamtable.catalog.definition import SUSPENDED, Failure
-from streamtable.catalog.entries import Entry
+from streamtable.catalog.entries import Entry, find_at
 from streamtable.catalog.index import Index
 from streamtable.delta.tables import Version
 from streamtable.errors import StreamTableSuspended
 from streamtable.refresh.choose import Action
 from streamtable.refresh.frontier import Frontier, Vector
+from streamtable.refresh.maintain import maintain
 from streamtable.refresh.records import Record
 from streamtable.refresh.run import decided_by_versions
 from streamtable.schedule.cycle import Refreshed, Task, carry_out
@@ -85,7 +86,16 @@ class SparkEngine:
             return Failed(f"{task.name} failed")
         self._failures.pop(task.path, None)
         log.debug("%s: %s", task.name, outcome)
+        self._maintain(task)
         return done
+
+    def _maintain(self, task: Task) -> None:
+        """Compact what has many small files, while nobody else of this scheduler refreshes the table."""
+        try:
+            if (entry := find_at(self._spark, task.path)) and (paths := maintain(self._spark, entry)):
+                log.info("%s was compacted: %s", task.name, ", ".join(paths))
+        except Exception as error:  # it is refreshed, and will be compacted another time
+            log.warning("%s could not be compacted: %s", task.name, error)
 
     def skip(self, path: str, reason: str) -> None:
         """Write a line into the table's history."""

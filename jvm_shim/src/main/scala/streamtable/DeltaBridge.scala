@@ -90,6 +90,14 @@ object DeltaBridge {
     (files ++ vectors).distinct.forall(file => file.getFileSystem(log.newDeltaHadoopConf()).exists(file))
   }
 
+  /** How many files a compaction would save (small ones beyond the first of a partition) or rewrite (with a part `deleted` of their rows). */
+  def filesToCompact(spark: SparkSession, path: String, small: Long, deleted: Double): Int = {
+    val latest = Snapshots.latest(spark, path)
+    val files = Snapshots.filesOf(latest.deltaLog, latest, latest.version)
+    val (worn, whole) = files.partition(_.deletedToPhysicalRecordsRatio.exists(_ > deleted))
+    worn.size + whole.filter(_.size < small).groupBy(_.partitionValues).values.map(_.size - 1).sum
+  }
+
   /** The table's rows at `version`. */
   def read(spark: SparkSession, path: String, version: Long): DataFrame = Snapshots.frame(spark, path, version)
 

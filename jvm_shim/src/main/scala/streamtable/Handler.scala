@@ -22,6 +22,9 @@ trait Handler {
 
   /** Answers its rows, as `run` does. */
   def callFunction(session: SparkSession, name: String, arguments: JavaList[String]): String
+
+  /** Answers an error if `operation` is not to be done to a table because stream tables read it. */
+  def checkSourceDdl(session: SparkSession, operation: String, name: String, path: String): String
 }
 
 /** The registered handler, and the reading of its answers. */
@@ -49,6 +52,10 @@ object Handlers {
   /** Calls a table function and gives its rows. */
   def callFunction(session: SparkSession, name: String, arguments: JavaList[String]): JsonNode =
     answer(_.callFunction(session, name, arguments)).get("rows")
+
+  /** Raises what speaks against changing the shape of a table. */
+  def checkSourceDdl(session: SparkSession, operation: String, name: String, path: String): Unit =
+    answer(_.checkSourceDdl(session, operation, name, path))
 
   private def answer(ask: Handler => String): JsonNode = {
     val handler = current.getOrElse(throw notEnabled("no Python process answers stream table statements here", None))
