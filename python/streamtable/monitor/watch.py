@@ -38,15 +38,19 @@ class Watch:
     def look(self) -> None:
         """Tell the alerts that were not told before; what is over is forgotten and would be told again."""
         try:
-            self._look()
+            found = list(entries(self._spark))
+            now = set(alerts(self._spark, found, freshness(self._spark, found)))
         except Exception:  # whatever it is, it must not be the last look
-            log.exception("the stream tables cannot be looked at, or whom to call fails")
-
-    def _look(self) -> None:
-        found = list(entries(self._spark))
-        now = set(alerts(self._spark, found, freshness(self._spark, found)))
+            log.exception("the stream tables cannot be looked at")
+            return
         for alert in sorted(now - self._told, key=lambda each: (each.name, each.kind)):
-            log.warning("%s %s: %s", alert.kind.value, alert.name, alert.text)
-            if self._on_alert:
-                self._on_alert(alert)
+            self._tell(alert)
         self._told = now
+
+    def _tell(self, alert: Alert) -> None:
+        log.warning("%s %s: %s", alert.kind.value, alert.name, alert.text)
+        if self._on_alert:
+            try:
+                self._on_alert(alert)
+            except Exception:  # the others are to be told as well
+                log.exception("the function that is called with alerts fails")
