@@ -30,7 +30,7 @@ from streamtable.refresh import clock
 from streamtable.refresh.checks import allow
 from streamtable.refresh.choose import Action, Choice, choose
 from streamtable.refresh.differential import NotWhatTheFrontierSays
-from streamtable.refresh.execute import Run, differentially, fully, table_columns, what_stands_in_the_way
+from streamtable.refresh.execute import Run, differentially, fully, table_columns
 from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.refresh.prepare import Prepared, prepare, refresh_session, release
 
@@ -160,7 +160,6 @@ def _choose(run: Run, full: bool) -> Choice:
     entry, frontier = run.entry, run.frontier
     foreign = _foreign(run.session, entry, frontier) if frontier else None
     mode = entry.definition.statement.mode
-    stands = what_stands_in_the_way(run.prepared)
     unversioned = next(iter(run.prepared.reading.unversioned), None)
     allow(run.prepared, mode)
     lost = None
@@ -168,8 +167,10 @@ def _choose(run: Run, full: bool) -> Choice:
         lost = _lost_history(run, frontier)
     before = frontier.sources if frontier else {}
     changed = frozenset(s for s in sources_of(run.prepared.tree) if run.target.get(s.path) != before.get(s.path))
-    whole = None if stands else prunes_nothing(run.prepared.tree, changed)
-    return choose(mode, full, frontier, run.target, run.prepared.fingerprint, stands, unversioned, foreign, lost, whole)
+    whole = None if run.prepared.obstacle else prunes_nothing(run.prepared.tree, changed)
+    return choose(
+        mode, full, frontier, run.target, run.prepared.fingerprint, run.prepared.obstacle, unversioned, foreign, lost, whole
+    )
 
 
 def _lost_history(run: Run, frontier: Frontier) -> str | None:
