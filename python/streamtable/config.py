@@ -60,6 +60,7 @@ RETRIES = Setting(
 )
 SUSPEND_AFTER = Setting("spark.streamtable.scheduler.suspendAfter", 3, "how many failures in a row suspend a table", _whole(1))
 
+# Up to 50 files Delta keeps the list of a table's files in each version's checksum, where reading it costs no Spark job.
 SMALL_FILES = Setting(
     "spark.streamtable.maintenance.smallFiles",
     50,

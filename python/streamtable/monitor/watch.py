@@ -25,12 +25,13 @@ class Watch:
         self._spark = spark
         self._on_alert = on_alert
         self._told: set[Alert] = set()
+        self._pause = config.read(spark, config.ALERTS_POLL)
 
     def start(self, stopped: Callable[[float], bool]) -> None:
         """Look from now on, in a thread, until `stopped`, which waits for so many seconds, says so."""
 
         def run() -> None:
-            while not stopped(config.read(self._spark, config.ALERTS_POLL)):
+            while not stopped(self._pause):
                 self.look()
 
         Thread(target=run, name="streamtable alerts", daemon=True).start()
@@ -38,6 +39,7 @@ class Watch:
     def look(self) -> None:
         """Tell the alerts that were not told before; what is over is forgotten and would be told again."""
         try:
+            self._pause = config.read(self._spark, config.ALERTS_POLL)
             found = list(entries(self._spark))
             now = set(alerts(self._spark, found, freshness(self._spark, found)))
         except Exception:  # whatever it is, it must not be the last look
