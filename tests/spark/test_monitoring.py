@@ -145,6 +145,7 @@ PASSES = (
     "INSERT INTO sales VALUES (9, 'east', 1)",
     "INSERT OVERWRITE sales SELECT * FROM sales WHERE id > 1",
     "ALTER TABLE sales SET TBLPROPERTIES ('note' = 'x')",
+    "ALTER TABLE sales ADD CONSTRAINT known CHECK (id > 0)",
     "CREATE OR REPLACE TABLE others (id INT) USING delta",
     "DROP TABLE others",
     "ALTER STREAM TABLE st RENAME TO st2",

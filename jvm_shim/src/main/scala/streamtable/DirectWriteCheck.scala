@@ -63,8 +63,10 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
       Write("ALTER TABLE RENAME", inPlan(w.child), name => s"use ALTER STREAM TABLE $name RENAME TO", changesShape = true)
     case w @ (_: SetTableProperties | _: UnsetTableProperties | _: CommentOnTable) =>
       Write("ALTER TABLE", inPlan(w), name => s"use ALTER STREAM TABLE $name SET TBLPROPERTIES")
-    case w: AlterTableCommand => Write("ALTER TABLE", inPlan(w.table), redefine, changesShape = true)
-    case w: AlterDeltaTableCommand => Write("ALTER TABLE", Some(table(w.table)), redefine, changesShape = true)
+    case w @ (_: AddColumns | _: ReplaceColumns | _: DropColumns | _: RenameColumn | _: AlterColumns | _: SetTableLocation) =>
+      Write("ALTER TABLE", inPlan(w), redefine, changesShape = true)
+    case w: AlterTableCommand => Write("ALTER TABLE", inPlan(w.table), redefine)
+    case w: AlterDeltaTableCommand => Write("ALTER TABLE", Some(table(w.table)), redefine)
     case w: AddCheckConstraint => Write("ALTER TABLE", inPlan(w.child), redefine)
     case w: DropTable => Write("DROP TABLE", named(w.child), name => s"use DROP STREAM TABLE $name", changesShape = true)
     case w: ReplaceTable => Write("CREATE OR REPLACE TABLE", named(w.name), redefine, changesShape = true)
