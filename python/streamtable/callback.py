@@ -50,6 +50,15 @@ class Answers(Protocol):
     def run(self, spark: SparkSession, sql: str) -> Iterable[Sequence[Any]]:
         """Carry the statement out in the session that it was given to and return the rows of its result."""
 
+    def describe_function(self, name: str, arguments: Sequence[str | None]) -> StructType:
+        """Return the columns of a table function; raise what is wrong with its arguments."""
+
+    def call_function(self, spark: SparkSession, name: str, arguments: Sequence[str | None]) -> Iterable[Sequence[Any]]:
+        """Return its rows."""
+
+    def check_source_ddl(self, spark: SparkSession, operation: str, name: str, path: str) -> None:
+        """Raise what speaks against doing `operation` to the ordinary table `name`."""
+
 
 class Handler:
     """Implement the shim's Handler by `answers`; the JVM calls it on the thread of the statement."""
@@ -63,12 +72,24 @@ class Handler:
 
     def run(self, session: JavaObject, sql: str) -> str:
         """Return the JSON of the result's rows, or of the error."""
-        return _answer(lambda: {"rows": [[_plain(value) for value in row] for row in self._rows(session, sql)]})
+        return _answer(lambda: _rows(self._answers.run(_session(session), sql)))
 
-    def _rows(self, session: JavaObject, sql: str) -> Iterable[Sequence[Any]]:
-        context = SparkContext._active_spark_context  # getOrCreate() would take a lock
-        assert context is not None, "the JVM of a SparkContext has called"
-        return self._answers.run(SparkSession(context, session), sql)
+    def describeFunction(self, name: str, arguments: Sequence[str | None]) -> str:  # noqa: N802  (the shim's spelling)
+        """Return the JSON of a table function's columns, or of the error."""
+        return _answer(lambda: {"schema": self._answers.describe_function(name, list(arguments)).jsonValue()})
+
+    def callFunction(self, session: JavaObject, name: str, arguments: Sequence[str | None]) -> str:  # noqa: N802
+        """Return the JSON of its rows, or of the error."""
+        return _answer(lambda: _rows(self._answers.call_function(_session(session), name, list(arguments))))
+
+    def checkSourceDdl(self, session: JavaObject, operation: str, name: str, path: str) -> str:  # noqa: N802
+        """Return the JSON of the error, or of nothing."""
+
+        def check() -> dict[str, Any]:
+            self._answers.check_source_ddl(_session(session), operation, name, path)
+            return {}
+
+        return _answer(check)
 
     class Java:
         """Tell py4j which interface this object implements."""
@@ -94,6 +115,16 @@ def _answer(compute: Callable[[], dict[str, Any]]) -> str:
         return json.dumps(compute())
     except Exception as error:  # whatever it is, the JVM must get an answer that it can raise
         return json.dumps({"error": _error(error)})
+
+
+def _session(session: JavaObject) -> SparkSession:
+    context = SparkContext._active_spark_context  # getOrCreate() would take a lock
+    assert context is not None, "the JVM of a SparkContext has called"
+    return SparkSession(context, session)
+
+
+def _rows(rows: Iterable[Sequence[Any]]) -> dict[str, Any]:
+    return {"rows": [[_plain(value) for value in row] for row in rows]}
 
 
 def _plain(value: Any) -> Any:

@@ -39,6 +39,26 @@ def _seconds(text: str) -> float:
     return float(text)
 
 
+def _share(text: str) -> float | None:
+    if text == "learnt":
+        return None
+    if not float(text) >= 0:
+        raise ValueError("it is neither 'learnt' nor a number from 0 on")
+    return float(text)
+
+
+def _switch(text: str) -> bool:
+    if text.strip().casefold() not in ("true", "false"):
+        raise ValueError("it is neither true nor false")
+    return text.strip().casefold() == "true"
+
+
+FULL_SHARE: Setting[float | None] = Setting(
+    "spark.streamtable.auto.fullShare",
+    None,
+    "the share of changed rows above which AUTO refreshes in full; `learnt`, the default, goes by what earlier refreshes took",
+    _share,
+)
 MINIMUM_SCHEDULE = Setting(
     "spark.streamtable.schedule.minimumSeconds", 1, "the shortest duration that SCHEDULE accepts, in seconds", _whole(1)
 )
@@ -61,7 +81,37 @@ PYTHON = Setting(
     str,
 )
 
-SETTINGS: tuple[Setting[Any], ...] = (PYTHON, MINIMUM_SCHEDULE, POLL, PARALLELISM, RETRIES, SUSPEND_AFTER)
+# Up to 50 files Delta keeps the list of a table's files in each version's checksum, where reading it costs no Spark job.
+SMALL_FILES = Setting(
+    "spark.streamtable.maintenance.smallFiles",
+    50,
+    "the scheduler compacts a table with more small files than this; 0 for never",
+    _whole(0),
+)
+VACUUM = Setting("spark.streamtable.maintenance.vacuum", False, "VACUUM a table along with its compaction", _switch)
+BLOCK_SOURCE_DDL = Setting(
+    "spark.streamtable.blockSourceDdl",
+    False,
+    "refuse DDL that drops, replaces, renames or alters a table while stream tables read it",
+    _switch,
+)
+ALERTS_POLL = Setting(
+    "spark.streamtable.alerts.pollSeconds", 60.0, "how often a scheduler looks for something to alert people to", _seconds
+)
+
+SETTINGS: tuple[Setting[Any], ...] = (
+    FULL_SHARE,
+    MINIMUM_SCHEDULE,
+    POLL,
+    PARALLELISM,
+    RETRIES,
+    SUSPEND_AFTER,
+    SMALL_FILES,
+    VACUUM,
+    BLOCK_SOURCE_DDL,
+    ALERTS_POLL,
+    PYTHON,
+)
 
 
 def read(spark: SparkSession, setting: Setting[T]) -> T:

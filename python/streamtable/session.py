@@ -21,6 +21,7 @@ from streamtable.errors import NotEnabled
 from streamtable.jars import delta_jars, shim_jar
 
 if TYPE_CHECKING:
+    from streamtable.monitor.alerts import Alert
     from streamtable.schedule.loop import Scheduler
     from streamtable.sql.statements import Statement
 
@@ -75,16 +76,20 @@ def enable(spark: SparkSession) -> None:
     register(spark, _Statements())
 
 
-def start_scheduler(spark: SparkSession) -> Scheduler:
+def start_scheduler(spark: SparkSession, on_alert: Callable[[Alert], object] | None = None) -> Scheduler:
     """Refresh the stream tables by their schedules from now on, in threads of this process, until the scheduler is stopped.
 
-    Settings that start with `spark.streamtable.scheduler.` are read from the session again and again: SET changes them.
+    Alerts go to the logger `streamtable.alerts` and, in a thread of the scheduler's, to `on_alert`. Settings that start with
+    `spark.streamtable.` are read from the session again and again: SET changes them.
     """
+    from streamtable.monitor.watch import Watch
     from streamtable.schedule.engine import SparkEngine
     from streamtable.schedule.loop import Scheduler
 
     enable(spark)
-    return Scheduler(SparkEngine(spark)).start()
+    scheduler = Scheduler(SparkEngine(spark)).start()
+    Watch(spark, on_alert).start(scheduler.wait)
+    return scheduler
 
 
 class _Builder(SparkSession.Builder):
@@ -210,6 +215,21 @@ class _Statements:
         from streamtable.monitor import dispatch
 
         return dispatch.run(spark, _read(sql))
+
+    def describe_function(self, name: str, arguments: Sequence[str | None]) -> StructType:
+        from streamtable.monitor import functions
+
+        return functions.describe(name, arguments)
+
+    def call_function(self, spark: SparkSession, name: str, arguments: Sequence[str | None]) -> Iterable[Sequence[Any]]:
+        from streamtable.monitor import functions
+
+        return functions.call(spark, name, arguments)
+
+    def check_source_ddl(self, spark: SparkSession, operation: str, name: str, path: str) -> None:
+        from streamtable.refresh.checks import check_source_ddl
+
+        check_source_ddl(spark, operation, name, path)
 
 
 @lru_cache(maxsize=64)

@@ -203,5 +203,16 @@ def test_spark_sql_starts_its_own_python(
     written = subprocess.run([*COMMAND, "settings", *options], env=environment, capture_output=True, text=True, cwd=tmp_path)
     properties = tmp_path / "streamtable.conf"
     properties.write_text(written.stdout)
-    found, errors = hosts.in_spark_sql(tmp_path, properties, "--driver-memory", "1g")
+    found, errors = hosts.in_spark_sql(tmp_path, properties)
     assert found == expected, errors[-3000:]
+
+    # A Python that lacks the package.
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho No module named streamtable\nexit 1\n")
+    python.chmod(0o755)
+    changed = ("spark.master=local[1]", "spark.sql.catalogImplementation=in-memory", f"spark.streamtable.python={python}")
+    options = [part for setting in changed for part in ("--conf", setting)]
+    failed = hosts.spark_sql(tmp_path, "--properties-file", str(properties), *options, "-e", "SHOW STREAM TABLES")
+    assert failed.returncode != 0
+    assert hosts.failure(failed.stderr).condition == "STREAMTABLE_NOT_ENABLED"
+    assert f"{python}, which is to answer the statement, ended at once:\nNo module named streamtable" in failed.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
@@ -12,7 +13,23 @@ from pyspark.sql import SparkSession
 from streamtable.delta.bridge import bridge, java_list, translated
 from streamtable.errors import HistoryLost
 
-__all__ = ["CommitSummary", "Located", "TableState", "Version", "commits", "drop_files", "locate", "state", "versions"]
+__all__ = [
+    "CommitSummary",
+    "Located",
+    "Retention",
+    "Size",
+    "TableState",
+    "Version",
+    "commits",
+    "drop_files",
+    "files_to_compact",
+    "holds_files",
+    "locate",
+    "retention",
+    "size",
+    "state",
+    "versions",
+]
 
 
 @dataclass(frozen=True)
@@ -47,17 +64,40 @@ class TableState:
 
 
 @dataclass(frozen=True)
+class Size:
+    """Rows of a table, and bytes of its files."""
+
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True)
 class CommitSummary:
-    """What one commit did; `feed` tells whether it switched the change data feed, and to what."""
+    """What one commit did.
+
+    `rows` counts the rows of the files that came or went, `uncounted_bytes` is the size of those that do not tell, `feed_bytes`
+    that of what was written into the change data feed; `feed` tells whether it switched that on or off.
+    """
 
     version: int
     operation: str
     data_change: bool
     removes_rows: bool
     transactions: tuple[str, ...]
+    rows: int
+    uncounted_bytes: int
+    feed_bytes: int
     feed: bool | None
     user_metadata: str | None
-    timestamp: int
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Retention:
+    """For how long commits stay in the log, and files that left the table where they are."""
+
+    log: timedelta
+    files: timedelta
 
 
 def locate(session: SparkSession, parts: Sequence[str]) -> Located:
@@ -109,12 +149,41 @@ def commits(session: SparkSession, path: str, after: int, upto: int, complete: b
             each["data_change"],
             each["removes_rows"],
             tuple(each["transactions"]),
+            each["rows"],
+            each["uncounted_bytes"],
+            each["feed_bytes"],
             each.get("feed"),
             each.get("user_metadata"),
-            each.get("timestamp", 0),
+            datetime.fromtimestamp(each.get("timestamp", 0) / 1000, tz=timezone.utc),
         )
         for each in found
     )
+
+
+def size(session: SparkSession, path: str, version: int) -> Size | None:
+    """Count the rows of the table at `version` by the statistics of its files; None where they do not tell."""
+    with translated(path):
+        found = json.loads(bridge(session).size(session._jsparkSession, path, version))
+    return Size(*found) if found else None
+
+
+def retention(session: SparkSession, path: str) -> Retention:
+    """Read how long the table keeps what is no longer part of it."""
+    with translated(path):
+        found = json.loads(bridge(session).retention(session._jsparkSession, path))
+    return Retention(*(timedelta(milliseconds=found[kind]) for kind in ("log", "files")))
+
+
+def holds_files(session: SparkSession, path: str, version: int) -> bool:
+    """Tell whether the files that a commit took out of the table, and those of its change feed, are still there."""
+    with translated(path):
+        return bool(bridge(session).holdsFiles(session._jsparkSession, path, version))
+
+
+def files_to_compact(session: SparkSession, path: str, small: int, deleted: float) -> int:
+    """Count small files beyond the first of each partition, and files of whose rows more than the part `deleted` is."""
+    with translated(path):
+        return int(bridge(session).filesToCompact(session._jsparkSession, path, small, deleted))
 
 
 def drop_files(session: SparkSession, path: str) -> None:

@@ -18,12 +18,14 @@ __all__ = ["Record", "annotate"]
 
 @dataclass(frozen=True)
 class Record:
-    """One line of the history; it travels as the userMetadata of a commit."""
+    """One line of the history; it travels as the userMetadata of a commit, which puts in the numbers of its rows."""
 
     action: Action
     reason: str
     duration_ms: int
     sources: Mapping[str, int] = field(default_factory=dict)
+    rows_inserted: int = 0
+    rows_deleted: int = 0
 
     def to_json(self) -> str:
         """Spell the record for the log."""
@@ -34,7 +36,7 @@ class Record:
         """Read a record back; None for what others wrote there."""
         try:
             found = json.loads(user_metadata or "{}")["streamtable"]
-            return cls(Action(found["action"]), found["reason"], found["duration_ms"], found["sources"])
+            return cls(**{**found, "action": Action(found["action"])})
         except (ValueError, KeyError, TypeError):
             return None
 

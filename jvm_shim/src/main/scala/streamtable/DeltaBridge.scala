@@ -8,10 +8,11 @@ import scala.util.Try
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.connector.catalog.{CatalogManager, Identifier, TableCatalog, V1Table}
-import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
+import org.apache.spark.sql.delta.{DeltaConfigs, DeltaLog, Snapshot}
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.commands.cdc.CDCReader
+import org.apache.spark.sql.delta.util.DeltaFileOperations.absolutePath
 import org.apache.spark.sql.functions.{col, when, lit}
 import org.json4s._
 import org.json4s.JsonDSL._
@@ -62,14 +63,59 @@ object DeltaBridge {
     val log = DeltaLog.forTable(spark, path)
     val summaries = log.getChanges(after + 1).takeWhile(_._1 <= upto).map { case (version, actions) =>
       val info = actions.collectFirst { case c: CommitInfo => c }
+      val (rows, bytes) = changed(actions)
       ("version" -> version) ~ ("operation" -> info.map(_.operation)) ~
         ("data_change" -> actions.exists { case f: FileAction => f.dataChange; case _ => false }) ~
         ("removes_rows" -> actions.exists { case r: RemoveFile => r.dataChange; case _ => false }) ~
         ("transactions" -> actions.collect { case t: SetTransaction => t.appId }.toList) ~
+        ("rows" -> rows) ~ ("uncounted_bytes" -> bytes) ~ ("feed_bytes" -> actions.collect { case c: AddCDCFile => c.size }.sum) ~
         ("feed" -> actions.collectFirst { case m: Metadata => m.configuration.get("delta.enableChangeDataFeed").contains("true") }) ~
         ("user_metadata" -> info.flatMap(_.userMetadata)) ~ ("timestamp" -> info.map(_.timestamp.getTime))
     }.toList
     compact(render(JArray(summaries)))
+  }
+
+  /** Rows in files that came or went, those of a file whose deletion vector changed only once, and bytes of files that do not tell. */
+  private def changed(actions: Seq[Action]): (Long, Long) = {
+    val files = actions.collect { case f: FileAction with HasNumRecords if f.dataChange => f }.groupBy(_.path).values
+    val counts = files.map {
+      case Seq(file) => file.numLogicalRecords.toRight(file.getFileSize)
+      case several => Right(several.map(_.numDeletedRecords).reduce((a, b) => (a - b).abs))
+    }
+    (counts.flatMap(_.toOption).sum, counts.flatMap(_.left.toOption).sum)
+  }
+
+  /** Rows and bytes of the table at `version`; null where they cannot be had without a Spark job. */
+  def size(spark: SparkSession, path: String, version: Long): String = {
+    val counted = Snapshots.known(Snapshots.latest(spark, path), version).map(_.map(file => file.numLogicalRecords -> file.size))
+    compact(render(counted.filter(_.forall(_._1.isDefined)).map { files =>
+      JArray(List(JLong(files.flatMap(_._1).sum), JLong(files.map(_._2).sum)))
+    }.getOrElse(JNull)))
+  }
+
+  /** How long, in milliseconds, the log and the files that left the table are kept. */
+  def retention(spark: SparkSession, path: String): String = {
+    val metadata = Snapshots.latest(spark, path).metadata
+    compact(render(
+      ("log" -> DeltaConfigs.getMilliSeconds(DeltaConfigs.LOG_RETENTION.fromMetaData(metadata))) ~
+        ("files" -> DeltaConfigs.getMilliSeconds(DeltaConfigs.TOMBSTONE_RETENTION.fromMetaData(metadata)))))
+  }
+
+  /** Whether the files that the commit `version` took out of the table, and those of its change feed, are still there. */
+  def holdsFiles(spark: SparkSession, path: String, version: Long): Boolean = {
+    val log = DeltaLog.forTable(spark, path)
+    val actions = log.getChanges(version).takeWhile(_._1 == version).flatMap(_._2).toSeq
+    val files = actions.collect { case f @ (_: RemoveFile | _: AddCDCFile) => absolutePath(log.dataPath.toString, f.asInstanceOf[FileAction].path) }
+    val vectors = actions.collect { case r: RemoveFile if r.deletionVector != null && r.deletionVector.isOnDisk => r.deletionVector.absolutePath(log.dataPath) }
+    (files ++ vectors).distinct.forall(file => file.getFileSystem(log.newDeltaHadoopConf()).exists(file))
+  }
+
+  /** How many files a compaction would save (small ones beyond the first of a partition) or rewrite (with a part `deleted` of their rows). */
+  def filesToCompact(spark: SparkSession, path: String, small: Long, deleted: Double): Int = {
+    val latest = Snapshots.latest(spark, path)
+    val files = Snapshots.filesOf(latest.deltaLog, latest, latest.version)
+    val (worn, whole) = files.partition(_.deletedToPhysicalRecordsRatio.exists(_ > deleted))
+    worn.size + whole.filter(_.size < small).groupBy(_.partitionValues).values.map(_.size - 1).sum
   }
 
   /** The table's rows at `version`. */

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.streamtable
 
+import java.util.{List => JavaList}
 import java.util.concurrent.ConcurrentHashMap
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
@@ -15,6 +16,15 @@ trait Handler {
 
   /** Carries the statement out and answers `{"rows": [[...], ...]}`. */
   def run(session: SparkSession, sql: String): String
+
+  /** Answers the columns of a table function, as `describe` does. */
+  def describeFunction(name: String, arguments: JavaList[String]): String
+
+  /** Answers its rows, as `run` does. */
+  def callFunction(session: SparkSession, name: String, arguments: JavaList[String]): String
+
+  /** Answers an error if `operation` is not to be done to a table because stream tables read it. */
+  def checkSourceDdl(session: SparkSession, operation: String, name: String, path: String): String
 }
 
 /** The registered handler, and the reading of its answers. */
@@ -33,13 +43,24 @@ object Handlers {
   def keep(id: String, exception: Throwable): Unit = thrown.put(id, exception)
 
   /** Asks for the result type of a statement. */
-  def describe(session: SparkSession, sql: String): JsonNode = answer(session, _.describe(session, sql)).get("schema")
+  def describe(session: SparkSession, sql: String): JsonNode = answer(_.describe(session, sql)).get("schema")
 
   /** Carries a statement out and gives its rows. */
-  def run(session: SparkSession, sql: String): JsonNode = answer(session, _.run(session, sql)).get("rows")
+  def run(session: SparkSession, sql: String): JsonNode = answer(_.run(session, sql)).get("rows")
 
-  private def answer(session: SparkSession, ask: Handler => String): JsonNode = {
-    val handler = current.getOrElse(PythonChild.handler(session.sparkContext))
+  /** Asks for the result type of a table function. */
+  def describeFunction(name: String, arguments: JavaList[String]): JsonNode = answer(_.describeFunction(name, arguments)).get("schema")
+
+  /** Calls a table function and gives its rows. */
+  def callFunction(session: SparkSession, name: String, arguments: JavaList[String]): JsonNode =
+    answer(_.callFunction(session, name, arguments)).get("rows")
+
+  /** Raises what speaks against changing the shape of a table. */
+  def checkSourceDdl(session: SparkSession, operation: String, name: String, path: String): Unit =
+    answer(_.checkSourceDdl(session, operation, name, path))
+
+  private def answer(ask: Handler => String): JsonNode = {
+    val handler = current.getOrElse(PythonChild.handler())
     val text =
       try ask(handler)
       catch {
