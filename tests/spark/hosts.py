@@ -123,7 +123,7 @@ def in_beeline(folder: Path, url: str, user: str, password: str) -> list[Answer]
     errors = [line for line in done.stderr.split("Error: ") if "(state=" in line]
     for error in errors:  # what JDBC hands over beside the text
         assert f"(state={failure(error).sqlstate},code=0)" in error
-    return _blocks([list(row) for row in csv.reader(done.stdout.splitlines())], errors)
+    return _blocks([row for row in csv.reader(done.stdout.splitlines()) if row], errors)
 
 
 def in_spark_sql(folder: Path, properties: Path) -> tuple[list[Answer], str]:
