@@ -37,16 +37,16 @@ def arrangement(entry: Entry) -> str:
 def test_a_crowded_table_is_compacted_after_a_scheduled_refresh(shop: SparkSession, tmp_path: Path) -> None:
     shop.sql(f"CREATE STREAM TABLE st AS {QUERY}")
     shop.sql("CREATE STREAM TABLE reader AS SELECT region FROM st WHERE n > 1")
-    for number in range(4):
+    for number in range(3):
         shop.sql(f"INSERT INTO sales VALUES ({number}, 'r{number}', 1), ({number + 10}, 'north', 1)")
         assert done(shop, "REFRESH STREAM TABLE st")[0] == "DIFFERENTIAL"
     shop.sql("REFRESH STREAM TABLE reader")
     assert shop.sparkContext.statusTracker().getJobIdsForGroup("streamtable spark_catalog.shop.st")
     st = load(shop, Name(("st",)))
     before, hidden, rows = st.state.version, state(shop, arrangement(st)).version, sorted(answer(shop, "SELECT * FROM st"), key=str)
-    assert min(files(shop, st.path), files(shop, arrangement(st))) > 3
+    assert min(files(shop, st.path), files(shop, arrangement(st))) > 2
 
-    shop.conf.set("spark.streamtable.maintenance.smallFiles", "2")
+    shop.conf.set("spark.streamtable.maintenance.smallFiles", "1")
     shop.conf.set("spark.streamtable.maintenance.vacuum", "true")
     try:
         task = Task(st.path, "spark_catalog.shop.st", Vector.read(shop, []), joins=False)
