@@ -39,12 +39,26 @@ def _seconds(text: str) -> float:
     return float(text)
 
 
+def _share(text: str) -> float | None:
+    if text == "learnt":
+        return None
+    if not float(text) >= 0:
+        raise ValueError("it is neither 'learnt' nor a number from 0 on")
+    return float(text)
+
+
 def _switch(text: str) -> bool:
     if text.strip().casefold() not in ("true", "false"):
         raise ValueError("it is neither true nor false")
     return text.strip().casefold() == "true"
 
 
+FULL_SHARE: Setting[float | None] = Setting(
+    "spark.streamtable.auto.fullShare",
+    None,
+    "the share of changed rows above which AUTO refreshes in full; `learnt`, the default, goes by what earlier refreshes took",
+    _share,
+)
 MINIMUM_SCHEDULE = Setting(
     "spark.streamtable.schedule.minimumSeconds", 1, "the shortest duration that SCHEDULE accepts, in seconds", _whole(1)
 )
@@ -79,6 +93,7 @@ ALERTS_POLL = Setting(
 )
 
 SETTINGS: tuple[Setting[Any], ...] = (
+    FULL_SHARE,
     MINIMUM_SCHEDULE,
     POLL,
     PARALLELISM,

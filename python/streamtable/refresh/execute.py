@@ -20,8 +20,9 @@ from streamtable.delta.rows import read
 from streamtable.delta.tables import Version
 from streamtable.differentiate.aggregate import AggregateStep
 from streamtable.refresh.arrangements import Arrangement, arrangements_of, build, roll_back
-from streamtable.refresh.choose import Choice
+from streamtable.refresh.choose import Action, Choice
 from streamtable.refresh.clock import microseconds
+from streamtable.refresh.cost import KEPT, Load, Ran
 from streamtable.refresh.differential import Differential, NotWhatTheFrontierSays
 from streamtable.refresh.frontier import Frontier
 from streamtable.refresh.jobs import jobs_named_after
@@ -44,6 +45,7 @@ class Run:
     target: Mapping[str, Version]
     at: datetime
     started: float
+    load: Load | None = None
 
     @property
     def names(self) -> Sequence[str]:
@@ -179,9 +181,24 @@ def _recorded(run: Run, choice: Choice, pinned: Mapping[str, int]) -> Frontier:
         action=choice.action.value,
         exact=not run.prepared.reading.unversioned and CLOCK.path not in run.target,
         at=run.at,
+        runs=_runs(run, choice),
     )
 
 
+def _runs(run: Run, choice: Choice) -> tuple[Ran, ...]:
+    """Remember what this refresh took, up to its commit, next to those of the same plan before it."""
+    before = run.frontier.runs if run.frontier and run.frontier.fingerprint == run.prepared.fingerprint else ()
+    if run.load is None:
+        return before
+    ran = Ran(choice.action is Action.DIFFERENTIAL, run.load.changed, run.load.rows, _elapsed(run))
+    return (*before, ran)[-KEPT:]
+
+
+def _elapsed(run: Run) -> int:
+    return round(1000 * (time.perf_counter() - run.started))
+
+
 def _history(run: Run, choice: Choice) -> str:
-    elapsed = round(1000 * (time.perf_counter() - run.started))
-    return Record(choice.action, choice.reason, elapsed, {path: version.number for path, version in run.target.items()}).to_json()
+    return Record(
+        choice.action, choice.reason, _elapsed(run), {path: version.number for path, version in run.target.items()}
+    ).to_json()
