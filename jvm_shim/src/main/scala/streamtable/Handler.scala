@@ -37,31 +37,37 @@ object Handlers {
   /** Makes `handler` answer all statements of this JVM. */
   def set(handler: Handler): Unit = current = Option(handler)
 
+  private[streamtable] def registered: Option[Handler] = current
+
   /** Keeps what Spark raised inside the handler, so that the error answer with this id throws it unchanged. */
   def keep(id: String, exception: Throwable): Unit = thrown.put(id, exception)
 
   /** Asks for the result type of a statement. */
-  def describe(session: SparkSession, sql: String): JsonNode = answer(_.describe(session, sql)).get("schema")
+  def describe(session: SparkSession, sql: String): JsonNode = answer(session, _.describe(session, sql)).get("schema")
 
   /** Carries a statement out and gives its rows. */
-  def run(session: SparkSession, sql: String): JsonNode = answer(_.run(session, sql)).get("rows")
+  def run(session: SparkSession, sql: String): JsonNode = answer(session, _.run(session, sql)).get("rows")
 
   /** Asks for the result type of a table function. */
-  def describeFunction(name: String, arguments: JavaList[String]): JsonNode = answer(_.describeFunction(name, arguments)).get("schema")
+  def describeFunction(session: SparkSession, name: String, arguments: JavaList[String]): JsonNode =
+    answer(session, _.describeFunction(name, arguments)).get("schema")
 
   /** Calls a table function and gives its rows. */
   def callFunction(session: SparkSession, name: String, arguments: JavaList[String]): JsonNode =
-    answer(_.callFunction(session, name, arguments)).get("rows")
+    answer(session, _.callFunction(session, name, arguments)).get("rows")
 
   /** Raises what speaks against changing the shape of a table. */
   def checkSourceDdl(session: SparkSession, operation: String, name: String, path: String): Unit =
-    answer(_.checkSourceDdl(session, operation, name, path))
+    answer(session, _.checkSourceDdl(session, operation, name, path))
 
-  private def answer(ask: Handler => String): JsonNode = {
-    val handler = current.getOrElse(throw notEnabled("no Python process answers stream table statements here", None))
+  private def answer(session: SparkSession, ask: Handler => String): JsonNode = {
+    val handler = current.getOrElse(PythonChild.handler(session.sparkContext))
     val text =
       try ask(handler)
-      catch { case e: Py4JException => throw notEnabled("no answer came from the Python process", Some(e)) }
+      catch {
+        case e: Py4JException =>
+          throw notEnabled("no answer came from the Python process", "try again: where it ended, another is started", Some(e))
+      }
     val node = mapper.readTree(text)
     Option(node.get("error")).foreach(error => throw toException(error))
     node
@@ -77,11 +83,6 @@ object Handlers {
         Map("id" -> id)))
   }
 
-  private def notEnabled(reason: String, cause: Option[Throwable]) =
-    StreamTableException(
-      "STREAMTABLE_NOT_ENABLED",
-      "55000",
-      reason,
-      "call streamtable.enable(spark) in the Python driver",
-      cause)
+  private[streamtable] def notEnabled(reason: String, hint: String, cause: Option[Throwable]) =
+    StreamTableException("STREAMTABLE_NOT_ENABLED", "55000", reason, hint, cause)
 }
