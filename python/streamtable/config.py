@@ -111,6 +111,7 @@ SETTINGS: tuple[Setting[Any], ...] = (
     VACUUM,
     BLOCK_SOURCE_DDL,
     ALERTS_POLL,
+    PYTHON,
 )
 
 

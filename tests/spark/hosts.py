@@ -123,33 +123,25 @@ def in_beeline(folder: Path, url: str, user: str, password: str) -> list[Answer]
     errors = [line for line in done.stderr.split("Error: ") if "(state=" in line]
     for error in errors:  # what JDBC hands over beside the text
         assert f"(state={failure(error).sqlstate},code=0)" in error
-    return _blocks([list(row) for row in csv.reader(done.stdout.splitlines())], errors)
+    return _blocks([row for row in csv.reader(done.stdout.splitlines()) if row], errors)
 
 
-def in_spark_sql(folder: Path, properties: Path, *options: str) -> tuple[list[Answer], str]:
+def in_spark_sql(folder: Path, properties: Path) -> tuple[list[Answer], str]:
     """Run the script by the spark-sql program, a JVM without Python; return what it printed on stderr as well."""
-    script = _marked(folder)
-    program = Path(pyspark.__file__).parent / "bin" / "spark-sql"
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_HOME", "PYSPARK"))}
-    settings = (
-        "--properties-file",
-        str(properties),
-        "--hiveconf",
-        "hive.cli.errors.ignore=true",
-        "--hiveconf",
-        "hive.cli.print.header=true",
-    )
-    done = subprocess.run(
-        [program, *options, *settings, "-S", "-f", str(script)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        cwd=folder,
-        env=environment,
-    )
+    settings = ("hive.cli.errors.ignore=true", "hive.cli.print.header=true")
+    options = [part for setting in settings for part in ("--hiveconf", setting)]
+    done = spark_sql(folder, "--properties-file", str(properties), *options, "-f", str(_marked(folder)))
     rows = [line.split("\t") for line in done.stdout.splitlines() if line]
     errors = [text for text in re.split(r"\n(?=\[STREAMTABLE_)", f"\n{done.stderr}") if CONDITION.match(text)]
     return _blocks(rows, errors), done.stderr
+
+
+def spark_sql(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the program with little memory, and without what tells Spark of a Python."""
+    program = Path(pyspark.__file__).parent / "bin" / "spark-sql"
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_HOME", "PYSPARK"))}
+    command = [str(program), "--driver-memory", "1g", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=folder, env=environment)
 
 
 def _marked(folder: Path) -> Path:

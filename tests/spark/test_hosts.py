@@ -18,10 +18,11 @@ import nbclient
 import nbformat
 import pytest
 from impala.dbapi import connect as thrift
-from impala.error import HiveServer2Error
+from impala.error import Error as ThriftError
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.session import SparkSession as RemoteSession
 from tests.spark import hosts
+from thrift.transport.TTransport import TTransportException
 
 from streamtable import StreamTables
 from streamtable.cli.output import ExitCode
@@ -118,7 +119,7 @@ def test_beeline(server: Running, expected: list[hosts.Answer], tmp_path: Path) 
 
 def test_a_python_client_of_thrift(server: Running, expected: list[hosts.Answer]) -> None:
     cursor = server.cursor()
-    assert hosts.in_cursor(cursor, HiveServer2Error) == expected
+    assert hosts.in_cursor(cursor, ThriftError) == expected
     cursor.execute("CREATE TABLE typed USING delta AS SELECT 1 AS id, 'a' AS name")
     cursor.execute(
         "CREATE STREAM TABLE typed_names SCHEDULE '1s' COMMENT 'names' AS SELECT name, count(*) AS n FROM typed GROUP BY name"
@@ -141,7 +142,7 @@ def test_a_python_client_of_thrift(server: Running, expected: list[hosts.Answer]
         rows = other.fetchall()
     assert rows == [("a", 2)]
     cursor.execute("DROP STREAM TABLE typed_names")
-    with pytest.raises(HiveServer2Error):
+    with pytest.raises(TTransportException, match="validating the login"):
         server.cursor("wrong horse")
 
 
@@ -203,5 +204,16 @@ def test_spark_sql_starts_its_own_python(
     written = subprocess.run([*COMMAND, "settings", *options], env=environment, capture_output=True, text=True, cwd=tmp_path)
     properties = tmp_path / "streamtable.conf"
     properties.write_text(written.stdout)
-    found, errors = hosts.in_spark_sql(tmp_path, properties, "--driver-memory", "1g")
+    found, errors = hosts.in_spark_sql(tmp_path, properties)
     assert found == expected, errors[-3000:]
+
+    # A Python that lacks the package.
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho No module named streamtable\nexit 1\n")
+    python.chmod(0o755)
+    changed = ("spark.master=local[1]", "spark.sql.catalogImplementation=in-memory", f"spark.streamtable.python={python}")
+    options = [part for setting in changed for part in ("--conf", setting)]
+    failed = hosts.spark_sql(tmp_path, "--properties-file", str(properties), *options, "-e", "SHOW STREAM TABLES")
+    assert failed.returncode != 0
+    assert hosts.failure(failed.stderr).condition == "STREAMTABLE_NOT_ENABLED"
+    assert f"{python}, which is to answer the statement, ended at once:\nNo module named streamtable" in failed.stderr

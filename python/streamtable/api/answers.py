@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import TypeVar
@@ -11,7 +12,7 @@ from pyspark.sql import Row, SparkSession
 from streamtable.sql.printing import to_sql
 from streamtable.sql.statements import Statement
 
-__all__ = ["Dependency", "Finding", "Listed", "Past", "Refreshed", "Verdict", "ask", "ask_all", "rows"]
+__all__ = ["Dependency", "Finding", "Listed", "Past", "Refreshed", "Verdict", "ask", "ask_all", "read", "rows"]
 
 T = TypeVar("T")
 
@@ -51,6 +52,8 @@ class Past:
     at: datetime
     action: str
     reason: str
+    rows_inserted: int
+    rows_deleted: int
     duration_ms: int
 
 
@@ -94,6 +97,11 @@ def ask(spark: SparkSession, kind: type[T], statement: Statement) -> T:
 
 
 def ask_all(spark: SparkSession, kind: type[T], statement: Statement) -> list[T]:
-    """Issue a statement; return its rows as `kind`, by the names of the columns: a later server may answer more of them."""
+    """Issue a statement; return its rows as `kind`."""
+    return read(kind, rows(spark, statement))
+
+
+def read(kind: type[T], found: Iterable[Row]) -> list[T]:
+    """Return rows as `kind`, by the names of the columns: a later server may answer more of them."""
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    return [kind(**{name: row[name] for name in names}) for row in rows(spark, statement)]
+    return [kind(**{name: row[name] for name in names}) for row in found]

@@ -13,7 +13,7 @@ from typing import final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from streamtable.api.answers import Dependency, Finding, Listed, Past, Refreshed, Verdict, ask, ask_all, rows
+from streamtable.api.answers import Dependency, Finding, Listed, Past, Refreshed, Verdict, ask, ask_all, read, rows
 from streamtable.errors import InvalidStatement
 from streamtable.sql.literals import quote_string
 from streamtable.sql.parse import parse_name, parse_schedule
@@ -123,7 +123,7 @@ class StreamTables:
 
     def list_all(self) -> Sequence[Listed]:
         """Return the stream tables of all schemas of the current catalog."""
-        return [each for row in self._spark.sql("SHOW DATABASES").collect() for each in self.list(row[0])]
+        return read(Listed, self._spark.sql("SELECT * FROM stream_tables() ORDER BY name").collect())
 
     def history(self, limit: int | None = None) -> Sequence[Past]:
         """Return the refreshes of all stream tables, the latest first."""

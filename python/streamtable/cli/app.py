@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pyspark.sql import Row
 from rich.live import Live
 
-from streamtable.api.tables import StreamTables
 from streamtable.cli.doctor import examined
 from streamtable.cli.graph import Form, drawn, graph_of
 from streamtable.cli.options import AsJson, Conf, Desk, Limit, Remote, TableName, at_desk, reported, settings_of
@@ -82,7 +82,7 @@ def sql(limit: Limit = 100, remote: Remote = None, conf: Conf = None) -> None:
         interact(desk.spark, desk.out, limit)
 
 
-STATUS = ("name", "status", "refresh_mode", "schedule", "last_action", "version", "error")
+STATUS = ("name", "status", "refresh_mode", "schedule", "last_action", "version", "staleness_seconds", "stale", "error")
 
 
 @app.command()
@@ -98,16 +98,16 @@ def status(
     """
     with at_desk(remote, conf, as_json) as desk:
         if watch is None or as_json:
-            desk.out.rows(STATUS, _status(desk.tables))
+            desk.out.rows(STATUS, _status(desk))
             return
         with Live(console=desk.out.console, auto_refresh=False) as live:
             while True:
-                live.update(table_of(STATUS, _status(desk.tables)), refresh=True)
+                live.update(table_of(STATUS, _status(desk)), refresh=True)
                 time.sleep(watch)
 
 
-def _status(tables: StreamTables) -> list[tuple[object, ...]]:
-    return [tuple(getattr(each, column) for column in STATUS) for each in tables.list_all()]
+def _status(desk: Desk) -> list[Row]:
+    return desk.spark.sql("SELECT * FROM stream_tables() ORDER BY name").select(*STATUS).collect()
 
 
 @app.command()

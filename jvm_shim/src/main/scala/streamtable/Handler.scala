@@ -43,25 +43,24 @@ object Handlers {
   def keep(id: String, exception: Throwable): Unit = thrown.put(id, exception)
 
   /** Asks for the result type of a statement. */
-  def describe(session: SparkSession, sql: String): JsonNode = answer(session, _.describe(session, sql)).get("schema")
+  def describe(session: SparkSession, sql: String): JsonNode = answer(_.describe(session, sql)).get("schema")
 
   /** Carries a statement out and gives its rows. */
-  def run(session: SparkSession, sql: String): JsonNode = answer(session, _.run(session, sql)).get("rows")
+  def run(session: SparkSession, sql: String): JsonNode = answer(_.run(session, sql)).get("rows")
 
   /** Asks for the result type of a table function. */
-  def describeFunction(session: SparkSession, name: String, arguments: JavaList[String]): JsonNode =
-    answer(session, _.describeFunction(name, arguments)).get("schema")
+  def describeFunction(name: String, arguments: JavaList[String]): JsonNode = answer(_.describeFunction(name, arguments)).get("schema")
 
   /** Calls a table function and gives its rows. */
   def callFunction(session: SparkSession, name: String, arguments: JavaList[String]): JsonNode =
-    answer(session, _.callFunction(session, name, arguments)).get("rows")
+    answer(_.callFunction(session, name, arguments)).get("rows")
 
   /** Raises what speaks against changing the shape of a table. */
   def checkSourceDdl(session: SparkSession, operation: String, name: String, path: String): Unit =
-    answer(session, _.checkSourceDdl(session, operation, name, path))
+    answer(_.checkSourceDdl(session, operation, name, path))
 
-  private def answer(session: SparkSession, ask: Handler => String): JsonNode = {
-    val handler = current.getOrElse(PythonChild.handler(session.sparkContext))
+  private def answer(ask: Handler => String): JsonNode = {
+    val handler = current.getOrElse(PythonChild.handler())
     val text =
       try ask(handler)
       catch {

@@ -17,14 +17,14 @@ private[streamtable] object PythonChild {
   private val startedByPython = "_PYSPARK_DRIVER_CONN_INFO_PATH" // pyspark's launcher gives its JVM this variable
 
   /** Returns the handler of a child, which is started when there is none; it ends with the application or the JVM. */
-  def handler(context: SparkContext): Handler = synchronized {
+  def handler(): Handler = synchronized {
     Handlers.registered.getOrElse {
       if (sys.env.contains(startedByPython))
         throw Handlers.notEnabled(
           "no Python process answers stream table statements here",
           "call streamtable.enable(spark) in the Python driver",
           None)
-      start(context)
+      start(SparkContext.getOrCreate())
     }
   }
 

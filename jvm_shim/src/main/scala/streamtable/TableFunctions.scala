@@ -46,7 +46,7 @@ object TableFunctions {
           s"$name cannot take ${other.sql}",
           "give constants, without names, and filter or join the rows.")
     }
-    TableFunction(name, values, Answers.columns(Handlers.describeFunction(SparkSession.active, name, values.asJava)))
+    TableFunction(name, values, Answers.columns(Handlers.describeFunction(name, values.asJava)))
   }
 
   private object Planned extends SparkStrategy {
