@@ -100,6 +100,7 @@ ALERTS_POLL = Setting(
 )
 
 SETTINGS: tuple[Setting[Any], ...] = (
+    PYTHON,
     FULL_SHARE,
     MINIMUM_SCHEDULE,
     POLL,

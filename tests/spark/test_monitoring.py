@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from datetime import datetime, timezone
 from typing import Any
 
@@ -109,6 +110,7 @@ def test_the_history_of_a_source_runs_out(shop: SparkSession, caplog: pytest.Log
     shop.sql("ALTER TABLE sales SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 0 hours')")
     assert answer(shop, health) == [("EXPIRING", "cdf", 0, 3, 3)]
     told: list[Alert] = []
+    time.sleep(2)  # twice the schedule
     watch = Watch(shop, told.append)
     with caplog.at_level(logging.WARNING, "streamtable.alerts"):
         watch.look()

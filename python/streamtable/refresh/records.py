@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 
 from pyspark.sql import SparkSession
 
@@ -36,7 +36,8 @@ class Record:
         """Read a record back; None for what others wrote there."""
         try:
             found = json.loads(user_metadata or "{}")["streamtable"]
-            return cls(**{**found, "action": Action(found["action"])})
+            known = {each.name: found[each.name] for each in fields(cls) if each.name in found}
+            return cls(**{**known, "action": Action(found["action"])})
         except (ValueError, KeyError, TypeError):
             return None
 
