@@ -26,7 +26,7 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from streamtable.delta.bridge import causes, java_exception
+from streamtable.delta.bridge import JavaRows, causes, java_exception
 from streamtable.errors import InternalError, StreamTableError, all_errors
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ _kept: OrderedDict[str, StreamTableError] = OrderedDict()
 class Answers(Protocol):
     """What answers statements: first the type of the result, then the result."""
 
-    def describe(self, sql: str) -> StructType:
+    def describe(self, spark: SparkSession, sql: str) -> StructType:
         """Return the columns of the statement's result; raise what is wrong with the statement."""
 
-    def run(self, spark: SparkSession, sql: str) -> Iterable[Sequence[Any]]:
+    def run(self, spark: SparkSession, sql: str) -> Iterable[Sequence[Any]] | JavaRows:
         """Carry the statement out in the session that it was given to and return the rows of its result."""
 
 
@@ -59,21 +59,30 @@ class Handler:
 
     def describe(self, session: JavaObject, sql: str) -> str:
         """Return the JSON of the result's columns, or of the error."""
-        return _answer(lambda: {"schema": self._answers.describe(sql).jsonValue()})
+        return _answer(lambda: {"schema": self._answers.describe(_session(session), sql).jsonValue()})
 
     def run(self, session: JavaObject, sql: str) -> str:
-        """Return the JSON of the result's rows, or of the error."""
-        return _answer(lambda: {"rows": [[_plain(value) for value in row] for row in self._rows(session, sql)]})
-
-    def _rows(self, session: JavaObject, sql: str) -> Iterable[Sequence[Any]]:
-        context = SparkContext._active_spark_context  # getOrCreate() would take a lock
-        assert context is not None, "the JVM of a SparkContext has called"
-        return self._answers.run(SparkSession(context, session), sql)
+        """Return the JSON of the result's rows, of where they are held, or of the error."""
+        return _answer(lambda: _rows(self._answers.run(_session(session), sql)))
 
     class Java:
         """Tell py4j which interface this object implements."""
 
         implements = [f"{SHIM}.Handler"]
+
+
+def _session(session: JavaObject) -> SparkSession:
+    context = SparkContext._active_spark_context  # getOrCreate() would take a lock
+    assert context is not None, "the JVM of a SparkContext has called"
+    return SparkSession(context, session)
+
+
+def _rows(rows: Iterable[Sequence[Any]] | JavaRows) -> dict[str, Any]:
+    if isinstance(rows, JavaRows):
+        key = uuid4().hex
+        _handlers(SparkContext._jvm).hold(key, rows.list)
+        return {"held": key}
+    return {"rows": [[_plain(value) for value in row] for row in rows]}
 
 
 def register(spark: SparkSession, answers: Answers) -> None:

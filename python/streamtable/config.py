@@ -53,8 +53,11 @@ RETRIES = Setting(
     "spark.streamtable.scheduler.retries", 5, "how often a transient error is tried again before it counts", _whole(0)
 )
 SUSPEND_AFTER = Setting("spark.streamtable.scheduler.suspendAfter", 3, "how many failures in a row suspend a table", _whole(1))
+SUBSCRIBE_POLL = Setting(
+    "spark.streamtable.subscribe.pollSeconds", 0.1, "how often a subscription that waits looks for new commits", _seconds
+)
 
-SETTINGS: tuple[Setting[Any], ...] = (MINIMUM_SCHEDULE, POLL, PARALLELISM, RETRIES, SUSPEND_AFTER)
+SETTINGS: tuple[Setting[Any], ...] = (MINIMUM_SCHEDULE, POLL, PARALLELISM, RETRIES, SUSPEND_AFTER, SUBSCRIBE_POLL)
 
 
 def read(spark: SparkSession, setting: Setting[T]) -> T:

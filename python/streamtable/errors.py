@@ -7,7 +7,9 @@
     │   ├── StreamTableExists     the name is taken
     │   ├── StreamTableNotFound   no such stream table; near names are listed
     │   ├── DependencyCycle       a stream table would read itself
-    │   └── DependentsExist       other stream tables still read this one
+    │   ├── DependentsExist       other stream tables still read this one
+    │   ├── CursorExists          the session has declared a cursor of this name
+    │   └── CursorNotFound        the session has declared no cursor of this name
     ├── NotIncremental            a valid query, but DIFFERENTIAL was asked for and an operator cannot be maintained
     ├── DirectWriteRefused        INSERT, UPDATE, DELETE, MERGE, TRUNCATE or ALTER TABLE on a stream table
     ├── RefreshError              a refresh could not be finished; the table keeps its last good state
@@ -34,6 +36,8 @@ from pyspark.errors import PySparkException
 
 __all__ = [
     "ConcurrentRefresh",
+    "CursorExists",
+    "CursorNotFound",
     "DependencyCycle",
     "DependentsExist",
     "DirectWriteRefused",
@@ -128,6 +132,20 @@ class DependentsExist(InvalidStatement):
 
     condition = "STREAMTABLE_DEPENDENTS_EXIST"
     sqlstate = "2BP01"
+
+
+class CursorExists(InvalidStatement):
+    """The session has declared a cursor of this name."""
+
+    condition = "STREAMTABLE_CURSOR_EXISTS"
+    sqlstate = "42P03"
+
+
+class CursorNotFound(InvalidStatement):
+    """The session has declared no cursor of this name."""
+
+    condition = "STREAMTABLE_CURSOR_NOT_FOUND"
+    sqlstate = "34000"
 
 
 class NotIncremental(StreamTableError):

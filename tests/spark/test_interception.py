@@ -36,7 +36,7 @@ class Recorder:
     schema: str = "name string, rows bigint"
     described: list[str] = field(default_factory=list)
 
-    def describe(self, sql: str) -> StructType:
+    def describe(self, spark: SparkSession, sql: str) -> StructType:
         self.described.append(sql)
         if "syntax error" in sql:
             raise StatementSyntaxError("expected a name", hint="give one")

@@ -12,7 +12,19 @@ from pyspark.sql import SparkSession
 from streamtable.delta.bridge import bridge, java_list, translated
 from streamtable.errors import HistoryLost
 
-__all__ = ["CommitSummary", "Located", "TableState", "Version", "commits", "drop_files", "locate", "state", "versions"]
+__all__ = [
+    "CommitSummary",
+    "Located",
+    "Retained",
+    "TableState",
+    "Version",
+    "commits",
+    "drop_files",
+    "locate",
+    "retained",
+    "state",
+    "versions",
+]
 
 
 @dataclass(frozen=True)
@@ -58,6 +70,14 @@ class CommitSummary:
     feed: bool | None
     user_metadata: str | None
     timestamp: int
+
+
+@dataclass(frozen=True)
+class Retained:
+    """The first version that can be read as a whole, and the first whose later changes can."""
+
+    table: int
+    changes: int
 
 
 def locate(session: SparkSession, parts: Sequence[str]) -> Located:
@@ -115,6 +135,14 @@ def commits(session: SparkSession, path: str, after: int, upto: int, complete: b
         )
         for each in found
     )
+
+
+def retained(session: SparkSession, path: str, after: int) -> Retained:
+    """Tell what of the table's past, from version `after` on, the log and the files still hold."""
+    with translated(path):
+        found = json.loads(bridge(session).retained(session._jsparkSession, path, after))
+    changes = max(found["commits"] - 1, *found["lost_changes"], -1)
+    return Retained(max(found["tables"], *found["lost_rows"], -1), changes)
 
 
 def drop_files(session: SparkSession, path: str) -> None:

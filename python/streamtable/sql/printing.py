@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from streamtable.sql.literals import quote_name, quote_string
+from streamtable.sql.parse import AnyStatement
 from streamtable.sql.statements import (
     Action,
     AlterStreamTable,
@@ -26,13 +27,25 @@ from streamtable.sql.statements import (
     ShowDependencies,
     ShowRefreshHistory,
     ShowStreamTables,
-    Statement,
     Suspend,
     VerifyStreamTable,
 )
+from streamtable.sql.subscribe import (
+    CloseCursor,
+    CopyToStdout,
+    Debezium,
+    DeclareCursor,
+    Fetch,
+    Modifier,
+    OrderItem,
+    Subscribe,
+    SubscribeStatement,
+    Upsert,
+    WithinTimestamp,
+)
 
 
-def to_sql(statement: Statement) -> str:
+def to_sql(statement: AnyStatement) -> str:
     """Return the statement as text. SHOW CREATE STREAM TABLE shows this."""
     match statement:
         case CreateStreamTable():
@@ -60,6 +73,8 @@ def to_sql(statement: Statement) -> str:
             return _words("EXPLAIN", delta and "DELTA", "STREAM TABLE", name)
         case VerifyStreamTable(name):
             return f"VERIFY STREAM TABLE {name}"
+        case _:
+            return _subscribing(statement)
 
 
 def _create(create: CreateStreamTable) -> Iterator[str]:
@@ -82,6 +97,56 @@ def _create(create: CreateStreamTable) -> Iterator[str]:
     if create.properties:
         yield _properties(create.properties)
     yield f"AS\n{create.query.text}"
+
+
+def _subscribing(statement: SubscribeStatement) -> str:
+    match statement:
+        case Subscribe():
+            return _words(*_subscribe(statement))
+        case CopyToStdout(subscribe):
+            return f"COPY ({to_sql(subscribe)}) TO STDOUT"
+        case DeclareCursor(cursor, subscribe):
+            return f"DECLARE {quote_name(cursor)} CURSOR FOR {to_sql(subscribe)}"
+        case Fetch(cursor, count, timeout):
+            limit = timeout is not None and f"WITH (TIMEOUT = '{timeout}ms')"
+            return _words("FETCH", "ALL" if count is None else str(count), "FROM", quote_name(cursor), limit)
+        case CloseCursor(cursor):
+            return f"CLOSE {quote_name(cursor)}"
+
+
+def _subscribe(statement: Subscribe) -> Iterator[str]:
+    relation = statement.relation
+    yield f"SUBSCRIBE TO {relation if isinstance(relation, Name) else _enclosed(relation.text)}"
+    if statement.modifier is not None:
+        yield _modifier(statement.modifier)
+    options = [*(["PROGRESS"] if statement.progress else []), *([] if statement.snapshot else ["SNAPSHOT = FALSE"])]
+    if options:
+        yield f"WITH {_listed(options)}"
+    if statement.as_of is not None:
+        yield _words("AS OF", statement.at_least and "AT LEAST", str(statement.as_of))
+    if statement.up_to is not None:
+        yield f"UP TO {statement.up_to}"
+
+
+def _enclosed(query: str) -> str:
+    """Put a query into parentheses; a comment at its end may run to the end of the line."""
+    return f"({query}\n)"
+
+
+def _modifier(modifier: Modifier) -> str:
+    match modifier:
+        case Upsert(key):
+            return f"ENVELOPE UPSERT (KEY {_listed(map(quote_name, key))})"
+        case Debezium(key):
+            return f"ENVELOPE DEBEZIUM (KEY {_listed(map(quote_name, key))})"
+        case WithinTimestamp(order):
+            return f"WITHIN TIMESTAMP ORDER BY {', '.join(map(_order_item, order))}"
+
+
+def _order_item(item: OrderItem) -> str:
+    by = quote_name(item.column) if isinstance(item.column, str) else str(item.column)
+    nulls = item.nulls_first is not None and f"NULLS {'FIRST' if item.nulls_first else 'LAST'}"
+    return _words(by, item.descending and "DESC", nulls)
 
 
 def _column(column: ColumnSpec) -> str:

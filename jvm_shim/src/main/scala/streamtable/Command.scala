@@ -1,5 +1,7 @@
 package org.apache.spark.sql.streamtable
 
+import scala.jdk.CollectionConverters._
+
 import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.sql.{Row, SparkSession}
@@ -12,10 +14,13 @@ import org.apache.spark.sql.types._
 /** One of our statements, already read by Python; carried out eagerly, as Spark carries out every command. */
 case class StreamTableCommand(sql: String, override val output: Seq[Attribute]) extends LeafRunnableCommand {
 
-  override def run(session: SparkSession): Seq[Row] =
-    elements(Handlers.run(session, sql)).map { row =>
+  override def run(session: SparkSession): Seq[Row] = {
+    val answer = Handlers.run(session, sql)
+    if (answer.has("held")) Handlers.held(answer.get("held").asText).asScala.toSeq
+    else elements(answer.get("rows")).map { row =>
       Row.fromSeq(elements(row).zip(output).map { case (node, column) => value(node, column.dataType) })
     }
+  }
 
   private def elements(node: JsonNode): Seq[JsonNode] = (0 until node.size).map(node.get)
 
