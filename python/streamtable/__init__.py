@@ -13,9 +13,9 @@ from importlib.metadata import PackageNotFoundError, version
 
 from streamtable.errors import *  # noqa: F403
 from streamtable.errors import __all__ as _errors
-from streamtable.session import configure, enable, start_scheduler, subscribe
+from streamtable.session import configure, enable, open_queue, start_scheduler, subscribe
 
-__all__ = ["__version__", "configure", "enable", "start_scheduler", "subscribe", *_errors]
+__all__ = ["__version__", "configure", "enable", "open_queue", "start_scheduler", "subscribe", *_errors]
 
 try:
     __version__ = version("streamtable")

@@ -15,6 +15,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timezone
+from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
@@ -23,7 +24,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors.exceptions import captured
 from pyspark.java_gateway import ensure_callback_server_started
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from streamtable.delta.bridge import JavaRows, causes, java_exception
@@ -50,6 +51,12 @@ class Answers(Protocol):
     def run(self, spark: SparkSession, sql: str) -> Iterable[Sequence[Any]] | JavaRows:
         """Carry the statement out in the session that it was given to and return the rows of its result."""
 
+    def latest(self, spark: SparkSession, sql: str) -> int | None:
+        """Return how far a subscription could go now, None where it cannot begin yet."""
+
+    def batch(self, spark: SparkSession, sql: str, start: int | None, end: int) -> DataFrame:
+        """Return what came after `start`, or from the beginning, and up to `end`."""
+
 
 class Handler:
     """Implement the shim's Handler by `answers`; the JVM calls it on the thread of the statement."""
@@ -65,6 +72,15 @@ class Handler:
         """Return the JSON of the result's rows, of where they are held, or of the error."""
         return _answer(lambda: _rows(self._answers.run(_session(session), sql)))
 
+    def latest(self, session: JavaObject, sql: str) -> str:
+        """Return the JSON of a time, or of the error."""
+        return _answer(lambda: {"latest": _text(self._answers.latest(_session(session), sql))})
+
+    def batch(self, session: JavaObject, sql: str, start: str | None, end: str) -> str:
+        """Return the JSON of where the frame is held, or of the error."""
+        after = None if start is None else int(start)
+        return _answer(lambda: _held(self._answers.batch(_session(session), sql, after, int(end))._jdf))
+
     class Java:
         """Tell py4j which interface this object implements."""
 
@@ -78,11 +94,18 @@ def _session(session: JavaObject) -> SparkSession:
 
 
 def _rows(rows: Iterable[Sequence[Any]] | JavaRows) -> dict[str, Any]:
-    if isinstance(rows, JavaRows):
-        key = uuid4().hex
-        _handlers(SparkContext._jvm).hold(key, rows.list)
-        return {"held": key}
-    return {"rows": [[_plain(value) for value in row] for row in rows]}
+    return _held(rows.list) if isinstance(rows, JavaRows) else {"rows": [[_plain(value) for value in row] for row in rows]}
+
+
+def _held(result: JavaObject) -> dict[str, Any]:
+    """Leave a result in the JVM and return where."""
+    key = uuid4().hex
+    _handlers(SparkContext._jvm).hold(key, result)
+    return {"held": key}
+
+
+def _text(time: int | None) -> str | None:
+    return None if time is None else str(time)
 
 
 def register(spark: SparkSession, answers: Answers) -> None:
@@ -111,6 +134,8 @@ def _plain(value: Any) -> Any:
         case datetime():
             since = value.astimezone(timezone.utc) - EPOCH
             return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+        case Decimal():
+            return str(value)
         case float() if not math.isfinite(value):
             return str(value).replace("inf", "Infinity").replace("nan", "NaN")
         case _:

@@ -9,7 +9,12 @@
     │   ├── DependencyCycle       a stream table would read itself
     │   ├── DependentsExist       other stream tables still read this one
     │   ├── CursorExists          the session has declared a cursor of this name
-    │   └── CursorNotFound        the session has declared no cursor of this name
+    │   ├── CursorNotFound        the session has declared no cursor of this name
+    │   ├── QueueExists           the name is taken
+    │   ├── QueueNotFound         no such queue; near names are listed
+    │   ├── QueueInUse            the queue still has consumers
+    │   ├── ConsumerExists        the queue has a consumer of this name
+    │   └── ConsumerNotFound      the queue has no consumer of this name
     ├── NotIncremental            a valid query, but DIFFERENTIAL was asked for and an operator cannot be maintained
     ├── DirectWriteRefused        INSERT, UPDATE, DELETE, MERGE, TRUNCATE or ALTER TABLE on a stream table
     ├── RefreshError              a refresh could not be finished; the table keeps its last good state
@@ -36,6 +41,8 @@ from pyspark.errors import PySparkException
 
 __all__ = [
     "ConcurrentRefresh",
+    "ConsumerExists",
+    "ConsumerNotFound",
     "CursorExists",
     "CursorNotFound",
     "DependencyCycle",
@@ -48,6 +55,9 @@ __all__ = [
     "NotEnabled",
     "NotIncremental",
     "NotSupported",
+    "QueueExists",
+    "QueueInUse",
+    "QueueNotFound",
     "RefreshError",
     "SourceChanged",
     "SourceUnavailable",
@@ -146,6 +156,41 @@ class CursorNotFound(InvalidStatement):
 
     condition = "STREAMTABLE_CURSOR_NOT_FOUND"
     sqlstate = "34000"
+
+
+class QueueExists(InvalidStatement):
+    """The name belongs to a table, a view or a queue already."""
+
+    condition = "STREAMTABLE_QUEUE_EXISTS"
+    sqlstate = "42P07"
+
+
+class QueueNotFound(InvalidStatement):
+    """No queue has this name."""
+
+    condition = "STREAMTABLE_QUEUE_NOT_FOUND"
+    sqlstate = "42P01"
+
+
+class QueueInUse(InvalidStatement):
+    """The queue still has consumers."""
+
+    condition = "STREAMTABLE_QUEUE_IN_USE"
+    sqlstate = "55006"
+
+
+class ConsumerExists(InvalidStatement):
+    """The queue has a consumer of this name."""
+
+    condition = "STREAMTABLE_CONSUMER_EXISTS"
+    sqlstate = "42710"
+
+
+class ConsumerNotFound(InvalidStatement):
+    """The queue has no consumer of this name."""
+
+    condition = "STREAMTABLE_CONSUMER_NOT_FOUND"
+    sqlstate = "42704"
 
 
 class NotIncremental(StreamTableError):

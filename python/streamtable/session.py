@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.java_gateway import JavaClass
 from pyspark.find_spark_home import _find_spark_home
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from streamtable.callback import SHIM, register
@@ -23,6 +23,7 @@ from streamtable.jars import delta_jars, shim_jar
 
 if TYPE_CHECKING:
     from streamtable.delta.bridge import JavaRows
+    from streamtable.queue.reader import ChangeQueue
     from streamtable.schedule.loop import Scheduler
     from streamtable.sql.parse import AnyStatement
     from streamtable.subscriptions.subscriber import Subscriber
@@ -121,6 +122,18 @@ def subscribe(
         up_to=statement.up_to if up_to is None else up_to,
     )
     return Subscriber(spark, said)
+
+
+def open_queue(spark: SparkSession, name: str) -> ChangeQueue:
+    """Return a queue that CREATE QUEUE made, to register consumers and to read batches.
+
+    with open_queue(spark, "orders_queue").batch("mailer") as batch:
+        if batch: batch.append_to("mails")
+    """
+    from streamtable.queue.reader import ChangeQueue
+
+    enable(spark)
+    return ChangeQueue(spark, name)
 
 
 class _Builder(SparkSession.Builder):
@@ -241,6 +254,16 @@ class _Statements:
         from streamtable.monitor import dispatch
 
         return dispatch.run(spark, _read(sql))
+
+    def latest(self, spark: SparkSession, sql: str) -> int | None:
+        from streamtable.subscriptions import micro_batches
+
+        return micro_batches.latest(spark, _read(sql))
+
+    def batch(self, spark: SparkSession, sql: str, start: int | None, end: int) -> DataFrame:
+        from streamtable.subscriptions import micro_batches
+
+        return micro_batches.batch(spark, _read(sql), start, end)
 
 
 @lru_cache(maxsize=64)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.errors.exceptions.captured import AnalysisException as CapturedAnalysisException
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StructType
 
 from streamtable import callback, enable
@@ -44,6 +44,12 @@ class Recorder:
 
     def run(self, spark: SparkSession, sql: str) -> Iterable[Sequence[Any]]:
         return self.reply(spark, sql)
+
+    def latest(self, spark: SparkSession, sql: str) -> int | None:
+        raise NotImplementedError
+
+    def batch(self, spark: SparkSession, sql: str, start: int | None, end: int) -> DataFrame:
+        raise NotImplementedError
 
 
 @pytest.fixture

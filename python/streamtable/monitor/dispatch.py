@@ -12,6 +12,7 @@ from streamtable.catalog.entries import Entry, entries, find, load
 from streamtable.delta.bridge import JavaRows
 from streamtable.differentiate.rules import findings
 from streamtable.monitor.history import history_rows
+from streamtable.monitor.queues import describe_queue, run_queue
 from streamtable.refresh.alter import alter
 from streamtable.refresh.checks import prepared_for
 from streamtable.refresh.explain import delta_text
@@ -25,6 +26,7 @@ from streamtable.schedule.cycle import cascade
 from streamtable.schedule.failures import told
 from streamtable.sql.parse import AnyStatement
 from streamtable.sql.printing import to_sql
+from streamtable.sql.queue import QueueStatement
 from streamtable.sql.statements import (
     AlterStreamTable,
     CreateStreamTable,
@@ -100,6 +102,8 @@ def describe(spark: SparkSession, statement: AnyStatement) -> StructType:
             return schema_of(spark, statement)
         case Fetch(cursor):
             return cursors.schema(spark, cursor)
+        case _ if isinstance(statement, QueueStatement):
+            return describe_queue(spark, statement)
         case _:
             return RESULTS[type(statement)]
 
@@ -149,6 +153,8 @@ def run(spark: SparkSession, statement: AnyStatement) -> Rows | JavaRows:
         case CloseCursor(cursor):
             cursors.close(spark, cursor)
             return [(cursor, "CLOSED")]
+        case _:
+            return run_queue(spark, statement)
 
 
 def _refreshed(done: Outcome) -> tuple[Any, ...]:

@@ -28,7 +28,7 @@ _PIECES = re.compile(
 _BLOCK_MARKS = re.compile(r"/\*(?!\+)|\*/")
 _COMMENTS = ("line", "block")
 _CANDIDATE = re.compile(r"--|/\*|\bSUBSCRIBE\b", re.IGNORECASE)
-_SUBSCRIBES = (["SUBSCRIBE"], ["DECLARE"], ["COPY"])
+_SUBSCRIBES = (["SUBSCRIBE"], ["DECLARE"], ["COPY"], ["CREATE", "QUEUE"])
 """How statements open in which AS is that of AS OF."""
 
 MASK = "\0"
@@ -47,7 +47,7 @@ def blanked(text: str) -> str:
     while position < len(text):
         kind, start, position = next(_pieces(text, position))
         piece = text[start:position]
-        subscribes = words[:1] in _SUBSCRIBES
+        subscribes = words[:1] in _SUBSCRIBES or words[:2] in _SUBSCRIBES
         if kind == "as" and not subscribes:
             return "".join(kept) + text[start:]
         if kind in _COMMENTS:

@@ -11,13 +11,14 @@ from lark import Lark, UnexpectedInput
 from lark.exceptions import VisitError
 
 from streamtable.sql.comments import blanked
+from streamtable.sql.queue import QueueStatement
 from streamtable.sql.schedule import MINIMUM_SECONDS
 from streamtable.sql.statements import Name, Schedule, Statement
 from streamtable.sql.subscribe import SubscribeStatement
 from streamtable.sql.syntax_errors import explain
 from streamtable.sql.transform import ToStatement
 
-AnyStatement: TypeAlias = Statement | SubscribeStatement
+AnyStatement: TypeAlias = Statement | SubscribeStatement | QueueStatement
 
 _GRAMMAR = "streamtable.lark"
 

@@ -6,6 +6,17 @@ from collections.abc import Iterable, Iterator
 
 from streamtable.sql.literals import quote_name, quote_string
 from streamtable.sql.parse import AnyStatement
+from streamtable.sql.queue import (
+    CreateQueue,
+    DropQueue,
+    FinishBatch,
+    NextBatch,
+    QueueStatement,
+    RegisterConsumer,
+    ShowConsumers,
+    ShowQueues,
+    UnregisterConsumer,
+)
 from streamtable.sql.statements import (
     Action,
     AlterStreamTable,
@@ -73,8 +84,10 @@ def to_sql(statement: AnyStatement) -> str:
             return _words("EXPLAIN", delta and "DELTA", "STREAM TABLE", name)
         case VerifyStreamTable(name):
             return f"VERIFY STREAM TABLE {name}"
-        case _:
+        case Subscribe() | CopyToStdout() | DeclareCursor() | Fetch() | CloseCursor():
             return _subscribing(statement)
+        case _:
+            return _queueing(statement)
 
 
 def _create(create: CreateStreamTable) -> Iterator[str]:
@@ -112,6 +125,26 @@ def _subscribing(statement: SubscribeStatement) -> str:
             return _words("FETCH", "ALL" if count is None else str(count), "FROM", quote_name(cursor), limit)
         case CloseCursor(cursor):
             return f"CLOSE {quote_name(cursor)}"
+
+
+def _queueing(statement: QueueStatement) -> str:
+    match statement:
+        case CreateQueue(name, subscribe, if_not_exists):
+            return _words("CREATE QUEUE", if_not_exists and "IF NOT EXISTS", name, "FOR", to_sql(subscribe))
+        case DropQueue(name, if_exists, force):
+            return _words("DROP QUEUE", if_exists and "IF EXISTS", name, force and "FORCE")
+        case RegisterConsumer(consumer, queue, at):
+            return _words("REGISTER CONSUMER", quote_name(consumer), "ON", queue, at is not None and f"AT {at}")
+        case UnregisterConsumer(consumer, queue):
+            return f"UNREGISTER CONSUMER {quote_name(consumer)} ON {queue}"
+        case ShowQueues(namespace):
+            return _words("SHOW QUEUES", namespace and "IN", namespace)
+        case ShowConsumers(queue):
+            return f"SHOW CONSUMERS ON {queue}"
+        case NextBatch(queue, consumer):
+            return f"NEXT BATCH FROM {queue} FOR {quote_name(consumer)}"
+        case FinishBatch(queue, consumer):
+            return f"FINISH BATCH FROM {queue} FOR {quote_name(consumer)}"
 
 
 def _subscribe(statement: Subscribe) -> Iterator[str]:

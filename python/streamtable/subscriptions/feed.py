@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import RLock
 from typing import Any, TypeVar
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from streamtable.delta.tables import locate
 from streamtable.errors import InvalidStatement
@@ -48,12 +50,18 @@ class Feed:
         key = (after, upto, output.modifier, output.progress, form)
         with self._lock:
             if key not in self._changes:
-                with self.relation.changes(after, upto) as frame:
+                with self.lent(after, upto) as frame:
                     self._changes[key] = Rows(output.frame(frame, several), form, shared=True)
                 while len(self._changes) > _KEPT:
                     self._changes.popitem(last=False)[1].forget()
             self._changes.move_to_end(key)
             return self._changes[key]
+
+    @contextmanager
+    def lent(self, after: int, upto: int) -> Iterator[DataFrame]:
+        """Lend the changes of (after, upto] to one at a time: the names that a relation gives to frames would meet."""
+        with self._lock, self.relation.changes(after, upto) as frame:
+            yield frame
 
     def close(self) -> None:
         """Free what is kept."""

@@ -34,10 +34,20 @@ class Input:
 
 
 class Inputs:
-    """All tables of a subscription; `fits` raises SourceChanged when a table's new schema is no longer the one subscribed to."""
+    """All tables of a subscription, and the views by which it reads them.
 
-    def __init__(self, session: SparkSession, inputs: Sequence[Input], fits: Callable[[Input, str], None]) -> None:
+    `fits` raises SourceChanged when a table's new schema is no longer the one subscribed to.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        inputs: Sequence[Input],
+        fits: Callable[[Input, str], None],
+        views: Sequence[tuple[str, ...]] = (),
+    ) -> None:
         self._session = session
+        self._views = views
         self.opened = tuple(inputs)
         self._inputs = list(inputs)
         self._fits = fits
@@ -46,6 +56,9 @@ class Inputs:
 
     def latest(self) -> Vector:
         """Return the latest versions. Raises SourceUnavailable, HistoryLost or SourceChanged, which end the subscription."""
+        for view in self._views:
+            if locate(self._session, view).kind != "view":
+                raise SourceUnavailable(f"the view {'.'.join(view)} was dropped: the subscription ends")
         found = list[int]()
         for each, version in zip(self._inputs, versions(self._session, [each.path for each in self._inputs]), strict=True):
             # Spark may drop a table and leave its files behind: its name tells.

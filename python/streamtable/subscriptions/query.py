@@ -52,7 +52,8 @@ class QueryRelation:
         try:
             _check(self._prepared, query)
             found = [Input.of(spark, path, _name(source.name)) for path, source in self._prepared.sources.items()]
-            self.inputs = Inputs(spark, found, self._fits)
+            views = [parts for parts in map(_name, self._prepared.reading.views) if parts]
+            self.inputs = Inputs(spark, found, self._fits, views)
         except StreamTableError:
             self.close()
             raise
@@ -71,7 +72,8 @@ class QueryRelation:
         try:
             now = self._prepare()
         except InvalidQuery as error:
-            raise SourceChanged(f"{table} changed, and the query cannot be read any more: {error.reason}") from error
+            message = f"{table} changed and the query does not fit any more: the subscription ends. {error.reason}"
+            raise SourceChanged(message, hint="subscribe anew") from error
         release(now)
         if now.fingerprint != self._prepared.fingerprint:
             raise SourceChanged(f"{table} changed what the query reads: the subscription ends", hint="subscribe anew")

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from streamtable import config
-from streamtable.errors import InvalidStatement
+from streamtable.errors import HistoryLost, InvalidStatement
 from streamtable.sql.subscribe import Subscribe
 from streamtable.subscriptions.feed import close_feed, open_feed
 from streamtable.subscriptions.output import Output
@@ -20,6 +20,8 @@ from streamtable.subscriptions.rows import Form, Rows
 __all__ = ["Subscription", "schema_of"]
 
 R = TypeVar("R")
+
+_FILES_GONE = ("FAILED_READ_FILE", "DELTA_FILE_NOT_FOUND", "FileNotFoundException")
 
 _log = logging.getLogger(__name__)
 
@@ -87,8 +89,13 @@ class Subscription(Generic[R]):
             raise
 
     def fail(self, error: Exception) -> None:
-        """End with an error, which may come while rows are read."""
+        """End with an error, which may come while rows are read. Raises HistoryLost for one that means that."""
         self._failed = error
+        if any(mark in str(error) for mark in _FILES_GONE):
+            message = "files that the subscription had still to read were vacuumed: the subscription ends"
+            hint = "subscribe anew; delta.deletedFileRetentionDuration says how long a slow reader may take"
+            self._failed = HistoryLost(message, hint=hint)
+            raise self._failed from error
 
     def pause(self, longest: float | None = None) -> None:
         """Wait until it is time to look again, at most so many seconds."""

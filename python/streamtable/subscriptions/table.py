@@ -28,8 +28,7 @@ class TableRelation:
     """One Delta table."""
 
     def __init__(self, session: SparkSession, located: Located) -> None:
-        name = () if located.name[-1] == located.path else located.name
-        opened = Input.of(session, located.path, name)
+        opened = Input.of(session, located.path, located.name)
         self._session = session
         self._path = located.path
         self._known = _identities(opened.schema_json)

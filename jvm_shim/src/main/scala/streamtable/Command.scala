@@ -14,12 +14,11 @@ import org.apache.spark.sql.types._
 /** One of our statements, already read by Python; carried out eagerly, as Spark carries out every command. */
 case class StreamTableCommand(sql: String, override val output: Seq[Attribute]) extends LeafRunnableCommand {
 
-  override def run(session: SparkSession): Seq[Row] = {
-    val answer = Handlers.run(session, sql)
-    if (answer.has("held")) Handlers.held(answer.get("held").asText).asScala.toSeq
-    else elements(answer.get("rows")).map { row =>
-      Row.fromSeq(elements(row).zip(output).map { case (node, column) => value(node, column.dataType) })
-    }
+  override def run(session: SparkSession): Seq[Row] = Handlers.run(session, sql) match {
+    case Right(held) => held.asScala.toSeq
+    case Left(rows) => elements(rows).map { row =>
+        Row.fromSeq(elements(row).zip(output).map { case (node, column) => value(node, column.dataType) })
+      }
   }
 
   private def elements(node: JsonNode): Seq[JsonNode] = (0 until node.size).map(node.get)
@@ -31,6 +30,7 @@ case class StreamTableCommand(sql: String, override val output: Seq[Attribute]) 
     case BooleanType => node.asBoolean
     case IntegerType => node.asInt
     case LongType => node.asLong
+    case _: DecimalType => new java.math.BigDecimal(node.asText)
     case DoubleType => node.asText.toDouble // also "NaN" and "Infinity", which JSON has no numbers for
     case TimestampType => DateTimeUtils.microsToInstant(node.asLong)
     case other => throw new IllegalArgumentException(s"a statement's result column cannot be of type ${other.sql}")

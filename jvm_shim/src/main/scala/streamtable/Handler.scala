@@ -16,6 +16,12 @@ trait Handler {
 
   /** Carries the statement out and answers `{"rows": [[...], ...]}`, or `{"held": id}` for rows that never left the JVM. */
   def run(session: SparkSession, sql: String): String
+
+  /** How far a subscription could go now: `{"latest": "12"}`, or null where it cannot begin yet. */
+  def latest(session: SparkSession, sql: String): String
+
+  /** What came after `start` (null: from the beginning) and up to `end`: `{"held": id}`. */
+  def batch(session: SparkSession, sql: String, start: String, end: String): String
 }
 
 /** The registered handler, and the reading of its answers. */
@@ -23,7 +29,7 @@ object Handlers {
 
   private val mapper = new ObjectMapper()
   private val thrown = new ConcurrentHashMap[String, Throwable]()
-  private val held = new ConcurrentHashMap[String, JavaList[Row]]()
+  private val held = new ConcurrentHashMap[String, Object]()
   @volatile private var current: Option[Handler] = None
 
   /** Makes `handler` answer all statements of this JVM. */
@@ -32,11 +38,10 @@ object Handlers {
   /** Keeps what Spark raised inside the handler, so that the error answer with this id throws it unchanged. */
   def keep(id: String, exception: Throwable): Unit = thrown.put(id, exception)
 
-  /** Holds the rows that the answer with this id stands for. */
-  def hold(id: String, rows: JavaList[Row]): Unit = held.put(id, rows)
+  /** Holds what the answer with this id stands for: rows or a frame. */
+  def hold(id: String, result: Object): Unit = held.put(id, result)
 
-  /** Gives the rows that were held under an id, once. */
-  def held(id: String): JavaList[Row] = held.remove(id)
+  private def held(answer: JsonNode): Object = held.remove(answer.get("held").asText)
 
   /** Moves at most `count` rows; Spark computes them as they are asked for. */
   def take(rows: JavaIterator[Row], count: Int, into: JavaList[Row]): Unit =
@@ -45,8 +50,19 @@ object Handlers {
   /** Asks for the result type of a statement. */
   def describe(session: SparkSession, sql: String): JsonNode = answer(_.describe(session, sql)).get("schema")
 
-  /** Carries a statement out and gives the answer. */
-  def run(session: SparkSession, sql: String): JsonNode = answer(_.run(session, sql))
+  /** Carries a statement out: its rows as JSON, or those that are held here. */
+  def run(session: SparkSession, sql: String): Either[JsonNode, JavaList[Row]] = {
+    val answered = answer(_.run(session, sql))
+    if (answered.has("held")) Right(held(answered).asInstanceOf[JavaList[Row]]) else Left(answered.get("rows"))
+  }
+
+  /** Asks how far a subscription could go. */
+  def latest(session: SparkSession, sql: String): Option[String] =
+    Option(answer(_.latest(session, sql)).get("latest")).filterNot(_.isNull).map(_.asText)
+
+  /** Asks for the frame of what came between two times of a subscription. */
+  def batch(session: SparkSession, sql: String, start: String, end: String): Object =
+    held(answer(_.batch(session, sql, start, end)))
 
   private def answer(ask: Handler => String): JsonNode = {
     val handler = current.getOrElse(throw notEnabled("no Python process answers stream table statements here", None))

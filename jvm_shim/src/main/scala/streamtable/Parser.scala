@@ -75,7 +75,15 @@ private object Openings {
     "SUBSCRIBE",
     "COPY ( SUBSCRIBE",
     "FETCH",
-    "CLOSE").map(_.split(' ').toSeq)
+    "CLOSE",
+    "CREATE QUEUE",
+    "DROP QUEUE",
+    "REGISTER CONSUMER",
+    "UNREGISTER CONSUMER",
+    "SHOW QUEUES",
+    "SHOW CONSUMERS",
+    "NEXT BATCH",
+    "FINISH BATCH").map(_.split(' ').toSeq)
 
   // `DECLARE c INT` and `DECLARE c CURSOR FOR SELECT ...` are Spark's.
   private val subscribes = Set("FOR SUBSCRIBE", "WITHOUT HOLD FOR SUBSCRIBE").map(_.split(' ').toSeq)
