@@ -53,7 +53,7 @@ def _stages(spark: SparkSession) -> list[Any]:
 
 
 def _store(spark: SparkSession) -> Any:
-    return spark.sparkContext._jsc.sc().statusStore()  # type: ignore[attr-defined]
+    return spark.sparkContext._jsc.sc().statusStore()
 
 
 def _listed(spark: SparkSession, sequence: Any) -> list[Any]:

@@ -39,6 +39,20 @@ def _seconds(text: str) -> float:
     return float(text)
 
 
+def _share(text: str) -> float | None:
+    if text == "learnt":
+        return None
+    if not float(text) >= 0:
+        raise ValueError("it is neither 'learnt' nor a number from 0 on")
+    return float(text)
+
+
+FULL_SHARE: Setting[float | None] = Setting(
+    "spark.streamtable.auto.fullShare",
+    None,
+    "the share of changed rows above which AUTO refreshes in full; `learnt`, the default, goes by what earlier refreshes took",
+    _share,
+)
 MINIMUM_SCHEDULE = Setting(
     "spark.streamtable.schedule.minimumSeconds", 1, "the shortest duration that SCHEDULE accepts, in seconds", _whole(1)
 )
@@ -57,7 +71,7 @@ SUBSCRIBE_POLL = Setting(
     "spark.streamtable.subscribe.pollSeconds", 0.1, "how often a subscription that waits looks for new commits", _seconds
 )
 
-SETTINGS: tuple[Setting[Any], ...] = (MINIMUM_SCHEDULE, POLL, PARALLELISM, RETRIES, SUSPEND_AFTER, SUBSCRIBE_POLL)
+SETTINGS: tuple[Setting[Any], ...] = (FULL_SHARE, MINIMUM_SCHEDULE, POLL, PARALLELISM, RETRIES, SUSPEND_AFTER, SUBSCRIBE_POLL)
 
 
 def read(spark: SparkSession, setting: Setting[T]) -> T:

@@ -16,12 +16,14 @@ __all__ = [
     "CommitSummary",
     "Located",
     "Retained",
+    "Size",
     "TableState",
     "Version",
     "commits",
     "drop_files",
     "locate",
     "retained",
+    "size",
     "state",
     "versions",
 ]
@@ -59,14 +61,29 @@ class TableState:
 
 
 @dataclass(frozen=True)
+class Size:
+    """Rows of a table, and bytes of its files."""
+
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True)
 class CommitSummary:
-    """What one commit did; `feed` tells whether it switched the change data feed, and to what."""
+    """What one commit did.
+
+    `rows` counts the rows of the files that came or went, `uncounted_bytes` is the size of those that do not tell, `feed_bytes`
+    that of what was written into the change data feed; `feed` tells whether it switched that on or off.
+    """
 
     version: int
     operation: str
     data_change: bool
     removes_rows: bool
     transactions: tuple[str, ...]
+    rows: int
+    uncounted_bytes: int
+    feed_bytes: int
     feed: bool | None
     user_metadata: str | None
     timestamp: int
@@ -129,6 +146,9 @@ def commits(session: SparkSession, path: str, after: int, upto: int, complete: b
             each["data_change"],
             each["removes_rows"],
             tuple(each["transactions"]),
+            each["rows"],
+            each["uncounted_bytes"],
+            each["feed_bytes"],
             each.get("feed"),
             each.get("user_metadata"),
             each.get("timestamp", 0),
@@ -143,6 +163,13 @@ def retained(session: SparkSession, path: str, after: int) -> Retained:
         found = json.loads(bridge(session).retained(session._jsparkSession, path, after))
     changes = max(found["commits"] - 1, *found["lost_changes"], -1)
     return Retained(max(found["tables"], *found["lost_rows"], -1), changes)
+
+
+def size(session: SparkSession, path: str, version: int) -> Size | None:
+    """Count the rows of the table at `version` by the statistics of its files; None where they do not tell."""
+    with translated(path):
+        found = json.loads(bridge(session).size(session._jsparkSession, path, version))
+    return Size(*found) if found else None
 
 
 def drop_files(session: SparkSession, path: str) -> None:

@@ -83,6 +83,11 @@ class AggregateStep:
     change: Operator
     child: Operator
 
+    @classmethod
+    def whole(cls, name: str, aggregate: Aggregate) -> AggregateStep:
+        """Return the step in which all of the input is new."""
+        return cls(name, aggregate, aggregate.child, aggregate.child)
+
     @property
     def states(self) -> tuple[State, ...]:
         return states_of(self.aggregate)

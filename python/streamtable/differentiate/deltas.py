@@ -26,7 +26,7 @@ from streamtable.algebra.sources import CLOCK
 from streamtable.algebra.trees import children, reads_clock, sources_of, with_children
 from streamtable.sql.builder import number
 
-__all__ = ["Deltas", "Moved", "Shared", "difference", "weighted"]
+__all__ = ["Deltas", "Moved", "Shared", "difference", "total", "weighted"]
 
 
 def weighted(bag: Operator, weight: int = 1) -> Operator:
@@ -38,6 +38,12 @@ def weighted(bag: Operator, weight: int = 1) -> Operator:
 def difference(new: Operator, old: Operator) -> Operator:
     """Return new - old: a delta of any operator, if not a small one; rows that stay cancel out when it is netted."""
     return UnionAll((weighted(new), weighted(old, -1)), (*new.columns, WEIGHT))
+
+
+def total(*deltas: Operator | None) -> Operator | None:
+    """Return the sum of deltas of one operator, of which None is the empty one."""
+    terms = tuple(delta for delta in deltas if delta is not None)
+    return UnionAll(terms, terms[0].columns) if len(terms) > 1 else next(iter(terms), None)
 
 
 @dataclass(frozen=True)

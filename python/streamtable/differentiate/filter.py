@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from streamtable.algebra.operators import Filter, Form, Operator, Scalar, UnionAll
-from streamtable.differentiate.deltas import Deltas, weighted
+from streamtable.algebra.operators import Filter, Form, Operator, Scalar
+from streamtable.differentiate.deltas import Deltas, difference, total
 from streamtable.differentiate.scalars import refusal
 from streamtable.sql.builder import all_of, any_of
 
@@ -32,13 +32,12 @@ def delta(operator: Filter, deltas: Deltas) -> Operator | None:
     if not deltas.ticks(operator):
         return passed
     stayed = deltas.old(operator.child)
-    entered = weighted(_difference(stayed, operator.conjuncts, Form.NEW, Form.OLD))
-    left = weighted(_difference(stayed, operator.conjuncts, Form.OLD, Form.NEW), -1)
-    terms = (entered, left) if passed is None else (passed, entered, left)
-    return UnionAll(terms, left.columns)
+    entered = _passing(stayed, operator.conjuncts, Form.NEW, Form.OLD)
+    left = _passing(stayed, operator.conjuncts, Form.OLD, Form.NEW)
+    return total(passed, difference(entered, left))
 
 
-def _difference(rows: Operator, conjuncts: tuple[Scalar, ...], at: Form, but_not_at: Form) -> Operator:
+def _passing(rows: Operator, conjuncts: tuple[Scalar, ...], at: Form, but_not_at: Form) -> Operator:
     """Keep the rows that pass at one instant and not at the other; each filter is one that the files' statistics can serve."""
     condition = all_of(conjunct.sql.copy() for conjunct in conjuncts)
     unknown = exp.Is(this=exp.Paren(this=condition), expression=exp.Null())

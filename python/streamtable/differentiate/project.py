@@ -19,8 +19,8 @@ from sqlglot import exp
 
 from streamtable.algebra.columns import itself, reference
 from streamtable.algebra.identity import identity
-from streamtable.algebra.operators import WEIGHT, Filter, Form, Item, Operator, Project, Scalar, UnionAll
-from streamtable.differentiate.deltas import Deltas, weighted
+from streamtable.algebra.operators import WEIGHT, Filter, Form, Item, Operator, Project, Scalar
+from streamtable.differentiate.deltas import Deltas, difference, total
 from streamtable.differentiate.scalars import refusal
 from streamtable.sql.builder import any_of, column, equal
 
@@ -37,10 +37,7 @@ def delta(operator: Project, deltas: Deltas) -> Operator | None:
     if not deltas.ticks(operator):
         return projected
     differing = deltas.shared(_differing(operator, deltas.old(operator.child)))
-    after = weighted(_picked(operator, differing, Form.NEW))
-    before = weighted(_picked(operator, differing, Form.OLD), -1)
-    terms = (after, before) if projected is None else (projected, after, before)
-    return UnionAll(terms, before.columns)
+    return total(projected, difference(*(_picked(operator, differing, form) for form in (Form.NEW, Form.OLD))))
 
 
 def _differing(operator: Project, stayed: Operator) -> Operator:

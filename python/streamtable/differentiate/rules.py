@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from types import ModuleType
 
+from streamtable.algebra.identity import identity
 from streamtable.algebra.operators import (
+    WEIGHT,
     Aggregate,
     Constant,
     Expand,
@@ -41,6 +44,8 @@ from streamtable.differentiate import (
     unsupported,
     window,
 )
+from streamtable.differentiate.aggregate import POSITION, AggregateStep
+from streamtable.sql.builder import column
 
 __all__ = ["RULES", "Finding", "findings", "label", "obstacle", "prunes_nothing"]
 
@@ -77,8 +82,29 @@ def findings(tree: Operator) -> tuple[Finding, ...]:
 
 
 def obstacle(tree: Operator) -> Finding | None:
-    """Return the first operator that cannot be maintained, or None when the whole tree can."""
-    return next((found for found in findings(tree) if not found.incremental), None)
+    """Return the first thing in `tree` that cannot be maintained, or None when all of it can."""
+    refused = (found for found in findings(tree) if not found.incremental)
+    return next(chain(refused, _names_of_ours(tree), _states_not_stored(tree), _rows_alike(tree)), None)
+
+
+def _names_of_ours(tree: Operator) -> Iterator[Finding]:
+    scanned = (c for node in walk(tree) if isinstance(node, Scan) for c in node.columns)
+    for c in (*scanned, *tree.columns):
+        if c.name in (WEIGHT.name, *POSITION):
+            yield Finding("Column", False, f"the name {c.name} belongs to the engine; give the column another")
+
+
+def _states_not_stored(tree: Operator) -> Iterator[Finding]:
+    for step in (AggregateStep.whole("", node) for node in walk(tree) if isinstance(node, Aggregate)):
+        for c in (*step.keys, *(state.column for state in step.states)):
+            if "INTERVAL" in c.type:
+                yield Finding(label(step.aggregate), False, f"Delta cannot store the type {c.type} of a group's state")
+
+
+def _rows_alike(tree: Operator) -> Iterator[Finding]:
+    for c in tree.columns:
+        if identity(column(c.id), c.type) is None:
+            yield Finding("Output", False, f"rows with column {c.name} of type {c.type} cannot be told apart")
 
 
 def prunes_nothing(tree: Operator, changed: frozenset[Source]) -> Finding | None:

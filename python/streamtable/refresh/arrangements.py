@@ -55,7 +55,7 @@ def _hidden(tree: Operator, path: str, fingerprint: str, first: int) -> dict[Agg
     for node in walk(tree):
         if isinstance(node, Aggregate) and node not in found:
             name = f"a{first + len(found)}"
-            step = AggregateStep(name, node, node.child, node.child)
+            step = AggregateStep.whole(name, node)
             columns = {key.id: f"k{n}" for n, key in enumerate(step.keys)} | {s.column.id: s.column.id for s in step.states}
             found[node] = Arrangement(name, f"{path}/_streamtable/{fingerprint}/{name}", columns, visible=False)
     return found

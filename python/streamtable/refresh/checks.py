@@ -16,7 +16,6 @@ from streamtable.catalog.definition import Definition
 from streamtable.catalog.entries import Entry, dependencies
 from streamtable.delta.tables import Located
 from streamtable.errors import DependencyCycle, InvalidQuery, InvalidStatement, NotIncremental, StreamTableError, near_names
-from streamtable.refresh.execute import what_stands_in_the_way
 from streamtable.refresh.prepare import Prepared, captured_settings, prepare, refresh_session, release
 from streamtable.sql.rewrite import moving_literal
 from streamtable.sql.schedule import duration, session_zone
@@ -55,10 +54,12 @@ def refuse_temporary_views(spark: SparkSession, error: InvalidQuery) -> None:
     """Say that a table which Spark does not find is a temporary view of the caller: a refresh has a session of its own."""
     for view in spark.catalog.listTables():
         if view.isTemporary and f"`{view.name}` cannot be found" in error.reason:
-            raise InvalidStatement(
-                f"the query reads the temporary view {view.name}, which ends with this session",
-                hint="create a permanent view, or write its query in WITH",
-            ) from error
+            raise _temporary(view.name) from error
+
+
+def _temporary(view: str) -> InvalidStatement:
+    hint = "create a permanent view, or write its query in WITH"
+    return InvalidStatement(f"the query reads the temporary view {view}, which ends with this session", hint=hint)
 
 
 def check_schedule(spark: SparkSession, schedule: Schedule, settings: Mapping[str, str]) -> None:
@@ -72,10 +73,7 @@ def check_schedule(spark: SparkSession, schedule: Schedule, settings: Mapping[st
 
 def _check(spark: SparkSession, statement: CreateStreamTable, prepared: Prepared, existing: Entry | None) -> None:
     if temporary := prepared.reading.temporary_views:
-        raise InvalidStatement(
-            f"the query reads the temporary view {temporary[0]}, which ends with this session",
-            hint="create a permanent view, or write its query in WITH",
-        )
+        raise _temporary(temporary[0])
     names = _names(statement, prepared)
     seen: dict[str, str] = {}
     for name in names:
@@ -115,5 +113,5 @@ def schema_of(statement: CreateStreamTable, prepared: Prepared) -> StructType:
 
 def allow(prepared: Prepared, mode: RefreshMode) -> None:
     """Raise NotIncremental for a query that the mode DIFFERENTIAL cannot maintain."""
-    if mode is RefreshMode.DIFFERENTIAL and (stands := what_stands_in_the_way(prepared)):
+    if mode is RefreshMode.DIFFERENTIAL and (stands := prepared.obstacle):
         raise NotIncremental(f"{stands.operator} cannot be maintained: {stands.reason}", hint="use REFRESH MODE AUTO")

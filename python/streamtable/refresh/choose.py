@@ -9,10 +9,11 @@ from enum import Enum
 from streamtable.algebra.sources import CLOCK
 from streamtable.delta.tables import Version
 from streamtable.differentiate.rules import Finding
+from streamtable.refresh.cost import Costs
 from streamtable.refresh.frontier import Frontier
 from streamtable.sql.statements import RefreshMode
 
-__all__ = ["Action", "Choice", "choose"]
+__all__ = ["Action", "Choice", "Facts", "choose"]
 
 
 class Action(str, Enum):
@@ -32,31 +33,35 @@ class Choice:
     reason: str
 
 
-def choose(
-    mode: RefreshMode,
-    forced: bool,
-    frontier: Frontier | None,
-    target: Mapping[str, Version],
-    fingerprint: str,
-    obstacle: Finding | None,
-    unversioned: str | None,
-    foreign: str | None,
-    lost: str | None,
-    whole: Finding | None = None,
-) -> Choice:
-    """Return the action and why.
+@dataclass(frozen=True)
+class Facts:
+    """What a refresh found out about the query and the logs.
 
-    `foreign` describes a commit on the stream table that is not ours, `lost` a gap in a source's history; `obstacle` is the first
-    operator that cannot be maintained, `unversioned` names something in the query that changes without a new version of a source;
-    `whole` is an operator whose delta would read everything twice, so that recomputing is cheaper where the mode allows it.
+    `obstacle` is the first thing that cannot be maintained, `unversioned` names something in the query that changes without a new
+    version of a source; `foreign` describes a commit on the stream table that is not ours, `lost` a gap in a source's history.
+    `whole` is an operator whose delta would read everything twice, `dear` says why a delta of this size costs more than
+    recomputing, `estimated` what both would cost.
     """
+
+    fingerprint: str
+    obstacle: Finding | None = None
+    unversioned: str | None = None
+    foreign: str | None = None
+    lost: str | None = None
+    whole: Finding | None = None
+    dear: str | None = None
+    estimated: Costs | None = None
+
+
+def choose(mode: RefreshMode, forced: bool, frontier: Frontier | None, target: Mapping[str, Version], facts: Facts) -> Choice:
+    """Return the action and why."""
     if forced:
         return Choice(Action.FULL, "REFRESH ... FULL was asked for")
     if frontier is None:
         return Choice(Action.REINITIALIZE, "the table was not populated yet")
-    if foreign:
-        return Choice(Action.REINITIALIZE, foreign)
-    if frontier.fingerprint != fingerprint:
+    if facts.foreign:
+        return Choice(Action.REINITIALIZE, facts.foreign)
+    if frontier.fingerprint != facts.fingerprint:
         return Choice(Action.REINITIALIZE, "the plan of the query changed (a view or a source was altered)")
     for path, version in target.items():
         before = frontier.sources.get(path)
@@ -64,17 +69,20 @@ def choose(
             return Choice(Action.REINITIALIZE, f"the source at {path} was recreated")
         if version.number < before.number:
             return Choice(Action.REINITIALIZE, f"the source at {path} is at an older version than before")
-    if lost:
-        return Choice(Action.REINITIALIZE, lost)
-    if dict(target) == dict(frontier.sources) and not unversioned:
+    if facts.lost:
+        return Choice(Action.REINITIALIZE, facts.lost)
+    if dict(target) == dict(frontier.sources) and not facts.unversioned:
         return Choice(Action.NO_DATA, "no source changed")
     if mode is RefreshMode.FULL:
         return Choice(Action.FULL, "the refresh mode is FULL")
-    if obstacle:
-        return Choice(Action.FULL, f"{obstacle.operator}: {obstacle.reason}")
-    if whole and mode is RefreshMode.AUTO:
-        return Choice(Action.FULL, f"{whole.operator}: {whole.reason}, so that a full refresh is cheaper")
+    if facts.obstacle:
+        return Choice(Action.FULL, f"{facts.obstacle.operator}: {facts.obstacle.reason}")
+    if facts.whole and mode is RefreshMode.AUTO:
+        return Choice(Action.FULL, f"{facts.whole.operator}: {facts.whole.reason}, so that a full refresh is cheaper")
+    if facts.dear and mode is RefreshMode.AUTO:
+        return Choice(Action.FULL, facts.dear)
     changed = [path for path, version in target.items() if version != frontier.sources[path]]
     tables = [path for path in changed if path != CLOCK.path]
     moved = "; the clock moved" if CLOCK.path in changed else ""
-    return Choice(Action.DIFFERENTIAL, f"{len(tables)} of {len(set(target) - {CLOCK.path})} sources changed{moved}")
+    cost = f"; {facts.estimated}" if facts.estimated else ""
+    return Choice(Action.DIFFERENTIAL, f"{len(tables)} of {len(set(target) - {CLOCK.path})} sources changed{moved}{cost}")

@@ -135,7 +135,7 @@ class Differential:
             if arrangement.name in stepped or f"{arrangement.name}_old" in self.read:
                 register(self.workspace, arrangement, self.version if arrangement.visible else self.pinned[arrangement.name])
             if f"{arrangement.name}_old" in self.read:
-                step = AggregateStep(arrangement.name, aggregate, aggregate.child, aggregate.child)
+                step = AggregateStep.whole(arrangement.name, aggregate)
                 self.workspace.name(f"{arrangement.name}_old", self.workspace.query(step.stored()))
 
     def _move(self, step: AggregateStep) -> None:

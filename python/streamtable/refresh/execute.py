@@ -11,20 +11,18 @@ from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
-from streamtable.algebra.identity import identity
-from streamtable.algebra.operators import WEIGHT, Aggregate, Scan
+from streamtable.algebra.operators import Aggregate
 from streamtable.algebra.sources import CLOCK
-from streamtable.algebra.trees import walk
 from streamtable.catalog.entries import Entry
 from streamtable.delta.bridge import frame_of
 from streamtable.delta.commit import Committed, commit
 from streamtable.delta.rows import read
 from streamtable.delta.tables import Version
-from streamtable.differentiate.aggregate import POSITION, AggregateStep
-from streamtable.differentiate.rules import Finding, label, obstacle
+from streamtable.differentiate.aggregate import AggregateStep
 from streamtable.refresh.arrangements import Arrangement, arrangements_of, build, roll_back
-from streamtable.refresh.choose import Choice
+from streamtable.refresh.choose import Action, Choice
 from streamtable.refresh.clock import microseconds
+from streamtable.refresh.cost import KEPT, Load, Ran
 from streamtable.refresh.differential import Differential, NotWhatTheFrontierSays
 from streamtable.refresh.frontier import Frontier
 from streamtable.refresh.milestones import reached
@@ -32,9 +30,8 @@ from streamtable.refresh.prepare import Prepared
 from streamtable.refresh.records import Record
 from streamtable.refresh.sources import Sources
 from streamtable.refresh.workspace import Workspace
-from streamtable.sql.builder import column
 
-__all__ = ["Run", "differentially", "fully", "pinned_query", "table_columns", "what_stands_in_the_way"]
+__all__ = ["Run", "differentially", "fully", "pinned_query", "table_columns"]
 
 
 @dataclass
@@ -47,6 +44,7 @@ class Run:
     target: Mapping[str, Version]
     at: datetime
     started: float
+    load: Load | None = None
 
     @property
     def names(self) -> Sequence[str]:
@@ -60,24 +58,6 @@ class Run:
 def table_columns(entry: Entry) -> list[str]:
     """Return the table's columns in the order of the query's (Delta keeps the order of CREATE)."""
     return [f["name"] for f in json.loads(entry.state.schema_json)["fields"]]
-
-
-def what_stands_in_the_way(prepared: Prepared) -> Finding | None:
-    """Return why the query cannot be maintained incrementally, or None when it can."""
-    if found := obstacle(prepared.tree):
-        return found
-    scanned = (c for node in walk(prepared.tree) if isinstance(node, Scan) for c in node.columns)
-    for c in (*scanned, *prepared.tree.columns):
-        if c.name in (WEIGHT.name, *POSITION):
-            return Finding("Column", False, f"the name {c.name} belongs to the engine; give the column another")
-    for step in (AggregateStep("", node, node.child, node.child) for node in walk(prepared.tree) if isinstance(node, Aggregate)):
-        for c in (*step.keys, *(state.column for state in step.states)):
-            if "INTERVAL" in c.type:
-                return Finding(label(step.aggregate), False, f"Delta cannot store the type {c.type} of a group's state")
-    for c in prepared.tree.columns:
-        if identity(column(c.id), c.type) is None:
-            return Finding("Output", False, f"rows with column {c.name} of type {c.type} cannot be told apart")
-    return None
 
 
 def differentially(run: Run, choice: Choice) -> Committed:
@@ -145,10 +125,10 @@ def fully(
     with _workspace(run) as (workspace, arrangements):
         sources = Sources(run.prepared, workspace, run.target, run.target)
         pinned = {}
-        if what_stands_in_the_way(run.prepared) is None:
+        if run.prepared.obstacle is None:
             for aggregate, arrangement in arrangements.items():
                 if not arrangement.visible:
-                    step = AggregateStep(arrangement.name, aggregate, aggregate.child, aggregate.child)
+                    step = AggregateStep.whole(arrangement.name, aggregate)
                     pinned[arrangement.name] = build(run.prepared, workspace, sources, arrangement, step, run.entry.definition.id)
                     reached("between the arrangements")
         rows = pinned_query(run.prepared, run.target).toDF(*run.names)
@@ -199,9 +179,24 @@ def _recorded(run: Run, choice: Choice, pinned: Mapping[str, int]) -> Frontier:
         action=choice.action.value,
         exact=not run.prepared.reading.unversioned and CLOCK.path not in run.target,
         at=run.at,
+        runs=_runs(run, choice),
     )
 
 
+def _runs(run: Run, choice: Choice) -> tuple[Ran, ...]:
+    """Remember what this refresh took, up to its commit, next to those of the same plan before it."""
+    before = run.frontier.runs if run.frontier and run.frontier.fingerprint == run.prepared.fingerprint else ()
+    if run.load is None:
+        return before
+    ran = Ran(choice.action is Action.DIFFERENTIAL, run.load.changed, run.load.rows, _elapsed(run))
+    return (*before, ran)[-KEPT:]
+
+
+def _elapsed(run: Run) -> int:
+    return round(1000 * (time.perf_counter() - run.started))
+
+
 def _history(run: Run, choice: Choice) -> str:
-    elapsed = round(1000 * (time.perf_counter() - run.started))
-    return Record(choice.action, choice.reason, elapsed, {path: version.number for path, version in run.target.items()}).to_json()
+    return Record(
+        choice.action, choice.reason, _elapsed(run), {path: version.number for path, version in run.target.items()}
+    ).to_json()

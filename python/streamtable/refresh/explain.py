@@ -10,7 +10,7 @@ from streamtable.differentiate.aggregate import AggregateStep
 from streamtable.differentiate.deltas import Deltas, Shared
 from streamtable.differentiate.rules import RULES
 from streamtable.refresh.arrangements import arrangements_of
-from streamtable.refresh.execute import table_columns, what_stands_in_the_way
+from streamtable.refresh.execute import table_columns
 from streamtable.refresh.prepare import Prepared
 from streamtable.sql.builder import text
 
@@ -19,7 +19,7 @@ __all__ = ["delta_text"]
 
 def delta_text(prepared: Prepared, entry: Entry) -> list[str]:
     """Return the SQL of each step, arrangements first; empty when the query is recomputed."""
-    if what_stands_in_the_way(prepared):
+    if prepared.obstacle:
         return []
     arrangements = arrangements_of(prepared.tree, entry.path, table_columns(entry), prepared.fingerprint)
     names = {aggregate: arrangement.name for aggregate, arrangement in arrangements.items()}

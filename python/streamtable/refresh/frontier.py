@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from streamtable.delta.tables import Version, versions
 from streamtable.refresh import clock
+from streamtable.refresh.cost import Ran
 
 __all__ = ["Frontier", "Vector"]
 
@@ -38,7 +39,8 @@ class Frontier:
     tables' versions decides the query's result: no clock, no volatile function, no other table.
     `arrangements` pins the version of each stored aggregate; `base` is the version that the refresh's commit was made on, so that
     commits which are not ours are found; `number` counts the refreshes; `fingerprint` is the plan's; `probe` is the column by which
-    rows were last located; `at` is when the sources were at these versions, None in what was recorded before it was.
+    rows were last located; `at` is when the sources were at these versions, None in what was recorded before it was; `runs` is what
+    the last refreshes of this plan cost.
     """
 
     sources: Mapping[str, Version]
@@ -50,6 +52,7 @@ class Frontier:
     exact: bool
     probe: str | None = None
     at: datetime | None = None
+    runs: tuple[Ran, ...] = ()
 
     def ahead_of(self, vector: Vector) -> bool:
         """Tell whether the contents stand for a newer version of some source than `vector` has."""
@@ -67,5 +70,5 @@ class Frontier:
             return None
         found = json.loads(text)
         found["sources"] = {path: Version(**version) for path, version in found["sources"].items()}
-        at = found.pop("at", None)
-        return cls(**found, at=at and datetime.fromisoformat(at))
+        at, runs = found.pop("at", None), found.pop("runs", ())
+        return cls(**found, at=at and datetime.fromisoformat(at), runs=tuple(Ran(**ran) for ran in runs))

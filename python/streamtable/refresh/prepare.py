@@ -8,6 +8,7 @@ import re
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
@@ -16,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from streamtable.algebra.normalise import normalise
 from streamtable.algebra.operators import Operator, Source
 from streamtable.algebra.reading import Reading, read_plan
+from streamtable.differentiate.rules import Finding, obstacle
 from streamtable.errors import InvalidQuery, near_names
 from streamtable.sql.rewrite import rewritten
 from streamtable.sql.statements import Query
@@ -60,6 +62,11 @@ class Prepared:
     reading: Reading
     tree: Operator
     fingerprint: str
+
+    @cached_property
+    def obstacle(self) -> Finding | None:
+        """Return why the query cannot be maintained incrementally, or None when it can."""
+        return obstacle(self.tree)
 
     @property
     def paths(self) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from streamtable.errors import DependentsExist, NotSupported
 from streamtable.refresh import clock
 from streamtable.refresh.checks import schema_of
 from streamtable.refresh.choose import Action, Choice
-from streamtable.refresh.execute import Run, fully, what_stands_in_the_way
+from streamtable.refresh.execute import Run, fully
 from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.refresh.prepare import Prepared
 from streamtable.refresh.records import annotate
@@ -35,7 +35,7 @@ def effect(existing: Entry, definition: Definition, prepared: Prepared) -> str:
     """Say what replacing the definition of a table by another one does to its contents."""
     frontier, schema = Frontier.of(existing.state.frontier), schema_of(definition.statement, prepared)
     # Of an operator without a rule the reading knows the name alone, which does not say that it does the same.
-    same_plan = frontier is not None and frontier.fingerprint == prepared.fingerprint and not what_stands_in_the_way(prepared)
+    same_plan = frontier is not None and frontier.fingerprint == prepared.fingerprint and prepared.obstacle is None
     same_settings = dict(definition.settings) == dict(existing.definition.settings)
     return SAME_PLAN if same_plan and same_settings and _columns(schema) == _columns(_stored(existing)) else REBUILT
 

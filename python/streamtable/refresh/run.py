@@ -11,13 +11,11 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from streamtable.algebra.sources import CLOCK
-from streamtable.algebra.trees import sources_of
 from streamtable.catalog.definition import SUSPENDED
 from streamtable.catalog.entries import Entry
 from streamtable.delta.bridge import causes
 from streamtable.delta.commit import Committed
-from streamtable.delta.tables import Version, commits, versions
-from streamtable.differentiate.rules import prunes_nothing
+from streamtable.delta.tables import Version, versions
 from streamtable.errors import (
     HistoryLost,
     InvalidQuery,
@@ -30,7 +28,8 @@ from streamtable.refresh import clock
 from streamtable.refresh.checks import allow
 from streamtable.refresh.choose import Action, Choice, choose
 from streamtable.refresh.differential import NotWhatTheFrontierSays
-from streamtable.refresh.execute import Run, differentially, fully, table_columns, what_stands_in_the_way
+from streamtable.refresh.execute import Run, differentially, fully, table_columns
+from streamtable.refresh.facts import facts_of, foreign
 from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.refresh.prepare import Prepared, prepare, refresh_session, release
 
@@ -70,7 +69,8 @@ def refresh(spark: SparkSession, entry: Entry, full: bool = False, vector: Vecto
     try:
         _check_columns(entry, prepared)
         run = Run(entry, prepared, frontier, targets(prepared, frontier, vector), vector.at, started)
-        return _carry_out(run, _choose(run, full))
+        allow(prepared, definition.statement.mode)
+        return _carry_out(run, choose(definition.statement.mode, full, frontier, run.target, facts_of(spark, run)))
     except Py4JJavaError as error:
         raise RefreshError(f"Spark could not compute the refresh of {definition.name}: {_root_cause(error)}") from error
     finally:
@@ -101,20 +101,12 @@ def _unchanged(spark: SparkSession, entry: Entry, frontier: Frontier, vector: Ve
     if not decided_by_versions(entry, frontier):
         return False
     target = _versions(spark, tuple(frontier.sources), frontier, vector)
-    return target == dict(frontier.sources) and _foreign(spark, entry, frontier) is None
+    return target == dict(frontier.sources) and foreign(spark, entry, frontier) is None
 
 
 def decided_by_versions(entry: Entry, frontier: Frontier) -> bool:
     """Tell whether equal versions of the sources mean equal contents: no clock, no other table, no view whose text may change."""
     return frontier.exact and not json.loads(entry.state.properties.get("streamtable.views", "[]"))
-
-
-def _foreign(spark: SparkSession, entry: Entry, frontier: Frontier) -> str | None:
-    """Describe the first commit since our last one that changed rows and is not ours."""
-    for each in commits(spark, entry.path, frontier.base, entry.state.version):
-        if each.data_change and entry.definition.id not in each.transactions:
-            return f"version {each.version} of the table ({each.operation}) was not written by a refresh"
-    return None
 
 
 def targets(prepared: Prepared, frontier: Frontier | None, vector: Vector) -> dict[str, Version]:
@@ -154,34 +146,6 @@ def _check_columns(entry: Entry, prepared: Prepared) -> None:
             f"the query of {entry.definition.name} gives other columns than the table has: {prepared.frame.schema.simpleString()}",
             hint="create the stream table again with CREATE OR REPLACE STREAM TABLE",
         )
-
-
-def _choose(run: Run, full: bool) -> Choice:
-    entry, frontier = run.entry, run.frontier
-    foreign = _foreign(run.session, entry, frontier) if frontier else None
-    mode = entry.definition.statement.mode
-    stands = what_stands_in_the_way(run.prepared)
-    unversioned = next(iter(run.prepared.reading.unversioned), None)
-    allow(run.prepared, mode)
-    lost = None
-    if frontier is not None and not full:
-        lost = _lost_history(run, frontier)
-    before = frontier.sources if frontier else {}
-    changed = frozenset(s for s in sources_of(run.prepared.tree) if run.target.get(s.path) != before.get(s.path))
-    whole = None if stands else prunes_nothing(run.prepared.tree, changed)
-    return choose(mode, full, frontier, run.target, run.prepared.fingerprint, stands, unversioned, foreign, lost, whole)
-
-
-def _lost_history(run: Run, frontier: Frontier) -> str | None:
-    for path in run.prepared.paths:
-        version, before = run.target[path], frontier.sources.get(path)
-        if before is None or before.table_id != version.table_id or before.number >= version.number:
-            continue
-        try:
-            commits(run.session, path, before.number, version.number)
-        except HistoryLost as error:
-            return error.reason
-    return None
 
 
 def _carry_out(run: Run, choice: Choice) -> Outcome:

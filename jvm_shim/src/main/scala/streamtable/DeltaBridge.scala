@@ -63,14 +63,34 @@ object DeltaBridge {
     val log = DeltaLog.forTable(spark, path)
     val summaries = log.getChanges(after + 1).takeWhile(_._1 <= upto).map { case (version, actions) =>
       val info = actions.collectFirst { case c: CommitInfo => c }
+      val (rows, bytes) = changed(actions)
       ("version" -> version) ~ ("operation" -> info.map(_.operation)) ~
         ("data_change" -> actions.exists { case f: FileAction => f.dataChange; case _ => false }) ~
         ("removes_rows" -> actions.exists { case r: RemoveFile => r.dataChange; case _ => false }) ~
         ("transactions" -> actions.collect { case t: SetTransaction => t.appId }.toList) ~
+        ("rows" -> rows) ~ ("uncounted_bytes" -> bytes) ~ ("feed_bytes" -> actions.collect { case c: AddCDCFile => c.size }.sum) ~
         ("feed" -> actions.collectFirst { case m: Metadata => m.configuration.get("delta.enableChangeDataFeed").contains("true") }) ~
         ("user_metadata" -> info.flatMap(_.userMetadata)) ~ ("timestamp" -> info.map(_.timestamp.getTime))
     }.toList
     compact(render(JArray(summaries)))
+  }
+
+  /** Rows in files that came or went, those of a file whose deletion vector changed only once, and bytes of files that do not tell. */
+  private def changed(actions: Seq[Action]): (Long, Long) = {
+    val files = actions.collect { case f: FileAction with HasNumRecords if f.dataChange => f }.groupBy(_.path).values
+    val counts = files.map {
+      case Seq(file) => file.numLogicalRecords.toRight(file.getFileSize)
+      case several => Right(several.map(_.numDeletedRecords).reduce((a, b) => (a - b).abs))
+    }
+    (counts.flatMap(_.toOption).sum, counts.flatMap(_.left.toOption).sum)
+  }
+
+  /** Rows and bytes of the table at `version`; null where they cannot be had without a Spark job. */
+  def size(spark: SparkSession, path: String, version: Long): String = {
+    val counted = Snapshots.known(Snapshots.latest(spark, path), version).map(_.map(file => file.numLogicalRecords -> file.size))
+    compact(render(counted.filter(_.forall(_._1.isDefined)).map { files =>
+      JArray(List(JLong(files.flatMap(_._1).sum), JLong(files.map(_._2).sum)))
+    }.getOrElse(JNull)))
   }
 
   /** The table's rows at `version`. */

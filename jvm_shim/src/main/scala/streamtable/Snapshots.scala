@@ -2,6 +2,8 @@ package org.apache.spark.sql.delta.streamtable
 
 import java.util.{LinkedHashMap, Map => JavaMap}
 
+import scala.util.chaining._
+
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.delta.{DeltaLog, NoMapping, Snapshot}
 import org.apache.spark.sql.delta.actions.AddFile
@@ -29,14 +31,16 @@ private[streamtable] object Snapshots {
   def at(log: DeltaLog, latest: Snapshot, version: Long): Snapshot =
     if (latest.version == version) latest else log.getSnapshotAt(version)
 
+  /** The files of a version as far as no Spark job is needed: the checksum lists them up to a threshold, reading it is 5 ms. */
+  def known(latest: Snapshot, version: Long): Option[Seq[AddFile]] =
+    Option(files.get((latest.metadata.id, version)))
+      .orElse(Some(latest).filter(_.version == version).flatMap(_.checksumOpt).flatMap(_.allFiles))
+
   def filesOf(log: DeltaLog, latest: Snapshot, version: Long): Seq[AddFile] =
-    files.computeIfAbsent(
-      (latest.metadata.id, version),
-      _ => {
-        val snapshot = at(log, latest, version)
-        // The checksum holds the list of all files (up to a threshold); reading it is 5 ms, the state is a job of 700 ms.
-        snapshot.checksumOpt.flatMap(_.allFiles).getOrElse(snapshot.allFiles.collect().toSeq)
-      })
+    known(latest, version).getOrElse {
+      val snapshot = at(log, latest, version)
+      snapshot.checksumOpt.flatMap(_.allFiles).getOrElse(snapshot.allFiles.collect().toSeq)
+    }.tap(files.put((latest.metadata.id, version), _))
 
   /**
    * The table's files at `version`, read with its latest schema: columns that were added since are NULL. With `deleted`, also the rows

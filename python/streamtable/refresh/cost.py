@@ -1,0 +1,81 @@
+"""What a refresh would cost, differential or in full: learnt from what the last refreshes of the same plan cost. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["KEPT", "Costs", "Load", "Ran", "costs", "too_much"]
+
+KEPT = 8
+"""How many refreshes are remembered: what is older is no longer true, and what was a slip is forgotten."""
+
+_AT_FIRST = 0.15
+"""The share of changed rows from which on recomputing is taken to be cheaper, until runs have told."""
+
+_FEW = 10_000
+"""Rows that cost nothing to speak of: below, a share says nothing."""
+
+_SIMILAR = 4
+"""A full refresh of a table so many times smaller or larger tells nothing about this one: its fixed part is another."""
+
+_SAVES = 1000
+"""Milliseconds that a full refresh must save to be chosen for its cost: below, the two only take turns with the machine's noise."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a refresh finds: the rows that changed in the sources, and all rows of them."""
+
+    changed: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a refresh did, and what it took, in milliseconds."""
+
+    differential: bool
+    changed: int
+    rows: int
+    ms: int
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Estimates in milliseconds."""
+
+    differential: int
+    full: int
+
+    def __str__(self) -> str:
+        return f"estimated {self.differential:,} ms, in full {self.full:,} ms"
+
+
+def costs(load: Load, runs: Sequence[Ran]) -> Costs | None:
+    """Estimate both refreshes; None until two differential refreshes and a full one of a similar size have been seen.
+
+    A full refresh costs in proportion to the rows. A differential one has a fixed part, the least that was seen, and one in
+    proportion to the changed rows. For that one the starting share counts as if it had been seen with a hundredth of the rows.
+    """
+    seen = [ran for ran in runs if ran.differential]
+    similar = (ran for ran in runs if load.rows / _SIMILAR <= ran.rows <= load.rows * _SIMILAR)
+    full = [ran.ms / ran.rows for ran in similar if not ran.differential and ran.rows]
+    if not full or len(seen) < 2 or not load.rows:
+        return None
+    in_full = min(full) * load.rows
+    fixed = min(ran.ms for ran in seen)
+    known = 0.01 * load.rows
+    taken = known * in_full / (_AT_FIRST * load.rows) + sum(ran.ms - fixed for ran in seen)
+    each_row = taken / (known + sum(ran.changed for ran in seen))
+    return Costs(round(fixed + each_row * load.changed), round(in_full))
+
+
+def too_much(load: Load, estimated: Costs | None, share: float | None) -> str | None:
+    """Say why a delta of this size is better recomputed; None when it is not. A `share` that was set leaves nothing to learn."""
+    changed = f"{load.changed:,} of {load.rows:,} rows changed or rewritten"
+    if share is not None:
+        return f"{changed}, more than {share:.3g} of them" if load.changed > share * load.rows else None
+    if estimated is not None:
+        return f"{changed}: {estimated}" if estimated.differential > estimated.full + _SAVES else None
+    return f"{changed}, more than {_AT_FIRST} of them" if load.changed > max(_AT_FIRST * load.rows, _FEW) else None

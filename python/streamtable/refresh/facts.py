@@ -1,0 +1,64 @@
+"""What a refresh finds out before it chooses, from the plan and the logs, without a Spark job."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from streamtable import config
+from streamtable.algebra.trees import sources_of
+from streamtable.catalog.entries import Entry
+from streamtable.delta.tables import CommitSummary, commits
+from streamtable.differentiate.rules import prunes_nothing
+from streamtable.errors import HistoryLost
+from streamtable.refresh.choose import Facts
+from streamtable.refresh.cost import costs, too_much
+from streamtable.refresh.execute import Run
+from streamtable.refresh.frontier import Frontier
+from streamtable.refresh.load import load_of
+
+__all__ = ["facts_of", "foreign"]
+
+
+def facts_of(spark: SparkSession, run: Run) -> Facts:
+    """Find out all that `choose` looks at; the load is kept in `run`, whose record tells it with what the refresh took."""
+    prepared, frontier = run.prepared, run.frontier
+    since: dict[str, tuple[CommitSummary, ...]] = {}
+    lost = None
+    try:
+        since = _since(run, frontier) if frontier else {}
+    except HistoryLost as error:
+        lost = error.reason
+    run.load = load_of(run.session, run.target, since)
+    share = config.read(spark, config.FULL_SHARE)
+    runs = frontier.runs if frontier and frontier.fingerprint == prepared.fingerprint else ()
+    estimated = costs(run.load, runs) if run.load and share is None else None
+    before = frontier.sources if frontier else {}
+    changed = frozenset(s for s in sources_of(prepared.tree) if run.target.get(s.path) != before.get(s.path))
+    return Facts(
+        prepared.fingerprint,
+        prepared.obstacle,
+        next(iter(prepared.reading.unversioned), None),
+        foreign(run.session, run.entry, frontier) if frontier else None,
+        lost,
+        None if prepared.obstacle else prunes_nothing(prepared.tree, changed),
+        too_much(run.load, estimated, share) if run.load else None,
+        estimated,
+    )
+
+
+def foreign(spark: SparkSession, entry: Entry, frontier: Frontier) -> str | None:
+    """Describe the first commit since our last one that changed rows and is not ours."""
+    for each in commits(spark, entry.path, frontier.base, entry.state.version):
+        if each.data_change and entry.definition.id not in each.transactions:
+            return f"version {each.version} of the table ({each.operation}) was not written by a refresh"
+    return None
+
+
+def _since(run: Run, frontier: Frontier) -> dict[str, tuple[CommitSummary, ...]]:
+    """Read what the commits since the frontier did, by source. Raises HistoryLost."""
+    found = {}
+    for path in run.prepared.paths:
+        version, before = run.target[path], frontier.sources.get(path)
+        if before and before.table_id == version.table_id and before.number < version.number:
+            found[path] = commits(run.session, path, before.number, version.number)
+    return found

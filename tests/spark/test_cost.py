@@ -1,0 +1,60 @@
+"""AUTO recomputes where a delta would cost more: by a share that is set, or by what earlier refreshes took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.oracle.comparison import assert_exact
+
+SHARE = "spark.streamtable.auto.fullShare"
+QUERY = "SELECT k, count(*) AS n FROM events GROUP BY k"
+
+
+@pytest.fixture
+def events(spark: SparkSession) -> Iterator[SparkSession]:
+    before = spark.conf.get(SHARE)
+    spark.sql("CREATE DATABASE cost")
+    spark.sql("USE cost")
+    properties = "'delta.enableChangeDataFeed' = 'true', 'delta.enableDeletionVectors' = 'false'"
+    spark.sql(f"CREATE TABLE events USING delta TBLPROPERTIES ({properties}) AS SELECT id, id % 7 AS k FROM range(40000)")
+    spark.sql(f"CREATE STREAM TABLE st AS {QUERY}")
+    yield spark
+    spark.conf.set(SHARE, str(before))
+    spark.sql("USE default")
+    spark.sql("DROP DATABASE cost CASCADE")
+
+
+def refreshed(spark: SparkSession, statement: str) -> tuple[str, str]:
+    spark.sql(statement)
+    done = spark.sql("REFRESH STREAM TABLE st").first()
+    assert done is not None
+    assert_exact(spark, "st", QUERY)
+    return done["action"], done["reason"]
+
+
+def test_auto_counts_what_changed_and_learns_what_it_costs(events: SparkSession) -> None:
+    events.conf.set(SHARE, "0.5")
+    many, few = "INSERT INTO events SELECT id, 1 FROM range(50000)", "UPDATE events SET k = 8 WHERE id < 10"
+    assert refreshed(events, many) == ("FULL", "50,000 of 90,000 rows changed or rewritten, more than 0.5 of them")
+    assert refreshed(events, few)[0] == "DIFFERENTIAL"
+
+    events.sql("ALTER TABLE events SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'false')")
+    action, reason = refreshed(events, few.replace("8", "9"))  # now all rows of its file are read
+    assert action == "FULL", reason
+    events.sql("ALTER TABLE events SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    assert refreshed(events, few)[0] == "DIFFERENTIAL"
+
+    events.conf.set(SHARE, "learnt")
+    action, reason = refreshed(events, "DELETE FROM events WHERE id < 5")  # two differential ones and a full one have been seen
+    assert "estimated" in reason, reason
+    assert action in ("DIFFERENTIAL", "FULL")  # the machine decides
+
+    events.conf.set(SHARE, "a lot")
+    with pytest.raises(Exception, match="'a lot'"):
+        refreshed(events, few)
+    events.conf.set(SHARE, "0.5")
+    assert refreshed(events, "DELETE FROM events WHERE id < 7")[0] == "DIFFERENTIAL"
+    events.conf.set(SHARE, "0")
+    assert refreshed(events, "OPTIMIZE events")[0] == "DIFFERENTIAL"  # there is a new version, of which no row is new
