@@ -106,7 +106,7 @@ def by_change_feed(spark: SparkSession, rows: int, readers: int) -> list[float]:
 
 
 def main() -> None:
-    spark = session(Path(__file__).parent / ".cache" / "subscribe")
+    spark = session(Path(".bench").absolute())
     spark.conf.set("spark.sql.streaming.checkpointLocation", str(Path("checkpoints").resolve()))
     columns = ("rows", "readers", "SUBSCRIBE median", "p99", "change feed median", "p99", "ratio")
     table = Table(*columns, title="ms from commit to reader")
