@@ -29,11 +29,11 @@ HISTORY = (
 
 @pytest.fixture(scope="module")
 def spark_with_history(spark: SparkSession) -> Iterator[SparkSession]:
-    """Two tables with the same history, one with a change feed and one without."""
+    """Two tables with the same history: one with a change feed, one without but with deletion vectors."""
     spark.sql("CREATE DATABASE subscribed")
     spark.sql("USE subscribed")
-    for name, feed in (("with_feed", "true"), ("without_feed", "false")):
-        spark.sql(f"CREATE TABLE {name} (k INT, s STRING, v INT) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = {feed})")
+    for name, feature in (("with_feed", "ChangeDataFeed"), ("without_feed", "DeletionVectors")):
+        spark.sql(f"CREATE TABLE {name} (k INT, s STRING, v INT) USING delta TBLPROPERTIES (delta.enable{feature} = true)")
         for statement in HISTORY:
             spark.sql(statement.format(name))
     yield spark

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from threading import Lock
 
 from pyspark.sql import SparkSession
 
@@ -52,10 +55,26 @@ class Inputs:
         self._inputs = list(inputs)
         self._fits = fits
         self._seen: Vector = ()
+        self._read_at = -math.inf
+        self._lock = Lock()
         self.times = Times(len(self._inputs))
 
     def latest(self) -> Vector:
-        """Return the latest versions. Raises SourceUnavailable, HistoryLost or SourceChanged, which end the subscription."""
+        """Return the latest versions. Raises SourceUnavailable, HistoryLost or SourceChanged, which end the subscription.
+
+        Of many who ask at once one looks: whoever waited for the lock takes what was read since.
+        """
+        asked = time.monotonic()
+        with self._lock:
+            if self._read_at < asked:
+                self._read_at = time.monotonic()
+                latest = self._read()
+                if latest != self._seen:
+                    self._check()
+                    self._seen = latest
+            return self._seen
+
+    def _read(self) -> Vector:
         for view in self._views:
             if locate(self._session, view).kind != "view":
                 raise SourceUnavailable(f"the view {'.'.join(view)} was dropped: the subscription ends")
@@ -67,11 +86,7 @@ class Inputs:
             if version.table_id != each.table_id:
                 raise HistoryLost(f"{each} was dropped and created again: the subscription ends", hint="subscribe anew")
             found.append(version.number)
-        latest = tuple(found)
-        if latest != self._seen:
-            self._check()
-            self._seen = latest
-        return latest
+        return tuple(found)
 
     def _check(self) -> None:
         for n, each in enumerate(self._inputs):

@@ -47,7 +47,7 @@ class Output:
             if field.name.casefold() in ours:
                 message = f"the column {field.name} has the name of one that SUBSCRIBE adds ({', '.join(ours)})"
                 raise InvalidStatement(message, hint=f"subscribe to a query that calls it otherwise: SELECT {field.name} AS ...")
-        _ = self._key, self._order
+        self._key, self._order  # noqa: B018  (they raise for columns that do not exist)
 
     @property
     def schema(self) -> StructType:
