@@ -19,7 +19,7 @@ from streamtable.errors import (
     QueueInUse,
     QueueNotFound,
 )
-from streamtable.queue.reader import ChangeQueue
+from streamtable.queue.reader import ChangeQueue, OpenBatch
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +91,38 @@ def test_exactly_once_whatever_fails(s: SparkSession) -> None:
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(queue.register, ("p", "q", "r")))
     assert [each.consumer.name for each in queue.consumers()] == ["copier", "p", "q", "r"]
+
+
+def test_what_could_not_be_done_comes_again(s: SparkSession) -> None:
+    queue = open_queue(s, "changes")
+    queue.register("picky", at=0)
+    for _ in range(2):  # again after a crash: kept once
+        with pytest.raises(ZeroDivisionError), queue.batch("picky") as batch:
+            put_off(batch)
+    with queue.batch("picky") as batch:
+        assert batch is not None and batch.number == 1 and batch.retried.isEmpty()
+        batch.retry(batch.events.where("id = 1 AND state = 'insert'"))
+        batch.give_up(batch.events.where("state = 'delete'"))
+    for n in (1, 2):
+        with queue.batch("picky") as batch:
+            assert batch is not None and batch.number == 1 + n
+            assert (batch.events.count(), [tuple(row) for row in batch.retried.collect()]) == (
+                0,
+                [(1, "insert", 1, None, None, "a", 10, n)],
+            )
+            if n == 1:
+                batch.retry(batch.retried)
+            batch.retry(batch.retried, after_seconds=3600)
+    with queue.batch("picky") as batch:
+        assert batch is None
+    assert [row["state"] for row in queue.dead_letters("picky").collect()] == ["delete"]
+    queue.unregister("picky")
+
+
+def put_off(batch: OpenBatch | None) -> None:
+    assert batch is not None
+    batch.retry(batch.events.where("id = 1 AND state = 'insert'"))
+    raise ZeroDivisionError
 
 
 def test_what_is_refused(s: SparkSession) -> None:

@@ -19,11 +19,26 @@ from streamtable.delta.rows import read
 from streamtable.delta.tables import state
 from streamtable.errors import ConcurrentRefresh, ConsumerExists, ConsumerNotFound, near_names
 from streamtable.queue.definition import CONSUMERS, Queue
+from streamtable.queue.retries import Retries
 from streamtable.subscriptions import micro_batches
 from streamtable.subscriptions.feed import close_feed, open_feed
 from streamtable.subscriptions.subscription import schema_of
 
-__all__ = ["Batch", "Consumer", "Lag", "consumers", "events", "finish", "lag", "next_batch", "register", "schema", "unregister"]
+__all__ = [
+    "Batch",
+    "Consumer",
+    "Lag",
+    "consumers",
+    "events",
+    "finish",
+    "found",
+    "lag",
+    "next_batch",
+    "register",
+    "retries",
+    "schema",
+    "unregister",
+]
 
 _ATTEMPTS = 10
 
@@ -41,6 +56,12 @@ class Consumer:
     batches: int
     registered_at: datetime
     seen_at: datetime
+    begun_at: datetime
+    begun_before: datetime
+
+    def application(self, queue: Queue) -> str:
+        """Name this registration in the commits of its consumer: one that is registered anew counts its batches from 1 again."""
+        return f"streamtable.queue.{queue.id}.{self.name}.{self.registered_at.timestamp():.6f}"
 
 
 @dataclass(frozen=True)
@@ -48,7 +69,7 @@ class Batch:
     """The events after `start` and up to `end`; `number` counts the consumer's batches from 1."""
 
     queue: Queue
-    consumer: str
+    consumer: Consumer
     number: int
     start: int
     end: int
@@ -71,7 +92,7 @@ def register(spark: SparkSession, queue: Queue, name: str, at: int | None) -> Co
     """Add a consumer that gets what comes after `at`, or after now."""
     begin = _latest(spark, queue) if at is None else at
     now = _now()
-    made = Consumer(name, begin, None, 0, now, now)
+    made = Consumer(name, begin, None, 0, now, now, now, now)
 
     def move(known: list[Consumer]) -> list[Consumer]:
         if any(each.name == name for each in known):
@@ -88,14 +109,17 @@ def unregister(spark: SparkSession, queue: Queue, name: str) -> None:
 
 
 def next_batch(spark: SparkSession, queue: Queue, name: str) -> Batch | None:
-    """Return the batch in work, or else begin one with all that came since; None when nothing did."""
+    """Return the batch in work, or else begin one with all that came or became due since; None when nothing did."""
     latest = _latest(spark, queue)
     begun: list[Consumer] = []
 
     def move(known: list[Consumer]) -> list[Consumer]:
         consumer = _found(queue, known, name)
-        if consumer.batch_end is None and latest > consumer.position:
-            consumer = replace(consumer, batch_end=latest, seen_at=_now())
+        if consumer.batch_end is None:
+            now = max(_now(), consumer.begun_at.astimezone(timezone.utc))
+            if latest > consumer.position or not retries(spark, queue, consumer).due(consumer.begun_at, now).isEmpty():
+                end = max(latest, consumer.position)
+                consumer = replace(consumer, batch_end=end, seen_at=now, begun_at=now, begun_before=consumer.begun_at)
         begun[:] = [consumer]
         return [consumer if each.name == name else each for each in known]
 
@@ -103,7 +127,7 @@ def next_batch(spark: SparkSession, queue: Queue, name: str) -> Batch | None:
     (consumer,) = begun
     if consumer.batch_end is None:
         return None
-    return Batch(queue, name, consumer.batches + 1, consumer.position, consumer.batch_end)
+    return Batch(queue, consumer, consumer.batches + 1, consumer.position, consumer.batch_end)
 
 
 def finish(spark: SparkSession, queue: Queue, name: str, number: int | None = None) -> bool:
@@ -128,6 +152,11 @@ def events(spark: SparkSession, batch: Batch) -> DataFrame:
     rows = micro_batches.batch(_circumstances(spark, batch.queue), batch.queue.subscribe, batch.start, batch.end)
     dataset = spark._jvm.org.apache.spark.sql.classic.Dataset  # type: ignore[union-attr]
     return DataFrame(dataset.ofRows(spark._jsparkSession, rows._jdf.logicalPlan()), spark).orderBy("timestamp")
+
+
+def retries(spark: SparkSession, queue: Queue, consumer: Consumer) -> Retries:
+    """Return what a consumer could not do."""
+    return Retries(spark, queue, consumer.application(queue), schema(spark, queue))
 
 
 def schema(spark: SparkSession, queue: Queue) -> StructType:
@@ -193,6 +222,11 @@ def _move(spark: SparkSession, queue: Queue, change: Callable[[list[Consumer]], 
 def _row(consumer: Consumer) -> tuple[object, ...]:
     name, position, batch_end, *others = astuple(consumer)
     return name, Decimal(position), None if batch_end is None else Decimal(batch_end), *others
+
+
+def found(spark: SparkSession, queue: Queue, name: str) -> Consumer:
+    """Return a consumer as it is now. Raises ConsumerNotFound, with near names."""
+    return _found(queue, consumers(spark, queue), name)
 
 
 def _found(queue: Queue, known: list[Consumer], name: str) -> Consumer:

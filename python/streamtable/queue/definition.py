@@ -35,9 +35,13 @@ CONSUMERS = StructType(
         StructField("batches", LongType(), nullable=False),
         StructField("registered_at", TimestampType(), nullable=False),
         StructField("seen_at", TimestampType(), nullable=False),
+        StructField("begun_at", TimestampType(), nullable=False),
+        StructField("begun_before", TimestampType(), nullable=False),
     ]
 )
-"""The rows of a queue's table: all up to `position` is done, up to `batch_end` is in work; `batches` were finished."""
+"""The rows of a queue's table: all up to `position` is done, up to `batch_end` is in work; `batches` were finished.
+
+`begun_at` is when the latest batch was begun, `begun_before` when the one before it was."""
 
 
 @dataclass(frozen=True)
