@@ -95,7 +95,7 @@ def by_change_feed(spark: SparkSession, rows: int, readers: int) -> list[float]:
         return write
 
     latest = spark.sql("DESCRIBE HISTORY t LIMIT 1").collect()[0]["version"]
-    feed = spark.readStream.option("readChangeFeed", "true").option("startingVersion", latest + 1)
+    feed = spark.readStream.option("readChangeFeed", "true").option("startingVersion", latest)
     writers = [feed.table("t").writeStream.foreachBatch(writing(n)) for n in range(readers)]
     streams = [each.trigger(processingTime="0 seconds").start() for each in writers]
     try:
