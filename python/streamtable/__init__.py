@@ -11,11 +11,24 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 
+from streamtable.api.tables import StreamTable, StreamTables
 from streamtable.errors import *  # noqa: F403
 from streamtable.errors import __all__ as _errors
+from streamtable.notebook import load_ipython_extension
 from streamtable.session import configure, enable, open_queue, start_scheduler, subscribe
 
-__all__ = ["__version__", "configure", "enable", "open_queue", "start_scheduler", "subscribe", *_errors]
+__all__ = [
+    "StreamTable",
+    "StreamTables",
+    "__version__",
+    "configure",
+    "enable",
+    "load_ipython_extension",
+    "open_queue",
+    "start_scheduler",
+    "subscribe",
+    *_errors,
+]
 
 try:
     __version__ = version("streamtable")

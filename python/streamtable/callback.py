@@ -57,6 +57,15 @@ class Answers(Protocol):
     def batch(self, spark: SparkSession, sql: str, start: int | None, end: int) -> DataFrame:
         """Return what came after `start`, or from the beginning, and up to `end`."""
 
+    def describe_function(self, name: str, arguments: Sequence[str | None]) -> StructType:
+        """Return the columns of a table function; raise what is wrong with its arguments."""
+
+    def call_function(self, spark: SparkSession, name: str, arguments: Sequence[str | None]) -> Iterable[Sequence[Any]]:
+        """Return its rows."""
+
+    def check_source_ddl(self, spark: SparkSession, operation: str, name: str, path: str) -> None:
+        """Raise what speaks against doing `operation` to the ordinary table `name`."""
+
 
 class Handler:
     """Implement the shim's Handler by `answers`; the JVM calls it on the thread of the statement."""
@@ -80,6 +89,23 @@ class Handler:
         """Return the JSON of where the frame is held, or of the error."""
         after = None if start is None else int(start)
         return _answer(lambda: _held(self._answers.batch(_session(session), sql, after, int(end))._jdf))
+
+    def describeFunction(self, name: str, arguments: Sequence[str | None]) -> str:  # noqa: N802  (the shim's spelling)
+        """Return the JSON of a table function's columns, or of the error."""
+        return _answer(lambda: {"schema": self._answers.describe_function(name, list(arguments)).jsonValue()})
+
+    def callFunction(self, session: JavaObject, name: str, arguments: Sequence[str | None]) -> str:  # noqa: N802
+        """Return the JSON of its rows, or of the error."""
+        return _answer(lambda: _rows(self._answers.call_function(_session(session), name, list(arguments))))
+
+    def checkSourceDdl(self, session: JavaObject, operation: str, name: str, path: str) -> str:  # noqa: N802
+        """Return the JSON of the error, or of nothing."""
+
+        def check() -> dict[str, Any]:
+            self._answers.check_source_ddl(_session(session), operation, name, path)
+            return {}
+
+        return _answer(check)
 
     class Java:
         """Tell py4j which interface this object implements."""

@@ -47,6 +47,12 @@ def _share(text: str) -> float | None:
     return float(text)
 
 
+def _switch(text: str) -> bool:
+    if text.strip().casefold() not in ("true", "false"):
+        raise ValueError("it is neither true nor false")
+    return text.strip().casefold() == "true"
+
+
 FULL_SHARE: Setting[float | None] = Setting(
     "spark.streamtable.auto.fullShare",
     None,
@@ -71,7 +77,46 @@ SUBSCRIBE_POLL = Setting(
     "spark.streamtable.subscribe.pollSeconds", 0.1, "how often a subscription that waits looks for new commits", _seconds
 )
 
-SETTINGS: tuple[Setting[Any], ...] = (FULL_SHARE, MINIMUM_SCHEDULE, POLL, PARALLELISM, RETRIES, SUSPEND_AFTER, SUBSCRIBE_POLL)
+PYTHON = Setting(
+    "spark.streamtable.python",
+    "python3",
+    "the interpreter that answers statements in a JVM which no Python started; set when the application starts",
+    str,
+)
+
+# Up to 50 files Delta keeps the list of a table's files in each version's checksum, where reading it costs no Spark job.
+SMALL_FILES = Setting(
+    "spark.streamtable.maintenance.smallFiles",
+    50,
+    "the scheduler compacts a table with more small files than this; 0 for never",
+    _whole(0),
+)
+VACUUM = Setting("spark.streamtable.maintenance.vacuum", False, "VACUUM a table along with its compaction", _switch)
+BLOCK_SOURCE_DDL = Setting(
+    "spark.streamtable.blockSourceDdl",
+    False,
+    "refuse DDL that drops, replaces, renames or alters a table while stream tables read it",
+    _switch,
+)
+ALERTS_POLL = Setting(
+    "spark.streamtable.alerts.pollSeconds", 60.0, "how often a scheduler looks for something to alert people to", _seconds
+)
+
+SETTINGS: tuple[Setting[Any], ...] = (
+    PYTHON,
+    FULL_SHARE,
+    MINIMUM_SCHEDULE,
+    POLL,
+    PARALLELISM,
+    RETRIES,
+    SUSPEND_AFTER,
+    SMALL_FILES,
+    VACUUM,
+    BLOCK_SOURCE_DDL,
+    ALERTS_POLL,
+    SUBSCRIBE_POLL,
+    PYTHON,
+)
 
 
 def read(spark: SparkSession, setting: Setting[T]) -> T:

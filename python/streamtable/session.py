@@ -23,6 +23,7 @@ from streamtable.jars import delta_jars, shim_jar
 
 if TYPE_CHECKING:
     from streamtable.delta.bridge import JavaRows
+    from streamtable.monitor.alerts import Alert
     from streamtable.queue.reader import ChangeQueue
     from streamtable.schedule.loop import Scheduler
     from streamtable.sql.parse import AnyStatement
@@ -79,16 +80,20 @@ def enable(spark: SparkSession) -> None:
     register(spark, _Statements())
 
 
-def start_scheduler(spark: SparkSession) -> Scheduler:
+def start_scheduler(spark: SparkSession, on_alert: Callable[[Alert], object] | None = None) -> Scheduler:
     """Refresh the stream tables by their schedules from now on, in threads of this process, until the scheduler is stopped.
 
-    Settings that start with `spark.streamtable.scheduler.` are read from the session again and again: SET changes them.
+    Alerts go to the logger `streamtable.alerts` and, in a thread of the scheduler's, to `on_alert`. Settings that start with
+    `spark.streamtable.` are read from the session again and again: SET changes them.
     """
+    from streamtable.monitor.watch import Watch
     from streamtable.schedule.engine import SparkEngine
     from streamtable.schedule.loop import Scheduler
 
     enable(spark)
-    return Scheduler(SparkEngine(spark)).start()
+    scheduler = Scheduler(SparkEngine(spark)).start()
+    Watch(spark, on_alert).start(scheduler.wait)
+    return scheduler
 
 
 def subscribe(
@@ -151,10 +156,15 @@ class _Builder(SparkSession.Builder):
         return self._enabled(super().create)
 
     def _enabled(self, make: Callable[[], SparkSession]) -> SparkSession:
-        self._options.update(settings(self._options, _ambient(), self._folder, (*delta_jars(), shim_jar())))
+        self._options.update(settings_for(self._options, self._folder))
         spark = make()
         enable(spark)
         return spark
+
+
+def settings_for(options: Mapping[str, str], folder: Path | None = None) -> dict[str, str]:
+    """Return the settings to add to `options` on this machine, with the catalog in `folder` or the current one."""
+    return settings(options, _ambient(), folder or Path.cwd(), (*delta_jars(), shim_jar()))
 
 
 def settings(options: Mapping[str, str], ambient: Mapping[str, str], folder: Path, jars: Sequence[Path]) -> dict[str, str]:
@@ -264,6 +274,21 @@ class _Statements:
         from streamtable.subscriptions import micro_batches
 
         return micro_batches.batch(spark, _read(sql), start, end)
+
+    def describe_function(self, name: str, arguments: Sequence[str | None]) -> StructType:
+        from streamtable.monitor import functions
+
+        return functions.describe(name, arguments)
+
+    def call_function(self, spark: SparkSession, name: str, arguments: Sequence[str | None]) -> Iterable[Sequence[Any]]:
+        from streamtable.monitor import functions
+
+        return functions.call(spark, name, arguments)
+
+    def check_source_ddl(self, spark: SparkSession, operation: str, name: str, path: str) -> None:
+        from streamtable.refresh.checks import check_source_ddl
+
+        check_source_ddl(spark, operation, name, path)
 
 
 @lru_cache(maxsize=64)

@@ -1,14 +1,15 @@
 """Every SQL example in docs/ runs as it stands: per page in order, in a database of its own.
 
 A statement ends with `;` at a line's end. A comment after it is a claim: `-- FULL` is the action of a CREATE or REFRESH,
-`-- STREAMTABLE_NOT_FOUND` the condition of an error. Every statement of a block marked `sql error` must fail.
+`-- STREAMTABLE_NOT_FOUND` the condition of an error. Every statement of a block marked `sql error` must fail. A block `result` holds
+the rows of the last statement of the block before it, as a table under the names of its columns.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -16,18 +17,21 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 PAGES = sorted((Path(__file__).parents[2] / "docs").glob("*.md"))
-BLOCK = re.compile(r"^```sql(?P<error> error)?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"^```sql(?P<error> error)?\n(?P<text>.*?)^```$(?:\s*^```result\n(?P<result>.*?)^```$)?", re.MULTILINE | re.DOTALL
+)
 STATEMENT = re.compile(r"(?P<sql>\S.*?);[ \t]*(?:--[ \t]*(?P<claim>\S+)[^\n]*)?$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Example:
-    """One statement of a page: the line where it starts, what is claimed of it, and whether it must fail."""
+    """One statement of a page: the line where it starts, what is claimed of it, whether it must fail, and its rows under their names."""
 
     line: int
     sql: str
     claim: str | None
     fails: bool
+    result: list[list[str]] | None = None
 
 
 def examples(page: str) -> list[Example]:
@@ -40,6 +44,9 @@ def examples(page: str) -> list[Example]:
             found.append(Example(line, statement["sql"], statement["claim"], bool(block["error"])))
             end = statement.end()
         assert not text[end:].strip(), f"a statement without a semicolon: {text[end:].strip()}"
+        if block["result"]:
+            rows = [[cell.strip() for cell in line.split("|")] for line in block["result"].splitlines()]
+            found[-1] = replace(found[-1], result=rows)
     return found
 
 
@@ -71,28 +78,38 @@ def run(spark: SparkSession, example: Example, place: str) -> None:
             assert raised.value.getCondition() == example.claim, f"{place}: {raised.value}"
         return
     try:
-        rows = spark.sql(example.sql).collect()
+        frame = spark.sql(example.sql)
+        rows = frame.collect()
     except PySparkException as error:
         pytest.fail(f"{place}: {example.sql}\n{error}")
     if example.claim:
         assert rows[0]["action"] == example.claim, f"{place}: {rows[0]}"
+    if example.result:
+        assert [frame.columns, *([told(cell) for cell in row] for row in rows)] == example.result, place
     if example.sql.upper().startswith("VERIFY"):
         assert [row["ok"] for row in rows] == [True], f"{place}: {rows}"
 
 
+def told(cell: object) -> str:
+    """Return a value as a page shows it."""
+    return "NULL" if cell is None else str(cell).lower() if isinstance(cell, bool) else str(cell)
+
+
 def test_pages_are_read() -> None:
     sql = "```sql\nSELECT ';'\n  AS a;\nREFRESH STREAM TABLE t; -- FULL since told\n```\n"
-    text = f"Text.\n{sql}```sql error\nSELECT;\n```\n```text\nnot; run\n```\n"
+    text = f"Text.\n{sql}\n```result\naction\nFULL\n```\n```sql error\nSELECT;\n```\n```text\nnot; run\n```\n"
     assert examples(text) == [
         Example(3, "SELECT ';'\n  AS a", None, fails=False),
-        Example(5, "REFRESH STREAM TABLE t", "FULL", fails=False),
-        Example(8, "SELECT", None, fails=True),
+        Example(5, "REFRESH STREAM TABLE t", "FULL", fails=False, result=[["action"], ["FULL"]]),
+        Example(13, "SELECT", None, fails=True),
     ]
 
 
 def test_a_claim_that_is_wrong_is_found(spark: SparkSession) -> None:
     with pytest.raises(AssertionError, match="page:1"):
         run(spark, Example(1, "SELECT 'FULL' AS action", "DIFFERENTIAL", fails=False), "page:1")
+    with pytest.raises(AssertionError, match="page:1"):
+        run(spark, Example(1, "SELECT NULL AS a, true AS b", None, fails=False, result=[["a", "b"], ["NULL", "false"]]), "page:1")
     with pytest.raises(AssertionError, match="page:2"):
         run(spark, Example(2, "DROP STREAM TABLE unknown", "STREAMTABLE_DIRECT_WRITE", fails=True), "page:2")
 

@@ -51,6 +51,16 @@ class Recorder:
     def batch(self, spark: SparkSession, sql: str, start: int | None, end: int) -> DataFrame:
         raise NotImplementedError
 
+    def describe_function(self, name: str, arguments: Sequence[str | None]) -> StructType:
+        self.described.append(f"{name}{tuple(arguments)}")
+        return columns(self.schema)
+
+    def call_function(self, spark: SparkSession, name: str, arguments: Sequence[str | None]) -> Iterable[Sequence[Any]]:
+        return self.reply(spark, f"{name}{tuple(arguments)}")
+
+    def check_source_ddl(self, spark: SparkSession, operation: str, name: str, path: str) -> None:
+        self.described.append(f"{operation} {name}")
+
 
 @pytest.fixture
 def recorder(spark: SparkSession) -> Iterator[Recorder]:
@@ -387,3 +397,27 @@ class TestNesting:
             answers = list(pool.map(ask, range(40)))
         expected = [f"number {n}" if n % 5 == 0 else [Row(name=f"REFRESH STREAM TABLE t_{n}", rows=n)] for n in range(40)]
         assert answers == expected
+
+
+def test_a_table_function_is_asked_when_it_is_read(spark: SparkSession, recorder: Recorder) -> None:
+    called: list[str] = []
+
+    def reply(spark: SparkSession, call: str) -> Iterable[Sequence[Any]]:
+        called.append(call)
+        return [("a", len(called))]
+
+    recorder.reply = reply
+    frame = spark.sql("SELECT x.name, y.rows FROM refresh_history('it''s', 1 + 1) x JOIN refresh_history(NULL) y USING (name)")
+    assert recorder.described == ["""refresh_history("it's", '2')""", "refresh_history(None,)"]
+    assert called == []
+    assert frame.collect() == [Row(name="a", rows=2)]
+    assert called == ["""refresh_history("it's", '2')""", "refresh_history(None,)"]
+    recorder.reply = lambda spark, call: spark.sql("SELECT 'nested', count(*) FROM range(3)").collect()
+    assert spark.sql("SELECT name FROM staleness() WHERE rows = 3").collect() == [Row(name="nested")]
+    recorder.reply = raising(StatementSyntaxError("no"))
+    with pytest.raises(StatementSyntaxError):
+        spark.sql("SELECT * FROM staleness()").collect()
+    with pytest.raises(InvalidStatement, match="staleness cannot take"):
+        spark.sql("SELECT s.* FROM range(3) r, LATERAL staleness(r.id) s")
+    with pytest.raises(InvalidStatement, match="staleness cannot take"):
+        spark.sql("SELECT * FROM staleness(name => 'a')")

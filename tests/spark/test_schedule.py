@@ -15,6 +15,7 @@ from streamtable import start_scheduler
 from streamtable.catalog.entries import Entry, load
 from streamtable.delta.tables import locate, versions
 from streamtable.errors import ConcurrentRefresh, RefreshError, StreamTableSuspended
+from streamtable.monitor.alerts import Alert
 from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.refresh.run import Outcome, refresh
 from streamtable.sql.statements import Name
@@ -22,17 +23,22 @@ from streamtable.sql.statements import Name
 TOTALS = "SELECT region, sum(amount) AS total FROM sales GROUP BY region"
 LARGE = "SELECT region, sum(amount) AS total FROM sales WHERE amount > 0 GROUP BY region"
 JOINED = "SELECT a.region, a.total AS x, b.total AS y FROM a FULL JOIN b ON a.region <=> b.region"
-SETTINGS = {"pollSeconds": "0.2", "suspendAfter": "2", "retries": "1"}
+SETTINGS = {
+    "scheduler.pollSeconds": "0.2",
+    "scheduler.suspendAfter": "2",
+    "scheduler.retries": "1",
+    "alerts.pollSeconds": "0.5",
+}
 
 
 @pytest.fixture
 def hurried(shop: SparkSession) -> Iterator[SparkSession]:
     """Return the shop, with a scheduler that does not wait long for anything."""
     for key, value in SETTINGS.items():
-        shop.conf.set(f"spark.streamtable.scheduler.{key}", value)
+        shop.conf.set(f"spark.streamtable.{key}", value)
     yield shop
     for key in SETTINGS:
-        shop.conf.unset(f"spark.streamtable.scheduler.{key}")
+        shop.conf.unset(f"spark.streamtable.{key}")
 
 
 def diamond(spark: SparkSession) -> None:
@@ -115,8 +121,10 @@ def test_a_source_that_is_gone_suspends_the_table_and_resume_brings_it_back(hurr
     before = answer(hurried, "SELECT * FROM rated")
     hurried.sql("DROP TABLE rates")
     write(hurried, 8)
-    with start_scheduler(hurried):
+    alerts: list[Alert] = []
+    with start_scheduler(hurried, on_alert=alerts.append):
         eventually(lambda: described(hurried, "rated")["status"] == "SUSPENDED")
+        eventually(lambda: {"SUSPENDED", "SOURCE_GONE"} <= {a.kind.value for a in alerts if a.name == "spark_catalog.shop.rated"})
         eventually(lambda: history(hurried, "above")[-1] == ("SKIPPED", "spark_catalog.shop.rated is suspended"))
         assert answer(hurried, "SELECT * FROM rated") == before
         told = described(hurried, "rated")

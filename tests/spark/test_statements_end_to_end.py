@@ -35,7 +35,7 @@ RESULTS = {
     "SHOW STREAM TABLES": "name:string,status:string,refresh_mode:string,schedule:string,last_action:string,version:bigint,error:string",
     "DESCRIBE STREAM TABLE st": "property:string,value:string",
     "SHOW CREATE STREAM TABLE st": "createtab_stmt:string",
-    "SHOW REFRESH HISTORY": "name:string,version:bigint,at:timestamp,action:string,reason:string,duration_ms:bigint",
+    "SHOW REFRESH HISTORY": "name:string,version:bigint,at:timestamp,action:string,reason:string,rows_inserted:bigint,rows_deleted:bigint,duration_ms:bigint",
     "SHOW STREAM TABLE DEPENDENCIES": "name:string,source:string,kind:string",
     "EXPLAIN STREAM TABLE st": EXPLAINED,
     "VERIFY STREAM TABLE st": "name:string,ok:boolean,missing:bigint,surplus:bigint",

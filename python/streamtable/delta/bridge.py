@@ -16,7 +16,7 @@ from streamtable.errors import ConcurrentRefresh, HistoryLost, SourceUnavailable
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
 
-__all__ = ["JavaRows", "bridge", "causes", "frame_of", "java_exception", "java_list", "translated"]
+__all__ = ["JavaRows", "bridge", "causes", "frame_of", "java_exception", "java_list", "missing_file", "translated"]
 
 
 def bridge(session: SparkSession) -> Any:
@@ -78,6 +78,12 @@ def causes(java: JavaObject | None) -> Iterator[JavaObject]:
             return
         yield java
         java = java.getCause()
+
+
+def missing_file(error: BaseException) -> str | None:
+    """Return what Spark says of a file that was to be read and is not there, if that is what `error` is about."""
+    found = [java for java in causes(java_exception(error)) if java.getClass().getSimpleName() == "FileNotFoundException"]
+    return str(found[-1].getMessage()) if found else None
 
 
 _DEEPEST = 16

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
 from streamtable.delta.bridge import bridge, frame_of, translated
-from streamtable.delta.tables import commits, state
+from streamtable.delta.tables import CommitSummary, commits, state
 
-__all__ = ["ChangeSet", "change_set", "read", "read_located"]
+__all__ = ["ChangeSet", "change_set", "read", "read_located", "reads_feed"]
 
 _EXACT = frozenset({"DELETE", "UPDATE", "MERGE"})
 """Operations whose change, by feed or deletion vectors, holds only rows that differ."""
@@ -41,6 +42,12 @@ def read_located(session: SparkSession, path: str, version: int, deleted: bool =
         return frame_of(session, bridge(session).located(session._jsparkSession, path, version, deleted))
 
 
+def reads_feed(session: SparkSession, path: str, pending: Sequence[CommitSummary]) -> bool:
+    """Tell whether the change data feed is on and was not off for any of the commits."""
+    feed = state(session, path).properties.get("delta.enableChangeDataFeed") == "true"
+    return feed and all(each.feed is not False for each in pending)
+
+
 def change_set(session: SparkSession, path: str, after: int, upto: int, mode: str = "auto") -> ChangeSet:
     """Read what changed in the versions (after, upto]: from the change data feed where it is on, else from the files.
 
@@ -48,9 +55,7 @@ def change_set(session: SparkSession, path: str, after: int, upto: int, mode: st
     half-way is exact as well. Raises HistoryLost when the log has a gap.
     """
     summaries = commits(session, path, after, upto)
-    feed = state(session, path).properties.get("delta.enableChangeDataFeed") == "true"
-    whole = feed and all(each.feed is not False for each in summaries)
-    coarse = mode == "diff" or not whole
+    coarse = mode == "diff" or not reads_feed(session, path, summaries)
     with translated(path):
         frame = frame_of(session, bridge(session).changes(session._jsparkSession, path, after, upto, coarse))
     # A row that came in one commit and went in a later one must not reach an expression that may fail on it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
@@ -16,13 +17,17 @@ __all__ = [
     "CommitSummary",
     "Located",
     "Retained",
+    "Retention",
     "Size",
     "TableState",
     "Version",
     "commits",
     "drop_files",
+    "files_to_compact",
+    "holds_files",
     "locate",
     "retained",
+    "retention",
     "size",
     "state",
     "versions",
@@ -86,7 +91,15 @@ class CommitSummary:
     feed_bytes: int
     feed: bool | None
     user_metadata: str | None
-    timestamp: int
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Retention:
+    """For how long commits stay in the log, and files that left the table where they are."""
+
+    log: timedelta
+    files: timedelta
 
 
 @dataclass(frozen=True)
@@ -151,7 +164,7 @@ def commits(session: SparkSession, path: str, after: int, upto: int, complete: b
             each["feed_bytes"],
             each.get("feed"),
             each.get("user_metadata"),
-            each.get("timestamp", 0),
+            datetime.fromtimestamp(each.get("timestamp", 0) / 1000, tz=timezone.utc),
         )
         for each in found
     )
@@ -170,6 +183,25 @@ def size(session: SparkSession, path: str, version: int) -> Size | None:
     with translated(path):
         found = json.loads(bridge(session).size(session._jsparkSession, path, version))
     return Size(*found) if found else None
+
+
+def retention(session: SparkSession, path: str) -> Retention:
+    """Read how long the table keeps what is no longer part of it."""
+    with translated(path):
+        found = json.loads(bridge(session).retention(session._jsparkSession, path))
+    return Retention(*(timedelta(milliseconds=found[kind]) for kind in ("log", "files")))
+
+
+def holds_files(session: SparkSession, path: str, version: int) -> bool:
+    """Tell whether the files that a commit took out of the table, and those of its change feed, are still there."""
+    with translated(path):
+        return bool(bridge(session).holdsFiles(session._jsparkSession, path, version))
+
+
+def files_to_compact(session: SparkSession, path: str, small: int, deleted: float) -> int:
+    """Count small files beyond the first of each partition, and files of whose rows more than the part `deleted` is."""
+    with translated(path):
+        return int(bridge(session).filesToCompact(session._jsparkSession, path, small, deleted))
 
 
 def drop_files(session: SparkSession, path: str) -> None:

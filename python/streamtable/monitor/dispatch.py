@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import fnmatch
+from itertools import islice
 from typing import Any
 
 from pyspark.sql import SparkSession
-from pyspark.sql.types import BooleanType, DataType, LongType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import BooleanType, LongType, StringType, StructType, TimestampType
 
 from streamtable.catalog.entries import Entry, entries, find, load
 from streamtable.delta.bridge import JavaRows
 from streamtable.differentiate.rules import findings
-from streamtable.monitor.history import history_rows
+from streamtable.monitor.dependencies import dependency_rows
+from streamtable.monitor.history import Line, history
 from streamtable.monitor.queues import describe_queue, run_queue
+from streamtable.monitor.results import Rows, columns
 from streamtable.refresh.alter import alter
 from streamtable.refresh.checks import prepared_for
 from streamtable.refresh.explain import delta_text
@@ -49,14 +52,8 @@ from streamtable.subscriptions.subscription import schema_of
 
 __all__ = ["RESULTS", "describe", "run"]
 
-Rows = list[tuple[Any, ...]]
 
-
-def _columns(**types: type[DataType]) -> StructType:
-    return StructType([StructField(name, kind()) for name, kind in types.items()])
-
-
-_REFRESHED = _columns(
+_REFRESHED = columns(
     name=StringType,
     action=StringType,
     reason=StringType,
@@ -69,9 +66,9 @@ _REFRESHED = _columns(
 RESULTS: dict[type, StructType] = {
     CreateStreamTable: _REFRESHED,
     RefreshStreamTable: _REFRESHED,
-    AlterStreamTable: _columns(name=StringType, status=StringType),
-    DropStreamTable: _columns(name=StringType, status=StringType),
-    ShowStreamTables: _columns(
+    AlterStreamTable: columns(name=StringType, status=StringType),
+    DropStreamTable: columns(name=StringType, status=StringType),
+    ShowStreamTables: columns(
         name=StringType,
         status=StringType,
         refresh_mode=StringType,
@@ -80,18 +77,25 @@ RESULTS: dict[type, StructType] = {
         version=LongType,
         error=StringType,
     ),
-    DescribeStreamTable: _columns(property=StringType, value=StringType),
-    ShowCreateStreamTable: _columns(createtab_stmt=StringType),
-    ShowRefreshHistory: _columns(
-        name=StringType, version=LongType, at=TimestampType, action=StringType, reason=StringType, duration_ms=LongType
+    DescribeStreamTable: columns(property=StringType, value=StringType),
+    ShowCreateStreamTable: columns(createtab_stmt=StringType),
+    ShowRefreshHistory: columns(
+        name=StringType,
+        version=LongType,
+        at=TimestampType,
+        action=StringType,
+        reason=StringType,
+        rows_inserted=LongType,
+        rows_deleted=LongType,
+        duration_ms=LongType,
     ),
-    ShowDependencies: _columns(name=StringType, source=StringType, kind=StringType),
-    ExplainStreamTable: _columns(operator=StringType, incremental=BooleanType, reason=StringType),
-    ExplainCreate: _columns(operator=StringType, incremental=BooleanType, reason=StringType),
-    VerifyStreamTable: _columns(name=StringType, ok=BooleanType, missing=LongType, surplus=LongType),
-    CopyToStdout: _columns(line=StringType),
-    DeclareCursor: _columns(cursor=StringType, status=StringType),
-    CloseCursor: _columns(cursor=StringType, status=StringType),
+    ShowDependencies: columns(name=StringType, source=StringType, kind=StringType),
+    ExplainStreamTable: columns(operator=StringType, incremental=BooleanType, reason=StringType),
+    ExplainCreate: columns(operator=StringType, incremental=BooleanType, reason=StringType),
+    VerifyStreamTable: columns(name=StringType, ok=BooleanType, missing=LongType, surplus=LongType),
+    CopyToStdout: columns(line=StringType),
+    DeclareCursor: columns(cursor=StringType, status=StringType),
+    CloseCursor: columns(cursor=StringType, status=StringType),
 }
 
 
@@ -131,9 +135,10 @@ def run(spark: SparkSession, statement: AnyStatement) -> Rows | JavaRows:
         case ShowCreateStreamTable(name):
             return [(to_sql(load(spark, name).definition.statement),)]
         case ShowRefreshHistory(name, limit):
-            return history_rows(spark, [load(spark, name)] if name else entries(spark), limit)
+            lines = history(spark, [load(spark, name)] if name else entries(spark))
+            return [_told(line) for line in islice(lines, limit)]
         case ShowDependencies(name):
-            return _dependencies(spark, name)
+            return dependency_rows(spark, [load(spark, name)] if name else None)
         case ExplainStreamTable(name, delta):
             return _explained(spark, load(spark, name), delta)
         case ExplainCreate(planned):
@@ -211,19 +216,16 @@ def _described(entry: Entry, extended: bool) -> Rows:
         version = frontier.sources.get(path) if frontier else None
         rows.append((f"source {name}", f"version {version.number}" if version else "not read yet"))
     if extended:
+        rows.append(("namespace", str(Name(definition.namespace))))
         rows += [(f"setting {key}", value) for key, value in sorted(definition.settings.items())]
         rows += [(f"arrangement {key}", f"version {v}") for key, v in (frontier.arrangements if frontier else {}).items()]
     return rows
 
 
-def _dependencies(spark: SparkSession, name: Name | None) -> Rows:
-    wanted = [load(spark, name)] if name else list(entries(spark))
-    streams = {each.path for each in entries(spark)}
-    return [
-        (each.definition.name, source, "stream table" if path in streams else "table")
-        for each in wanted
-        for path, source in each.definition.sources.items()
-    ]
+def _told(line: Line) -> tuple[Any, ...]:
+    record = line.record
+    rows = (record.rows_inserted, record.rows_deleted)
+    return (line.name, line.version, line.at, record.action.value, record.reason, *rows, record.duration_ms)
 
 
 def _explained(spark: SparkSession, entry: Entry, delta: bool) -> Rows:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timezone
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from pyspark.sql import SparkSession
 
@@ -12,19 +13,37 @@ from streamtable.catalog.entries import Entry
 from streamtable.delta.tables import commits
 from streamtable.refresh.records import Record
 
-__all__ = ["history_rows"]
+__all__ = ["Line", "history"]
+
+CHUNK = 100
+"""So many commits are read at once: who asks for the latest few does not wait for the whole log."""
 
 
-def history_rows(spark: SparkSession, tables: Iterable[Entry], limit: int | None) -> list[tuple[Any, ...]]:
-    """Return (name, version, at, action, reason, duration_ms), the latest first."""
-    rows = [row for entry in tables for row in _rows(spark, entry)]
-    rows.sort(key=lambda row: (row[2], row[1]), reverse=True)
-    return rows if limit is None else rows[:limit]
+@dataclass(frozen=True)
+class Line:
+    """One line of the history: what happened to a table with its version `version`."""
+
+    name: str
+    version: int
+    at: datetime
+    record: Record
+
+    @property
+    def started(self) -> datetime:
+        return self.at - timedelta(milliseconds=self.record.duration_ms)
 
 
-def _rows(spark: SparkSession, entry: Entry) -> Iterator[tuple[Any, ...]]:
+def history(spark: SparkSession, tables: Iterable[Entry]) -> Iterator[Line]:
+    """Yield the history of the tables, the latest line first."""
+    return heapq.merge(*(_lines(spark, entry) for entry in tables), key=lambda line: (line.at, line.version), reverse=True)
+
+
+def _lines(spark: SparkSession, entry: Entry) -> Iterator[Line]:
     # The log is cleaned up after its retention; the history reaches as far back as the log does.
-    for each in commits(spark, entry.path, -1, entry.state.version, complete=False):
-        if record := Record.of(each.user_metadata):
-            at = datetime.fromtimestamp(each.timestamp / 1000, tz=timezone.utc)
-            yield entry.definition.name, each.version, at, record.action.value, record.reason, record.duration_ms
+    for upto in range(entry.state.version, -1, -CHUNK):
+        found = commits(spark, entry.path, max(upto - CHUNK, -1), upto, complete=False)
+        for each in reversed(found):
+            if record := Record.of(each.user_metadata):
+                yield Line(entry.definition.name, each.version, each.at, record)
+        if not found:
+            return

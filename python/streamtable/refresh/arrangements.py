@@ -18,7 +18,7 @@ from streamtable.algebra.trees import walk
 from streamtable.catalog.definition import DELTA_PROPERTIES
 from streamtable.delta.commit import commit
 from streamtable.delta.rows import read, read_located
-from streamtable.delta.tables import state
+from streamtable.delta.tables import commits, state
 from streamtable.differentiate.aggregate import POSITION, AggregateStep
 from streamtable.differentiate.visible import visible_states
 from streamtable.errors import SourceUnavailable
@@ -27,7 +27,7 @@ from streamtable.refresh.sources import Sources
 from streamtable.refresh.workspace import Workspace
 from streamtable.sql.builder import alias, column, select, subquery, table
 
-__all__ = ["Arrangement", "arrangements_of", "build", "latest_version", "register", "roll_back"]
+__all__ = ["Arrangement", "arrangements_of", "build", "latest_version", "path_of", "register", "roll_back"]
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,13 @@ def _hidden(tree: Operator, path: str, fingerprint: str, first: int) -> dict[Agg
             name = f"a{first + len(found)}"
             step = AggregateStep.whole(name, node)
             columns = {key.id: f"k{n}" for n, key in enumerate(step.keys)} | {s.column.id: s.column.id for s in step.states}
-            found[node] = Arrangement(name, f"{path}/_streamtable/{fingerprint}/{name}", columns, visible=False)
+            found[node] = Arrangement(name, path_of(path, fingerprint, name), columns, visible=False)
     return found
+
+
+def path_of(path: str, fingerprint: str, name: str) -> str:
+    """Return where the hidden arrangement `name` of the stream table at `path` is."""
+    return f"{path}/_streamtable/{fingerprint}/{name}"
 
 
 def register(workspace: Workspace, arrangement: Arrangement, version: int) -> None:
@@ -116,8 +121,8 @@ def latest_version(workspace: Workspace, arrangement: Arrangement) -> int:
 def roll_back(workspace: Workspace, arrangement: Arrangement, pinned: int, application: str) -> int:
     """Make the arrangement what it was at `pinned` if a refresh that never finished moved it on; return its version."""
     version = latest_version(workspace, arrangement)
-    if version <= pinned:
-        return version
+    if version <= pinned or not any(each.data_change for each in commits(workspace.session, arrangement.path, pinned, version)):
+        return version  # at most it was compacted
     rows = read(workspace.session, arrangement.path, pinned)
     return commit(
         workspace.session,

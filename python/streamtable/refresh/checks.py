@@ -13,15 +13,23 @@ from pyspark.sql.types import StructField, StructType
 
 from streamtable import config
 from streamtable.catalog.definition import Definition
-from streamtable.catalog.entries import Entry, dependencies
+from streamtable.catalog.entries import Entry, dependencies, readers_of
 from streamtable.delta.tables import Located
-from streamtable.errors import DependencyCycle, InvalidQuery, InvalidStatement, NotIncremental, StreamTableError, near_names
+from streamtable.errors import (
+    DependencyCycle,
+    DependentsExist,
+    InvalidQuery,
+    InvalidStatement,
+    NotIncremental,
+    StreamTableError,
+    near_names,
+)
 from streamtable.refresh.prepare import Prepared, captured_settings, prepare, refresh_session, release
 from streamtable.sql.rewrite import moving_literal
 from streamtable.sql.schedule import duration, session_zone
 from streamtable.sql.statements import CreateStreamTable, Cron, Every, Name, RefreshMode, Schedule
 
-__all__ = ["allow", "check_schedule", "prepared_for", "refuse_temporary_views", "schema_of"]
+__all__ = ["allow", "check_schedule", "check_source_ddl", "prepared_for", "refuse_temporary_views", "schema_of"]
 
 
 def prepared_for(
@@ -115,3 +123,12 @@ def allow(prepared: Prepared, mode: RefreshMode) -> None:
     """Raise NotIncremental for a query that the mode DIFFERENTIAL cannot maintain."""
     if mode is RefreshMode.DIFFERENTIAL and (stands := prepared.obstacle):
         raise NotIncremental(f"{stands.operator} cannot be maintained: {stands.reason}", hint="use REFRESH MODE AUTO")
+
+
+def check_source_ddl(spark: SparkSession, operation: str, name: str, path: str) -> None:
+    """Raise DependentsExist where the session forbids to change the shape of what stream tables read."""
+    if config.read(spark, config.BLOCK_SOURCE_DDL) and (readers := readers_of(spark, path)):
+        raise DependentsExist(
+            f"{operation} on {name} is refused: {', '.join(readers)} read it, and {config.BLOCK_SOURCE_DDL.key} is on",
+            hint=f"SET {config.BLOCK_SOURCE_DDL.key} = false to do it nevertheless, or drop what reads it first",
+        )

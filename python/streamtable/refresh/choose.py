@@ -13,7 +13,9 @@ from streamtable.refresh.cost import Costs
 from streamtable.refresh.frontier import Frontier
 from streamtable.sql.statements import RefreshMode
 
-__all__ = ["Action", "Choice", "Facts", "choose"]
+__all__ = ["NOT_POPULATED", "Action", "Choice", "Facts", "choose"]
+
+NOT_POPULATED = "the table was not populated yet"
 
 
 class Action(str, Enum):
@@ -58,7 +60,7 @@ def choose(mode: RefreshMode, forced: bool, frontier: Frontier | None, target: M
     if forced:
         return Choice(Action.FULL, "REFRESH ... FULL was asked for")
     if frontier is None:
-        return Choice(Action.REINITIALIZE, "the table was not populated yet")
+        return Choice(Action.REINITIALIZE, NOT_POPULATED)
     if facts.foreign:
         return Choice(Action.REINITIALIZE, facts.foreign)
     if frontier.fingerprint != facts.fingerprint:

@@ -25,6 +25,7 @@ from streamtable.refresh.clock import microseconds
 from streamtable.refresh.cost import KEPT, Load, Ran
 from streamtable.refresh.differential import Differential, NotWhatTheFrontierSays
 from streamtable.refresh.frontier import Frontier
+from streamtable.refresh.jobs import jobs_named_after
 from streamtable.refresh.milestones import reached
 from streamtable.refresh.prepare import Prepared
 from streamtable.refresh.records import Record
@@ -153,7 +154,8 @@ def fully(
 
 @contextmanager
 def _workspace(run: Run) -> Iterator[tuple[Workspace, Mapping[Aggregate, Arrangement]]]:
-    with Workspace(run.session) as workspace:
+    named = jobs_named_after(run.session, run.entry.definition.name, "refresh of")
+    with named, Workspace(run.session) as workspace:
         yield workspace, arrangements_of(run.prepared.tree, run.entry.path, run.names, run.prepared.fingerprint)
 
 

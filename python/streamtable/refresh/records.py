@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 
 from pyspark.sql import SparkSession
 
@@ -18,12 +18,14 @@ __all__ = ["Record", "annotate"]
 
 @dataclass(frozen=True)
 class Record:
-    """One line of the history; it travels as the userMetadata of a commit."""
+    """One line of the history; it travels as the userMetadata of a commit, which puts in the numbers of its rows."""
 
     action: Action
     reason: str
     duration_ms: int
     sources: Mapping[str, int] = field(default_factory=dict)
+    rows_inserted: int = 0
+    rows_deleted: int = 0
 
     def to_json(self) -> str:
         """Spell the record for the log."""
@@ -34,7 +36,8 @@ class Record:
         """Read a record back; None for what others wrote there."""
         try:
             found = json.loads(user_metadata or "{}")["streamtable"]
-            return cls(Action(found["action"]), found["reason"], found["duration_ms"], found["sources"])
+            known = {each.name: found[each.name] for each in fields(cls) if each.name in found}
+            return cls(**{**known, "action": Action(found["action"])})
         except (ValueError, KeyError, TypeError):
             return None
 

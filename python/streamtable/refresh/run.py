@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from streamtable.algebra.sources import CLOCK
 from streamtable.catalog.definition import SUSPENDED
 from streamtable.catalog.entries import Entry
-from streamtable.delta.bridge import causes
+from streamtable.delta.bridge import causes, missing_file
 from streamtable.delta.commit import Committed
 from streamtable.delta.tables import Version, versions
 from streamtable.errors import (
@@ -155,15 +155,25 @@ def _carry_out(run: Run, choice: Choice) -> Outcome:
         case Action.DIFFERENTIAL:
             try:
                 done = differentially(run, choice)
-            except NotWhatTheFrontierSays:
-                choice = Choice(Action.REINITIALIZE, "a row that was to be deleted is not in the table")
-                done = fully(run, choice)
-            except HistoryLost as error:
-                choice = Choice(Action.REINITIALIZE, error.reason)
+            except (NotWhatTheFrontierSays, HistoryLost, Py4JJavaError) as error:
+                choice = Choice(Action.REINITIALIZE, _why_rebuilt(error))
                 done = fully(run, choice)
         case _:
             done = fully(run, choice)
     return outcome(run.entry, choice, done, run.started)
+
+
+def _why_rebuilt(error: Exception) -> str:
+    """Return the reason for which a refresh that cannot be incremental starts anew; raise what starting anew would not help."""
+    match error:
+        case NotWhatTheFrontierSays():
+            return "a row that was to be deleted is not in the table"
+        case HistoryLost():
+            return error.reason
+        case _ if missing := missing_file(error):
+            return f"a file of the history is gone, as after VACUUM: {missing}"
+        case _:
+            raise error
 
 
 def outcome(entry: Entry, choice: Choice, done: Committed, started: float) -> Outcome:

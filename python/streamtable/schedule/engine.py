@@ -19,12 +19,13 @@ from tenacity import (
 
 from streamtable import config
 from streamtable.catalog.definition import SUSPENDED, Failure
-from streamtable.catalog.entries import Entry
+from streamtable.catalog.entries import Entry, find_at
 from streamtable.catalog.index import Index
 from streamtable.delta.tables import Version
 from streamtable.errors import StreamTableSuspended
 from streamtable.refresh.choose import Action
 from streamtable.refresh.frontier import Frontier, Vector
+from streamtable.refresh.maintain import maintain
 from streamtable.refresh.records import Record
 from streamtable.refresh.run import decided_by_versions
 from streamtable.schedule.cycle import Refreshed, Task, carry_out
@@ -34,7 +35,7 @@ from streamtable.schedule.loop import Failed, Sight
 from streamtable.sql.schedule import session_zone
 from streamtable.sql.statements import Cron
 
-__all__ = ["SparkEngine"]
+__all__ = ["SparkEngine", "table_of"]
 
 log = logging.getLogger("streamtable.scheduler")
 
@@ -59,7 +60,7 @@ class SparkEngine:
         found = self._index.look(every=poll)
         sources = {source for entry in found.values() for source in entry.definition.sources}
         vector = Vector.read(self._spark, sorted(sources | found.keys()))
-        tables = {path: _table(entry, vector) for path, entry in found.items()}
+        tables = {path: table_of(entry, vector) for path, entry in found.items()}
         for path in (path for path, table in tables.items() if table.suspended):
             self._failures.pop(path, None)
         return Sight(tables, vector, timedelta(seconds=poll), config.read(self._spark, config.PARALLELISM))
@@ -85,7 +86,16 @@ class SparkEngine:
             return Failed(f"{task.name} failed")
         self._failures.pop(task.path, None)
         log.debug("%s: %s", task.name, outcome)
+        self._maintain(task)
         return done
+
+    def _maintain(self, task: Task) -> None:
+        """Compact what has many small files, while nobody else of this scheduler refreshes the table."""
+        try:
+            if (entry := find_at(self._spark, task.path)) and (paths := maintain(self._spark, entry)):
+                log.info("%s was compacted: %s", task.name, ", ".join(paths))
+        except Exception as error:  # it is refreshed, and will be compacted another time
+            log.warning("%s could not be compacted: %s", task.name, error)
 
     def skip(self, path: str, reason: str) -> None:
         """Write a line into the table's history."""
@@ -110,7 +120,8 @@ def _group(task: Task) -> str:
     return f"streamtable {task.name}"
 
 
-def _table(entry: Entry, vector: Vector) -> Table:
+def table_of(entry: Entry, vector: Vector) -> Table:
+    """Return what the scheduler knows of a stream table, when all tables are at the versions of `vector`."""
     definition, frontier = entry.definition, Frontier.of(entry.state.frontier)
     match definition.statement.schedule:
         case Cron(_, None):

@@ -116,6 +116,10 @@ class Scheduler:
         self._workers.shutdown(wait=False, cancel_futures=True)
         return not unfinished
 
+    def wait(self, seconds: float) -> bool:
+        """Wait until the scheduler is stopped, at most for so long; return whether it is."""
+        return self._stopping.wait(seconds)
+
     def __enter__(self) -> Scheduler:
         return self
 

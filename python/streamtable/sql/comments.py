@@ -45,7 +45,7 @@ def blanked(text: str) -> str:
         return text
     kept, words, position = list[str](), list[str](), 0
     while position < len(text):
-        kind, start, position = next(_pieces(text, position))
+        kind, start, position = next(pieces(text, position))
         piece = text[start:position]
         subscribes = words[:1] in _SUBSCRIBES or words[:2] in _SUBSCRIBES
         if kind == "as" and not subscribes:
@@ -71,7 +71,7 @@ def end_of_query(text: str, start: int) -> int:
         return len(text.rstrip())
     end = after = start
     semicolon = False
-    for kind, _, stop in _pieces(text, start, strict=False):
+    for kind, _, stop in pieces(text, start, strict=False):
         match kind:
             case "semicolon":
                 semicolon = True
@@ -85,7 +85,7 @@ def end_of_query(text: str, start: int) -> int:
     return after if end > start else start
 
 
-def _pieces(text: str, start: int = 0, *, strict: bool = True) -> Iterator[tuple[str, int, int]]:
+def pieces(text: str, start: int = 0, *, strict: bool = True) -> Iterator[tuple[str, int, int]]:
     """Yield kind, start and end of the pieces of `text`; an open block comment is an error only if `strict`."""
     position = start
     while piece := _PIECES.match(text, position):
@@ -109,7 +109,7 @@ def _end_of_block(text: str, start: int, strict: bool) -> int:
 def _closing(text: str, start: int) -> int:
     """Return where the parenthesis stands that closes the one in front of `start`, or the end of the text."""
     depth = 1
-    for _, at, stop in _pieces(text, start, strict=False):
+    for _, at, stop in pieces(text, start, strict=False):
         depth += {"(": 1, ")": -1}.get(text[at:stop], 0)
         if depth == 0:
             return at

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timezone
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -104,10 +105,10 @@ class QueryRelation:
         if moved:
             yield times.of(tuple(vector))
 
-    def _commits(self, n: int, after: int, upto: int) -> Iterator[tuple[int, int, int, bool]]:
-        at = 0
+    def _commits(self, n: int, after: int, upto: int) -> Iterator[tuple[datetime, int, int, bool]]:
+        at = datetime.min.replace(tzinfo=timezone.utc)
         for each in commits(self._prepared.session, self.inputs.path_of(n), after, upto):
-            at = max(at, each.timestamp)  # a clock that went back does not change the order of versions
+            at = max(at, each.at)  # a clock that went back does not change the order of versions
             yield at, n, each.version, each.data_change
 
     @contextmanager

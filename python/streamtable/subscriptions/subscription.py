@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from streamtable import config
+from streamtable.delta.bridge import missing_file
 from streamtable.errors import HistoryLost, InvalidStatement
 from streamtable.sql.subscribe import Subscribe
 from streamtable.subscriptions.feed import close_feed, open_feed
@@ -20,8 +21,6 @@ from streamtable.subscriptions.rows import Form, Rows
 __all__ = ["Subscription", "schema_of"]
 
 R = TypeVar("R")
-
-_FILES_GONE = ("FAILED_READ_FILE", "DELTA_FILE_NOT_FOUND", "FileNotFoundException")
 
 _log = logging.getLogger(__name__)
 
@@ -91,8 +90,8 @@ class Subscription(Generic[R]):
     def fail(self, error: Exception) -> None:
         """End with an error, which may come while rows are read. Raises HistoryLost for one that means that."""
         self._failed = error
-        if any(mark in str(error) for mark in _FILES_GONE):
-            message = "files that the subscription had still to read were vacuumed: the subscription ends"
+        if missing := missing_file(error):
+            message = f"files that the subscription had still to read were vacuumed: the subscription ends ({missing})"
             hint = "subscribe anew; delta.deletedFileRetentionDuration says how long a slow reader may take"
             self._failed = HistoryLost(message, hint=hint)
             raise self._failed from error

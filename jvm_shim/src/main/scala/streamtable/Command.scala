@@ -14,12 +14,26 @@ import org.apache.spark.sql.types._
 /** One of our statements, already read by Python; carried out eagerly, as Spark carries out every command. */
 case class StreamTableCommand(sql: String, override val output: Seq[Attribute]) extends LeafRunnableCommand {
 
-  override def run(session: SparkSession): Seq[Row] = Handlers.run(session, sql) match {
-    case Right(held) => held.asScala.toSeq
-    case Left(rows) => elements(rows).map { row =>
-        Row.fromSeq(elements(row).zip(output).map { case (node, column) => value(node, column.dataType) })
-      }
-  }
+  override def run(session: SparkSession): Seq[Row] = Handlers.run(session, sql).fold(Answers.rows(_, output), _.asScala.toSeq)
+}
+
+object StreamTableCommand {
+
+  /** Has Python read `sql`, so that its errors are raised where Spark raises parse errors. */
+  def parse(session: SparkSession, sql: String): StreamTableCommand =
+    StreamTableCommand(sql, Answers.columns(Handlers.describe(session, sql)))
+}
+
+/** Python's answers as columns and rows. */
+private object Answers {
+
+  def columns(schema: JsonNode): Seq[Attribute] =
+    DataTypeUtils.toAttributes(DataType.fromJson(schema.toString).asInstanceOf[StructType])
+
+  def rows(answer: JsonNode, columns: Seq[Attribute]): Seq[Row] =
+    elements(answer).map { row =>
+      Row.fromSeq(elements(row).zip(columns).map { case (node, column) => value(node, column.dataType) })
+    }
 
   private def elements(node: JsonNode): Seq[JsonNode] = (0 until node.size).map(node.get)
 
@@ -33,15 +47,6 @@ case class StreamTableCommand(sql: String, override val output: Seq[Attribute]) 
     case _: DecimalType => new java.math.BigDecimal(node.asText)
     case DoubleType => node.asText.toDouble // also "NaN" and "Infinity", which JSON has no numbers for
     case TimestampType => DateTimeUtils.microsToInstant(node.asLong)
-    case other => throw new IllegalArgumentException(s"a statement's result column cannot be of type ${other.sql}")
-  }
-}
-
-object StreamTableCommand {
-
-  /** Has Python read `sql`, so that its errors are raised where Spark raises parse errors. */
-  def parse(session: SparkSession, sql: String): StreamTableCommand = {
-    val schema = DataType.fromJson(Handlers.describe(session, sql).toString).asInstanceOf[StructType]
-    StreamTableCommand(sql, DataTypeUtils.toAttributes(schema))
+    case other => throw new IllegalArgumentException(s"an answer's column cannot be of type ${other.sql}")
   }
 }

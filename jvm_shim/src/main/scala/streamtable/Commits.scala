@@ -16,6 +16,9 @@ import org.apache.spark.sql.delta.deletionvectors.{RoaringBitmapArray, RoaringBi
 import org.apache.spark.sql.delta.storage.dv.DeletionVectorStore
 import org.apache.spark.sql.delta.util.DeltaFileOperations.absolutePath
 import org.apache.spark.sql.functions.col
+import org.json4s._
+import org.json4s.JsonDSL._
+import org.json4s.jackson.JsonMethods.{compact, parse, render}
 
 /** Rows of a table by position: a bitmap of row indexes per file. */
 final case class Positions(bitmaps: Map[String, RoaringBitmapArray]) {
@@ -78,10 +81,15 @@ private[streamtable] object Commits {
     val comes = if (add == null) Nil else transaction.writeFiles(add)
     val facts = Seq(SetTransaction(application, applicationVersion, Some(System.currentTimeMillis()))) ++
       Option(frontier).map(DomainMetadata("streamtable", _, removed = false))
-    val operation = DeltaOperations.Write(if (replaceAll) SaveMode.Overwrite else SaveMode.Append, userMetadata = Option(history))
-    val version = transaction.commit(goes ++ comes ++ facts, operation)
-    (version, comes.collect { case a: AddFile => a.numLogicalRecords.getOrElse(0L) }.sum, removed)
+    val added = comes.collect { case a: AddFile => a.numLogicalRecords.getOrElse(0L) }.sum
+    val operation =
+      DeltaOperations.Write(if (replaceAll) SaveMode.Overwrite else SaveMode.Append, userMetadata = Option(history).map(counted(_, added, removed)))
+    (transaction.commit(goes ++ comes ++ facts, operation), added, removed)
   }
+
+  /** The record of a refresh with the numbers of its rows, which are known now. */
+  private def counted(history: String, added: Long, removed: Long): String =
+    compact(render(parse(history).merge(JObject("streamtable" -> (("rows_inserted" -> added) ~ ("rows_deleted" -> removed))))))
 
   private def describe(transaction: OptimisticTransaction, schema: String, properties: JavaMap[String, String]): Unit =
     if (schema != null || properties != null) {

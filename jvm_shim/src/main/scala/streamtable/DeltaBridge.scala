@@ -8,7 +8,7 @@ import scala.util.Try
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.connector.catalog.{CatalogManager, Identifier, TableCatalog, V1Table}
-import org.apache.spark.sql.delta.{DeltaHistoryManager, DeltaLog, Snapshot}
+import org.apache.spark.sql.delta.{DeltaConfigs, DeltaHistoryManager, DeltaLog, Snapshot}
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.commands.cdc.CDCReader
@@ -91,6 +91,31 @@ object DeltaBridge {
     compact(render(counted.filter(_.forall(_._1.isDefined)).map { files =>
       JArray(List(JLong(files.flatMap(_._1).sum), JLong(files.map(_._2).sum)))
     }.getOrElse(JNull)))
+  }
+
+  /** How long, in milliseconds, the log and the files that left the table are kept. */
+  def retention(spark: SparkSession, path: String): String = {
+    val metadata = Snapshots.latest(spark, path).metadata
+    compact(render(
+      ("log" -> DeltaConfigs.getMilliSeconds(DeltaConfigs.LOG_RETENTION.fromMetaData(metadata))) ~
+        ("files" -> DeltaConfigs.getMilliSeconds(DeltaConfigs.TOMBSTONE_RETENTION.fromMetaData(metadata)))))
+  }
+
+  /** Whether the files that the commit `version` took out of the table, and those of its change feed, are still there. */
+  def holdsFiles(spark: SparkSession, path: String, version: Long): Boolean = {
+    val log = DeltaLog.forTable(spark, path)
+    val actions = log.getChanges(version).takeWhile(_._1 == version).flatMap(_._2).toSeq
+    val files = actions.collect { case f @ (_: RemoveFile | _: AddCDCFile) => absolutePath(log.dataPath.toString, f.asInstanceOf[FileAction].path) }
+    val vectors = actions.collect { case r: RemoveFile if r.deletionVector != null && r.deletionVector.isOnDisk => r.deletionVector.absolutePath(log.dataPath) }
+    (files ++ vectors).distinct.forall(file => file.getFileSystem(log.newDeltaHadoopConf()).exists(file))
+  }
+
+  /** How many files a compaction would save (small ones beyond the first of a partition) or rewrite (with a part `deleted` of their rows). */
+  def filesToCompact(spark: SparkSession, path: String, small: Long, deleted: Double): Int = {
+    val latest = Snapshots.latest(spark, path)
+    val files = Snapshots.filesOf(latest.deltaLog, latest, latest.version)
+    val (worn, whole) = files.partition(_.deletedToPhysicalRecordsRatio.exists(_ > deleted))
+    worn.size + whole.filter(_.size < small).groupBy(_.partitionValues).values.map(_.size - 1).sum
   }
 
   /** The table's rows at `version`. */

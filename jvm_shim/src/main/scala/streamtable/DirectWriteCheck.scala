@@ -19,7 +19,10 @@ import org.apache.spark.sql.delta.sources.{DeltaDataSource, DeltaSink}
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation, SaveIntoDataSourceCommand}
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
-/** Refuses every write to a stream table but its refreshes': the next refresh would not know of it. */
+/**
+ * Refuses every write to a stream table but its refreshes': the next refresh would not know of it. Where the session asks for it, has
+ * Python judge what changes the shape of any other table.
+ */
 case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
   import DirectWriteCheck._
 
@@ -28,8 +31,11 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
       for {
         write <- writeOf(node)
         target <- write.target
-        if target.properties.contains(marker) && !isEngine
-      } refuse(write, target)
+        if !isEngine
+      }
+        if (target.properties.contains(marker)) refuse(write, target)
+        else if (write.changesShape && session.conf.getOption(blockSourceDdl).isDefined)
+          Handlers.checkSourceDdl(session, write.operation, target.name, target.path)
     }
     plan
   }
@@ -54,18 +60,20 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
       Write("a streaming write", atPath(sink.path.toString, sink.catalogTable), refresh)
 
     case w: RenameTable =>
-      Write("ALTER TABLE RENAME", inPlan(w.child), name => s"use ALTER STREAM TABLE $name RENAME TO")
+      Write("ALTER TABLE RENAME", inPlan(w.child), name => s"use ALTER STREAM TABLE $name RENAME TO", changesShape = true)
     case w @ (_: SetTableProperties | _: UnsetTableProperties | _: CommentOnTable) =>
       Write("ALTER TABLE", inPlan(w), name => s"use ALTER STREAM TABLE $name SET TBLPROPERTIES")
+    case w @ (_: AddColumns | _: ReplaceColumns | _: DropColumns | _: RenameColumn | _: AlterColumns | _: SetTableLocation) =>
+      Write("ALTER TABLE", inPlan(w), redefine, changesShape = true)
     case w: AlterTableCommand => Write("ALTER TABLE", inPlan(w.table), redefine)
     case w: AlterDeltaTableCommand => Write("ALTER TABLE", Some(table(w.table)), redefine)
     case w: AddCheckConstraint => Write("ALTER TABLE", inPlan(w.child), redefine)
-    case w: DropTable => Write("DROP TABLE", named(w.child), name => s"use DROP STREAM TABLE $name")
-    case w: ReplaceTable => Write("CREATE OR REPLACE TABLE", named(w.name), redefine)
-    case w: ReplaceTableAsSelect => Write("CREATE OR REPLACE TABLE", named(w.name), redefine)
+    case w: DropTable => Write("DROP TABLE", named(w.child), name => s"use DROP STREAM TABLE $name", changesShape = true)
+    case w: ReplaceTable => Write("CREATE OR REPLACE TABLE", named(w.name), redefine, changesShape = true)
+    case w: ReplaceTableAsSelect => Write("CREATE OR REPLACE TABLE", named(w.name), redefine, changesShape = true)
     case w: CreateDeltaTableCommand if w.operation != TableCreationModes.Create =>
       val existing = w.existingTableOpt.orElse(Some(w.table).filter(_ => w.tableByPath))
-      Write("CREATE OR REPLACE TABLE", existing.flatMap(t => atPath(t.location.toString, Some(t))), redefine)
+      Write("CREATE OR REPLACE TABLE", existing.flatMap(t => atPath(t.location.toString, Some(t))), redefine, changesShape = true)
   }
 
   /** The Delta table that Spark has resolved in `plan`; its snapshot is loaded already. */
@@ -73,7 +81,7 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
     case DataSourceV2Relation(delta: DeltaTableV2, _, _, _, _, _) => table(delta)
     case ResolvedTable(_, _, delta: DeltaTableV2, _) => table(delta)
     case LogicalRelation(HadoopFsRelation(index: TahoeFileIndex, _, _, _, _, _), _, catalogTable, _, _) =>
-      Target(nameOf(catalogTable, index.path), index.metadata.configuration)
+      Target(nameOf(catalogTable, index.path), index.path.toString, index.metadata.configuration)
   }
 
   /** The table that a name stands for, if it exists: Spark leaves it unread in DROP and REPLACE. */
@@ -99,16 +107,20 @@ private object DirectWriteCheck {
   /** The SparkContext's local property under which the engine's own writes pass. */
   val engineProperty = "streamtable.engine"
 
-  case class Target(name: String, properties: Map[String, String])
+  /** The setting that asks for Python's judgement. */
+  val blockSourceDdl = "spark.streamtable.blockSourceDdl"
 
-  case class Write(operation: String, target: Option[Target], advice: String => String)
+  case class Target(name: String, path: String, properties: Map[String, String])
+
+  /** `changesShape`: what reads the table may not find its columns any more, or not the table. */
+  case class Write(operation: String, target: Option[Target], advice: String => String, changesShape: Boolean = false)
 
   private val refresh = (name: String) => s"change the tables that its query reads, then REFRESH STREAM TABLE $name"
   private val redefine = (name: String) =>
     s"its definition decides this; use CREATE OR REPLACE STREAM TABLE $name or ALTER STREAM TABLE $name"
 
   private def table(delta: DeltaTableV2) =
-    Target(nameOf(delta.catalogTable, delta.path), delta.initialSnapshot.metadata.configuration)
+    Target(nameOf(delta.catalogTable, delta.path), delta.deltaLog.dataPath.toString, delta.initialSnapshot.metadata.configuration)
 
   private def nameOf(catalogTable: Option[CatalogTable], path: Path) =
     catalogTable.map(_.identifier.nameParts.quoted).getOrElse(s"delta.`$path`")

@@ -11,6 +11,7 @@ class StreamTableExtension extends (SparkSessionExtensions => Unit) {
     // and what is checked without being analysed, as DeltaTable.merge() is, passes no other rule.
     extensions.injectPostHocResolutionRule(session => DirectWriteCheck(session))
     extensions.injectCheckRule(session => plan => DirectWriteCheck(session)(plan))
+    TableFunctions.inject(extensions)
     extensions.injectFunction(
       (ExpressionRegistry.identifier, ExpressionRegistry.info, ExpressionRegistry.build _))
   }

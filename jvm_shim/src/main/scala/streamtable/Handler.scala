@@ -22,6 +22,15 @@ trait Handler {
 
   /** What came after `start` (null: from the beginning) and up to `end`: `{"held": id}`. */
   def batch(session: SparkSession, sql: String, start: String, end: String): String
+
+  /** Answers the columns of a table function, as `describe` does. */
+  def describeFunction(name: String, arguments: JavaList[String]): String
+
+  /** Answers its rows, as `run` does. */
+  def callFunction(session: SparkSession, name: String, arguments: JavaList[String]): String
+
+  /** Answers an error if `operation` is not to be done to a table because stream tables read it. */
+  def checkSourceDdl(session: SparkSession, operation: String, name: String, path: String): String
 }
 
 /** The registered handler, and the reading of its answers. */
@@ -34,6 +43,8 @@ object Handlers {
 
   /** Makes `handler` answer all statements of this JVM. */
   def set(handler: Handler): Unit = current = Option(handler)
+
+  private[streamtable] def registered: Option[Handler] = current
 
   /** Keeps what Spark raised inside the handler, so that the error answer with this id throws it unchanged. */
   def keep(id: String, exception: Throwable): Unit = thrown.put(id, exception)
@@ -64,11 +75,25 @@ object Handlers {
   def batch(session: SparkSession, sql: String, start: String, end: String): Object =
     held(answer(_.batch(session, sql, start, end)))
 
+  /** Asks for the result type of a table function. */
+  def describeFunction(name: String, arguments: JavaList[String]): JsonNode = answer(_.describeFunction(name, arguments)).get("schema")
+
+  /** Calls a table function and gives its rows. */
+  def callFunction(session: SparkSession, name: String, arguments: JavaList[String]): JsonNode =
+    answer(_.callFunction(session, name, arguments)).get("rows")
+
+  /** Raises what speaks against changing the shape of a table. */
+  def checkSourceDdl(session: SparkSession, operation: String, name: String, path: String): Unit =
+    answer(_.checkSourceDdl(session, operation, name, path))
+
   private def answer(ask: Handler => String): JsonNode = {
-    val handler = current.getOrElse(throw notEnabled("no Python process answers stream table statements here", None))
+    val handler = current.getOrElse(PythonChild.handler())
     val text =
       try ask(handler)
-      catch { case e: Py4JException => throw notEnabled("no answer came from the Python process", Some(e)) }
+      catch {
+        case e: Py4JException =>
+          throw notEnabled("no answer came from the Python process", "try again: where it ended, another is started", Some(e))
+      }
     val node = mapper.readTree(text)
     Option(node.get("error")).foreach(error => throw toException(error))
     node
@@ -84,11 +109,6 @@ object Handlers {
         Map("id" -> id)))
   }
 
-  private def notEnabled(reason: String, cause: Option[Throwable]) =
-    StreamTableException(
-      "STREAMTABLE_NOT_ENABLED",
-      "55000",
-      reason,
-      "call streamtable.enable(spark) in the Python driver",
-      cause)
+  private[streamtable] def notEnabled(reason: String, hint: String, cause: Option[Throwable]) =
+    StreamTableException("STREAMTABLE_NOT_ENABLED", "55000", reason, hint, cause)
 }

@@ -31,7 +31,7 @@ object PlanReader {
     val plan = frame.asInstanceOf[Dataset[_]].sparkSession.withActive(Clock.asColumn(SubqueriesAsJoins(Ties.broken(analyzed))))
     // Everything that decides the result, subqueries included: tables with versions, the clock, and what changes without either.
     val unversioned = analyzed.collectWithSubqueries {
-      case DeltaSource(_, _, _) | _: OneRowRelation | _: LocalRelation | _: Range | _: CTERelationRef => Nil
+      case DeltaSource(_, _, _) | _: OneRowRelation | _: LocalRelation | _: Range | _: CTERelationRef | _: UnionLoopRef => Nil
       case leaf if leaf.children.isEmpty => Seq(leaf.nodeName)
       case other => other.expressions.filterNot(Clock.isRepeatable).map(_.sql)
     }.flatten

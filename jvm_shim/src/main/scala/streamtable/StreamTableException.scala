@@ -1,6 +1,7 @@
 package org.apache.spark.sql.streamtable
 
 import org.apache.spark.sql.AnalysisException
+import org.apache.spark.sql.catalyst.trees.Origin
 
 /**
  * An error of ours in Spark's clothes: Connect, JDBC and JVM callers read condition and SQLSTATE from its class.
@@ -26,7 +27,11 @@ class StreamTableException(
       messageParameters = parameters,
       context = Array.empty,
       sqlState = Some(sqlState),
-      messageTemplate = Some(text))
+      messageTemplate = Some(text)) {
+
+  /** Itself: Spark would make a copy without the SQLSTATE, to say where in the query it was raised. */
+  override def withPosition(origin: Origin): AnalysisException = this
+}
 
 object StreamTableException {
 

@@ -1,0 +1,77 @@
+"""What somebody ought to know: tables that are late, suspended, failing or rebuilt, and sources whose history runs out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+from itertools import takewhile
+
+from pyspark.sql import SparkSession
+
+from streamtable.catalog.definition import SUSPENDED
+from streamtable.catalog.entries import Entry
+from streamtable.monitor.freshness import Freshness
+from streamtable.monitor.health import SourceState, source_health
+from streamtable.monitor.history import history
+from streamtable.refresh.choose import NOT_POPULATED, Action
+
+__all__ = ["Alert", "AlertKind", "alerts"]
+
+RECENT = timedelta(days=1)
+"""For so long a rebuild is an alert: it is over, but somebody may want to know why it happened."""
+
+
+class AlertKind(str, Enum):
+    """What the alert is about; the value is what people see."""
+
+    STALE = "STALE"
+    SUSPENDED = "SUSPENDED"
+    FAILED = "FAILED"
+    REBUILT = "REBUILT"
+    HISTORY_EXPIRING = "HISTORY_EXPIRING"
+    HISTORY_LOST = "HISTORY_LOST"
+    SOURCE_GONE = "SOURCE_GONE"
+
+
+@dataclass(frozen=True)
+class Alert:
+    """Something about the table `name`; `since` tells one occasion from the next."""
+
+    name: str
+    kind: AlertKind
+    since: datetime | None
+    text: str
+
+
+_OF_SOURCES = {
+    SourceState.EXPIRING: AlertKind.HISTORY_EXPIRING,
+    SourceState.LOST: AlertKind.HISTORY_LOST,
+    SourceState.GONE: AlertKind.SOURCE_GONE,
+}
+
+
+def alerts(spark: SparkSession, found: Sequence[Entry], fresh: Mapping[str, Freshness]) -> Iterator[Alert]:
+    """Yield what is wrong with the given tables now."""
+    for entry in found:
+        yield from _of_table(spark, entry, fresh[entry.path])
+    for each in source_health(spark, found):
+        if kind := _OF_SOURCES.get(each.state):
+            yield Alert(each.name, kind, each.behind_since, f"{each.source}: {each.warning}")
+
+
+def _of_table(spark: SparkSession, entry: Entry, age: Freshness) -> Iterator[Alert]:
+    name, error = entry.definition.name, entry.definition.error
+    if entry.definition.status == SUSPENDED:
+        since = datetime.fromisoformat(error.at) if error else None
+        yield Alert(name, AlertKind.SUSPENDED, since, error.message if error else "by ALTER STREAM TABLE ... SUSPEND")
+    if age.overdue:
+        text = f"the contents are as of {age.data_timestamp}" if age.data_timestamp else "it was never refreshed"
+        yield Alert(name, AlertKind.STALE, age.deadline, f"{text}; a refresh was due by {age.deadline}")
+    recent = list(takewhile(lambda line: line.at > age.now - RECENT, history(spark, [entry])))
+    if recent and recent[0].record.action is Action.FAILED:
+        yield Alert(name, AlertKind.FAILED, recent[0].at, recent[0].record.reason)
+    for line in recent:
+        if line.record.action is Action.REINITIALIZE and line.record.reason != NOT_POPULATED:
+            yield Alert(name, AlertKind.REBUILT, line.at, line.record.reason)

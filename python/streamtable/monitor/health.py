@@ -1,0 +1,102 @@
+"""What each stream table still has to read of its sources, in which way, and until when it can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import Enum
+
+from pyspark.sql import SparkSession
+
+from streamtable.catalog.entries import Entry
+from streamtable.delta.rows import reads_feed
+from streamtable.delta.tables import CommitSummary, commits, holds_files, retention
+from streamtable.errors import HistoryLost
+from streamtable.refresh.frontier import Frontier, Vector
+
+__all__ = ["Health", "SourceState", "source_health"]
+
+ENOUGH = 0.25
+"""The history is expiring when less than this part of its time is left."""
+
+
+class SourceState(str, Enum):
+    """How a source stands with a stream table that reads it; the value is what people see."""
+
+    OK = "OK"
+    NOT_READ = "NOT_READ"
+    EXPIRING = "EXPIRING"
+    LOST = "LOST"
+    RECREATED = "RECREATED"
+    GONE = "GONE"
+
+
+@dataclass(frozen=True)
+class Health:
+    """One source of one stream table.
+
+    `read` and `latest` are versions of the source. `behind_since` is when rows first changed after what was read; `history_until`
+    is until when the log and the files that tell of it are kept at least. `warning` is for people.
+    """
+
+    name: str
+    source: str
+    path: str
+    state: SourceState
+    change_mode: str | None = None
+    read: int | None = None
+    latest: int | None = None
+    behind_since: datetime | None = None
+    history_until: datetime | None = None
+    warning: str | None = None
+
+
+def source_health(spark: SparkSession, found: Sequence[Entry]) -> list[Health]:
+    """Look at every source of the given stream tables."""
+    vector = Vector.read(spark, sorted({source for entry in found for source in entry.definition.sources}))
+    return [
+        _health(spark, Health(entry.definition.name, source, path, SourceState.OK), Frontier.of(entry.state.frontier), vector)
+        for entry in found
+        for path, source in entry.definition.sources.items()
+    ]
+
+
+def _health(spark: SparkSession, source: Health, frontier: Frontier | None, vector: Vector) -> Health:
+    latest = vector.versions.get(source.path)
+    read = frontier.sources.get(source.path) if frontier else None
+    found = replace(source, read=read.number if read else None, latest=latest.number if latest else None)
+    if latest is None:
+        return replace(found, state=SourceState.GONE, warning="it is gone: a refresh fails until it is restored")
+    if read is None:
+        return replace(found, state=SourceState.NOT_READ)
+    if read.table_id != latest.table_id or read.number > latest.number:
+        return replace(found, state=SourceState.RECREATED, warning="it was recreated: the next refresh recomputes")
+    try:
+        pending = commits(spark, source.path, read.number, latest.number)
+    except HistoryLost as error:
+        return replace(found, state=SourceState.LOST, warning=f"{error.reason}: the next refresh recomputes")
+    return replace(
+        _outlook(spark, found, pending, vector.at),
+        change_mode="cdf" if reads_feed(spark, source.path, pending) else "diff",
+        behind_since=next((each.at for each in pending if each.data_change), None),
+    )
+
+
+def _outlook(spark: SparkSession, found: Health, pending: Sequence[CommitSummary], now: datetime) -> Health:
+    """Say until when what is still to be read is kept."""
+    if not pending:
+        return found
+    kept = retention(spark, found.path)
+    ends = [(pending[0].at + kept.log, kept.log, "the log is kept")]
+    if removal := next((each for each in pending if each.removes_rows), None):
+        # VACUUM takes the oldest files first: while those of the first removal are there, all are.
+        if not holds_files(spark, found.path, removal.version):
+            text = f"VACUUM took files of version {removal.version}: the next refresh recomputes"
+            return replace(found, state=SourceState.LOST, warning=text)
+        ends.append((removal.at + kept.files, kept.files, "VACUUM keeps files"))
+    until, span, why = min(ends)
+    if until - now >= ENOUGH * span:
+        return replace(found, history_until=until)
+    text = f"{why} for {span}: refresh before {until:%Y-%m-%d %H:%M:%S} UTC, or the table is recomputed"
+    return replace(found, state=SourceState.EXPIRING, history_until=until, warning=text)

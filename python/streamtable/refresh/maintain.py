@@ -1,0 +1,56 @@
+"""Small files of a stream table and its arrangements made few; what they hold stays the same, and so does the frontier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from delta.tables import DeltaTable
+from pyspark.sql import SparkSession
+
+from streamtable import config
+from streamtable.catalog.entries import Entry
+from streamtable.delta.tables import files_to_compact
+from streamtable.refresh.arrangements import path_of
+from streamtable.refresh.frontier import Frontier
+from streamtable.refresh.jobs import jobs_named_after
+
+__all__ = ["maintain"]
+
+SMALL, FULL_SIZE = 32 << 20, 128 << 20
+DELETED = 0.2
+"""A file of which so much is deleted is written anew: each reader looks its rows up in the deletion vector."""
+
+_OPTIMIZE = {
+    "spark.databricks.delta.optimize.minFileSize": str(SMALL),
+    "spark.databricks.delta.optimize.maxFileSize": str(FULL_SIZE),
+    "spark.databricks.delta.optimize.maxDeletedRowsRatio": str(DELETED),
+}
+
+
+def maintain(spark: SparkSession, entry: Entry) -> list[str]:
+    """Compact the tables of `entry` that have too many small files, and VACUUM them where the settings say so; return their paths.
+
+    The commits change no data: who reads the table or its change feed sees nothing come or go, and the next refresh goes on
+    from the frontier. Raises what Delta raises, as when a refresh commits meanwhile; nothing was changed then.
+    """
+    most = config.read(spark, config.SMALL_FILES)
+    frontier = Frontier.of(entry.state.frontier)
+    if not most or frontier is None:
+        return []
+    paths = [entry.path, *(path_of(entry.path, frontier.fingerprint, name) for name in frontier.arrangements)]
+    crowded = [path for path in paths if files_to_compact(spark, path, SMALL, DELETED) > most]
+    if crowded:
+        with jobs_named_after(spark, entry.definition.name, "compaction of"):
+            _compact(spark, crowded, config.read(spark, config.VACUUM))
+    return crowded
+
+
+def _compact(spark: SparkSession, paths: Sequence[str], vacuum: bool) -> None:
+    session = spark.newSession()
+    for key, value in _OPTIMIZE.items():
+        session.conf.set(key, value)
+    for path in paths:
+        table = DeltaTable.forPath(session, path)
+        table.optimize().executeCompaction()
+        if vacuum:
+            table.vacuum()

@@ -1,0 +1,73 @@
+"""Small files of a stream table are compacted: nobody sees a row come or go, and refreshes go on from where they were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Event
+
+from pyspark.sql import SparkSession
+from tests.oracle.comparison import assert_exact
+from tests.spark.statements import answer, done, version
+
+from streamtable.catalog.entries import Entry, load
+from streamtable.delta.tables import state
+from streamtable.refresh.arrangements import path_of
+from streamtable.refresh.frontier import Frontier, Vector
+from streamtable.schedule.cycle import Task
+from streamtable.schedule.engine import SparkEngine
+from streamtable.sql.statements import Name
+
+QUERY = "SELECT DISTINCT region FROM sales"
+READER = "SELECT region FROM st WHERE region LIKE 'r%'"
+
+
+def files(spark: SparkSession, path: str) -> int:
+    return int(spark.sql(f"DESCRIBE DETAIL delta.`{path}`").collect()[0]["numFiles"])
+
+
+def arrangement(entry: Entry) -> str:
+    """Return the path of the only arrangement of a stream table."""
+    frontier = Frontier.of(entry.state.frontier)
+    assert frontier is not None
+    (name,) = frontier.arrangements
+    return path_of(entry.path, frontier.fingerprint, name)
+
+
+def test_a_crowded_table_is_compacted_after_a_scheduled_refresh(shop: SparkSession, tmp_path: Path) -> None:
+    shop.sql(f"CREATE STREAM TABLE st AS {QUERY}")
+    shop.sql(f"CREATE STREAM TABLE reader AS {READER}")
+    for number in range(3):
+        shop.sql(f"INSERT INTO sales VALUES ({number}, 'r{number}', 1)")
+        assert done(shop, "REFRESH STREAM TABLE st")[0] == "DIFFERENTIAL"
+    shop.sql("REFRESH STREAM TABLE reader")
+    assert shop.sparkContext.statusTracker().getJobIdsForGroup("streamtable spark_catalog.shop.st")
+    st = load(shop, Name(("st",)))
+    before, hidden, rows = st.state.version, state(shop, arrangement(st)).version, sorted(answer(shop, "SELECT * FROM st"), key=str)
+    assert min(files(shop, st.path), files(shop, arrangement(st))) > 2
+
+    shop.conf.set("spark.streamtable.maintenance.smallFiles", "1")
+    shop.conf.set("spark.streamtable.maintenance.vacuum", "true")
+    try:
+        task = Task(st.path, "spark_catalog.shop.st", Vector.read(shop, []), joins=False)
+        SparkEngine(shop).refresh(task, Event())
+    finally:
+        shop.conf.unset("spark.streamtable.maintenance.smallFiles")
+        shop.conf.unset("spark.streamtable.maintenance.vacuum")
+    assert (files(shop, st.path), files(shop, arrangement(st))) == (1, 1)
+    operations = [row["operation"] for row in shop.sql("DESCRIBE HISTORY st").collect() if row["version"] > before]
+    assert operations == ["VACUUM END", "VACUUM START", "OPTIMIZE"]
+    assert sorted(answer(shop, "SELECT * FROM st"), key=str) == rows
+    assert answer(shop, f"SELECT * FROM table_changes('st', {before + 1})") == []
+    assert answer(shop, f"SELECT count(*) FROM st VERSION AS OF {before}") == [(len(rows),)]
+    assert shop.table("reader").count() == 3
+
+    compacted = state(shop, arrangement(st)).version
+    assert compacted == hidden + 3
+    assert answer(shop, "REFRESH STREAM TABLE reader")[0][3:5] == (0, 0)
+    shop.sql("DELETE FROM sales WHERE id IN (1, 2)")
+    assert done(shop, "REFRESH STREAM TABLE st")[0] == "DIFFERENTIAL"
+    assert state(shop, arrangement(st)).version == compacted + 1, "the compaction was rolled back"
+    assert done(shop, "REFRESH STREAM TABLE reader")[0] == "DIFFERENTIAL"
+    assert_exact(shop, "st", QUERY)
+    assert_exact(shop, "reader", READER)
+    assert version(shop, "st") == before + 4

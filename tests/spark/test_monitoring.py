@@ -1,0 +1,175 @@
+"""What there is to see of stream tables: table functions in any query, the health of sources, and alerts."""
+
+from __future__ import annotations
+
+import logging
+import time
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.spark.statements import answer, done
+
+from streamtable.errors import DependentsExist, InvalidStatement, NotIncremental, StreamTableNotFound
+from streamtable.monitor.alerts import Alert
+from streamtable.monitor.functions import FUNCTIONS
+from streamtable.monitor.watch import Watch
+
+ST = "spark_catalog.shop.st"
+TOTALS = "SELECT region, count(*) AS n, sum(amount) AS total FROM sales WHERE amount IS NOT NULL GROUP BY region"
+
+
+def one(spark: SparkSession, sql: str) -> dict[str, Any]:
+    """Return the only row of a query, by column."""
+    (row,) = spark.sql(sql).collect()
+    return dict(row.asDict())
+
+
+def test_columns_of_every_function_and_rows_that_join(shop: SparkSession) -> None:
+    shop.sql(f"CREATE STREAM TABLE st SCHEDULE '1h' AS {TOTALS}")
+    shop.sql("CREATE STREAM TABLE large AS SELECT * FROM st WHERE total > 30")
+    shop.sql("CREATE STREAM TABLE empty WITH NO DATA AS SELECT id FROM sales")
+    frames = {name: shop.sql(f"SELECT * FROM {name}()") for name in FUNCTIONS}
+    assert {name: frame.schema.simpleString() for name, frame in frames.items()} == {
+        name: function.columns.simpleString() for name, function in FUNCTIONS.items()
+    }
+    counts = {name: frame.count() for name, frame in frames.items()}
+    assert counts == {
+        "stream_tables": 3,
+        "refresh_history": 2,
+        "refresh_stats": 3,
+        "staleness": 3,
+        "source_health": 3,
+        "stream_table_dependencies": 3,
+        "alerts": 0,
+    }
+    shop.sql("UPDATE sales SET amount = 21 WHERE id = 2")
+    behind = one(shop, "SELECT * FROM staleness('st')")
+    assert (behind["name"], behind["stale"]) == (ST, False)
+    assert 0 < behind["staleness_seconds"] < 600
+    shop.sql("REFRESH STREAM TABLE large CASCADE")
+    assert one(shop, "SELECT staleness_seconds FROM staleness('shop.st')") == {"staleness_seconds": 0}
+    assert answer(
+        shop,
+        "SELECT t.name, t.last_action, s.total_refreshes, s.total_rows_inserted, s.total_rows_deleted, t.is_populated, t.stale"
+        " FROM stream_tables() t JOIN refresh_stats() s USING (name) WHERE t.schedule = 'MANUAL' OR t.version > 1 ORDER BY ALL",
+    ) == [
+        ("spark_catalog.shop.empty", None, 0, 0, 0, False, None),
+        ("spark_catalog.shop.large", "DIFFERENTIAL", 2, 2, 1, True, None),
+        (ST, "DIFFERENTIAL", 2, 4, 1, True, False),
+    ]
+    assert answer(shop, "SELECT action, status, rows_inserted, rows_deleted FROM refresh_history('st', 1)") == [
+        ("DIFFERENTIAL", "COMPLETED", 1, 1)
+    ]
+    assert [row[5:7] for row in answer(shop, "SHOW REFRESH HISTORY FOR st")] == [(1, 1), (3, 0)]
+    assert answer(
+        shop, "SELECT a.source FROM stream_table_dependencies() a JOIN stream_table_dependencies('large') b USING (name)"
+    ) == [(ST,)]
+    with pytest.raises(StreamTableNotFound, match="spark_catalog.shop.st"):
+        shop.sql("SELECT * FROM stream_tables('st2')").collect()
+    for call in ("stream_tables('st', 1)", "refresh_history('st', 'many')"):
+        with pytest.raises(InvalidStatement, match=r"call it as"):
+            shop.sql(f"SELECT * FROM {call}")
+
+
+def test_views_and_stream_tables_over_a_function(shop: SparkSession) -> None:
+    shop.sql("CREATE STREAM TABLE st AS SELECT id FROM sales")
+    shop.sql("CREATE OR REPLACE VIEW seen AS SELECT name, version FROM stream_tables()")
+    before = one(shop, "SELECT * FROM seen WHERE name LIKE '%.st'")["version"]
+    shop.sql("INSERT INTO sales VALUES (9, 'east', 1)")
+    shop.sql("REFRESH STREAM TABLE st")
+    assert one(shop, "SELECT * FROM seen WHERE name LIKE '%.st'")["version"] == before + 1
+    with pytest.raises(NotIncremental, match="refresh_history"):
+        shop.sql("CREATE STREAM TABLE log REFRESH MODE DIFFERENTIAL AS SELECT * FROM refresh_history('st')")
+    shop.sql("CREATE STREAM TABLE log AS SELECT version, action, rows_inserted FROM refresh_history('st')")
+    shop.sql("INSERT INTO sales VALUES (10, 'east', 1)")
+    shop.sql("REFRESH STREAM TABLE st")
+    action, reason = done(shop, "REFRESH STREAM TABLE log")
+    assert (action, "refresh_history" in reason) == ("FULL", True)
+    assert answer(shop, "SELECT action, rows_inserted FROM log ORDER BY version") == [
+        ("REINITIALIZE", 4),
+        ("DIFFERENTIAL", 1),
+        ("DIFFERENTIAL", 1),
+    ]
+    shop.sql("DROP VIEW seen")
+
+
+def test_the_history_of_a_source_runs_out(shop: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
+    health = "SELECT state, change_mode, version_read, latest_version, versions_behind FROM source_health('st')"
+    shop.sql("DROP TABLE sales")
+    shop.sql("CREATE TABLE sales USING delta AS SELECT * FROM VALUES (1, 'north', 10), (2, 'south', 20) AS t(id, region, amount)")
+    shop.sql(f"CREATE STREAM TABLE st SCHEDULE '1s' AS {TOTALS}")
+    assert answer(shop, health) == [("OK", "diff", 0, 0, 0)]
+    shop.sql("ALTER TABLE sales SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+    shop.sql("DELETE FROM sales WHERE id = 1")
+    assert answer(shop, health) == [("OK", "cdf", 0, 2, 2)]
+    kept = one(shop, "SELECT history_until - behind_since > INTERVAL '6' DAY AS long FROM source_health('st')")
+    assert kept == {"long": True}
+
+    shop.sql("ALTER TABLE sales SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 0 hours')")
+    assert answer(shop, health) == [("EXPIRING", "cdf", 0, 3, 3)]
+    told: list[Alert] = []
+    time.sleep(2)  # twice the schedule
+    watch = Watch(shop, told.append)
+    with caplog.at_level(logging.WARNING, "streamtable.alerts"):
+        watch.look()
+        watch.look()
+    assert [each.kind.value for each in told] == ["HISTORY_EXPIRING", "STALE"]
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == [f"HISTORY_EXPIRING {ST}", f"STALE {ST}"]
+
+    shop.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    shop.sql("VACUUM sales RETAIN 0 HOURS")
+    shop.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+    assert answer(shop, health) == [("LOST", "cdf", 0, 5, 5)]
+    watch.look()
+    assert told[-1].kind.value == "HISTORY_LOST"
+    assert done(shop, "REFRESH STREAM TABLE st")[0] == "REINITIALIZE"
+    shop.sql("ALTER STREAM TABLE st SUSPEND")
+    assert {row[0] for row in answer(shop, "SELECT alert FROM alerts('st')")} == {"REBUILT", "SUSPENDED"}
+    watch.look()
+    rebuilt = next(each for each in told if each.kind.value == "REBUILT")
+    assert rebuilt.since is not None
+    assert (datetime.now(timezone.utc) - rebuilt.since).total_seconds() < 600
+    shop.sql("DROP TABLE sales")
+    assert [row[0] for row in answer(shop, health)] == ["GONE"]
+
+
+BLOCKED = (
+    "ALTER TABLE sales ADD COLUMNS (more INT)",
+    "ALTER TABLE sales ALTER COLUMN amount TYPE BIGINT",
+    "ALTER TABLE sales RENAME TO sold",
+    "DROP TABLE sales",
+    "CREATE OR REPLACE TABLE sales (id INT) USING delta",
+    "CREATE OR REPLACE TABLE sales USING delta AS SELECT 1 AS id",
+)
+PASSES = (
+    "INSERT INTO sales VALUES (9, 'east', 1)",
+    "INSERT OVERWRITE sales SELECT * FROM sales WHERE id > 1",
+    "ALTER TABLE sales SET TBLPROPERTIES ('note' = 'x')",
+    "ALTER TABLE sales ADD CONSTRAINT known CHECK (id > 0)",
+    "CREATE OR REPLACE TABLE others (id INT) USING delta",
+    "DROP TABLE others",
+    "ALTER STREAM TABLE st RENAME TO st2",
+)
+
+
+def test_ddl_on_sources_is_refused_where_the_session_asks_for_it(shop: SparkSession) -> None:
+    shop.sql("CREATE STREAM TABLE st AS SELECT id FROM sales")
+    shop.conf.set("spark.streamtable.blockSourceDdl", "true")
+    try:
+        for statement in BLOCKED:
+            with pytest.raises(DependentsExist, match=rf"spark_catalog\.shop\.sales is refused: {ST} read it"):
+                shop.sql(statement)
+        with pytest.raises(DependentsExist, match="CREATE OR REPLACE TABLE"):
+            shop.range(3).write.format("delta").mode("overwrite").option("overwriteSchema", "true").saveAsTable("sales")
+        for statement in PASSES:
+            shop.sql(statement)
+        shop.sql("DROP STREAM TABLE st2")
+        shop.sql("ALTER TABLE sales ADD COLUMNS (more INT)")
+        shop.conf.set("spark.streamtable.blockSourceDdl", "maybe")
+        with pytest.raises(InvalidStatement, match="neither true nor false"):
+            shop.sql("DROP TABLE sales")
+    finally:
+        shop.conf.unset("spark.streamtable.blockSourceDdl")
+    shop.sql("DROP TABLE sales")
