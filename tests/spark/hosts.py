@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import re
 import subprocess
@@ -33,6 +32,7 @@ SCRIPT = (
     "CREATE STREAM TABLE wrong REFRESH MODE DIFFERENTIAL AS SELECT rand() AS a FROM sales",
     "DELETE FROM by_region WHERE region = 'north'",
     "DROP STREAM TABLE by_region",
+    "USE default",
     "DROP DATABASE scripted CASCADE",
 )
 SILENT = ("CREATE DATABASE", "USE", "CREATE TABLE", "INSERT", "DROP DATABASE")
@@ -100,7 +100,7 @@ def _caught(ask: Callable[[str], Answer], statement: str, kind: type[Exception])
 
 
 def in_beeline(folder: Path, url: str, user: str, password: str) -> list[Answer]:
-    """Run the script by beeline: rows as CSV on stdout, errors on stderr in the order of the statements."""
+    """Run the script by beeline: rows with tabs on stdout, errors on stderr in the order of the statements."""
     script = _marked(folder)
     connection = ("-u", url, "-n", user, "-p", password, "--force=true", "--silent=true", "--nullemptystring=false")
     done = subprocess.run(
@@ -111,7 +111,7 @@ def in_beeline(folder: Path, url: str, user: str, password: str) -> list[Answer]
             f"{JARS}/*",
             "org.apache.hive.beeline.BeeLine",
             *connection,
-            "--outputformat=csv2",
+            "--outputformat=tsv2",
             "-f",
             str(script),
         ],
@@ -123,7 +123,7 @@ def in_beeline(folder: Path, url: str, user: str, password: str) -> list[Answer]
     errors = [line for line in done.stderr.split("Error: ") if "(state=" in line]
     for error in errors:  # what JDBC hands over beside the text
         assert f"(state={failure(error).sqlstate},code=0)" in error
-    return _blocks([row for row in csv.reader(done.stdout.splitlines()) if row], errors)
+    return _blocks([line.split("\t") for line in done.stdout.splitlines() if line], errors)
 
 
 def in_spark_sql(folder: Path, properties: Path) -> tuple[list[Answer], str]:

@@ -130,12 +130,18 @@ def test_init_and_doctor(command: CliRunner, tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("raised", "said"),
     [
-        (RuntimeError("Caused by: ERROR XSDB6: Another instance of Derby may have booted"), "another process uses the catalog"),
-        (RuntimeError("[JAVA_GATEWAY_EXITED] Java gateway process exited"), "Java did not start"),
+        (
+            RuntimeError("Failed to start database 'metastore_db' with class loader x, see the next exception"),
+            "another process uses the catalog",
+        ),
+        (
+            RuntimeError("[JAVA_GATEWAY_EXITED] Java gateway process exited"),
+            "Java did not start: [JAVA_GATEWAY_EXITED] Java gateway process exited\nno memory",
+        ),
     ],
 )
 def test_why_no_session_starts(raised: Exception, said: str) -> None:
-    assert said in str(sessions._not_started(raised))
+    assert said in str(sessions._not_started(raised, "no memory"))
 
 
 @pytest.mark.parametrize(

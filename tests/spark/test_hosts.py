@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,9 +50,15 @@ class Running:
     connect: str
     metrics: str
 
-    def cursor(self, password: str = PASSWORD) -> Any:
-        connection = thrift(host="127.0.0.1", port=self.thrift, auth_mechanism="PLAIN", user=USER, password=password, timeout=120)
-        return connection.cursor()
+    @contextmanager
+    def cursor(self, password: str = PASSWORD) -> Iterator[Any]:
+        """Log in over Thrift, as another session each time."""
+        login = {"auth_mechanism": "PLAIN", "user": USER, "password": password}
+        with (
+            closing(thrift(host="127.0.0.1", port=self.thrift, timeout=120, **login)) as connection,
+            closing(connection.cursor()) as cursor,
+        ):
+            yield cursor
 
 
 @pytest.fixture(scope="module")
@@ -118,32 +126,34 @@ def test_beeline(server: Running, expected: list[hosts.Answer], tmp_path: Path) 
 
 
 def test_a_python_client_of_thrift(server: Running, expected: list[hosts.Answer]) -> None:
-    cursor = server.cursor()
-    assert hosts.in_cursor(cursor, ThriftError) == expected
-    cursor.execute("CREATE TABLE typed USING delta AS SELECT 1 AS id, 'a' AS name")
-    cursor.execute(
-        "CREATE STREAM TABLE typed_names SCHEDULE '1s' COMMENT 'names' AS SELECT name, count(*) AS n FROM typed GROUP BY name"
-    )
-    assert [(column[0], column[1]) for column in cursor.description][-3:] == [
-        ("rows_deleted", "BIGINT"),
-        ("duration_ms", "BIGINT"),
-        ("version", "BIGINT"),
-    ]
-    assert all(isinstance(value, int) for value in cursor.fetchall()[0][3:])
-    cursor.get_tables(database_name="default", table_name="typed%")
-    assert [row[2] for row in cursor.fetchall()] == ["typed", "typed_names"]
-    assert cursor.get_table_schema("typed_names") == [("name", "STRING"), ("n", "BIGINT")]
-    # The schedule runs in the server; another session sees what it does.
-    cursor.execute("INSERT INTO typed VALUES (2, 'a')")
-    other = server.cursor()
-    until, rows = time.monotonic() + 60, list[Any]()
-    while rows != [("a", 2)] and time.monotonic() < until:
-        other.execute("SELECT * FROM typed_names")
-        rows = other.fetchall()
-    assert rows == [("a", 2)]
-    cursor.execute("DROP STREAM TABLE typed_names")
-    with pytest.raises(TTransportException, match="validating the login"):
-        server.cursor("wrong horse")
+    with server.cursor() as cursor, server.cursor() as other:
+        assert hosts.in_cursor(cursor, ThriftError) == expected
+        cursor.execute("CREATE TABLE typed USING delta AS SELECT 1 AS id, 'a' AS name")
+        cursor.execute("CREATE STREAM TABLE typed_names SCHEDULE '1s' AS SELECT name, count(*) AS n FROM typed GROUP BY name")
+        assert [(column[0], column[1]) for column in cursor.description][1:4] == [
+            ("action", "STRING"),
+            ("reason", "STRING"),
+            ("rows_inserted", "BIGINT"),
+        ]
+        assert all(isinstance(value, int) for value in cursor.fetchall()[0][3:])
+        cursor.get_tables(database_name="default", table_name="typed%")
+        assert [row[2] for row in cursor.fetchall()] == ["typed", "typed_names"]
+        assert cursor.get_table_schema("typed_names") == [("name", "STRING"), ("n", "BIGINT")]
+        # The schedule runs in the server; another session sees what it does.
+        cursor.execute("INSERT INTO typed VALUES (2, 'a')")
+        until, rows = time.monotonic() + 60, list[Any]()
+        while rows != [("a", 2)] and time.monotonic() < until:
+            other.execute("SELECT * FROM typed_names")
+            rows = other.fetchall()
+        assert rows == [("a", 2)]
+        cursor.execute("DROP STREAM TABLE typed_names")
+
+
+@pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+def test_a_wrong_password(server: Running) -> None:
+    with pytest.raises(TTransportException, match="validating the login"), server.cursor("guessed"):
+        pass
+    gc.collect()  # impyla leaves the socket open
 
 
 def test_spark_connect(server: Running, expected: list[hosts.Answer], environment: dict[str, str], tmp_path: Path) -> None:

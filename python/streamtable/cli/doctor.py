@@ -37,12 +37,13 @@ class Check:
 def examined(remote: str | None, conf: dict[str, str]) -> Iterator[Check]:
     """Yield what was looked at, the simplest first; what needs all of it, a session, comes last."""
     sound = True
-    for check in (_python, _packages, _java, _shim, _delta, _folder):
+    of_a_client = (_python, _packages)
+    for check in of_a_client if remote else (*of_a_client, _java, _shim, _delta, _folder):
         checked = check()
         sound = sound and checked.ok
         yield checked
     yield from _extras()
-    if sound or remote:
+    if sound:
         yield _session(remote, conf)
 
 

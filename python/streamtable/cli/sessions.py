@@ -11,6 +11,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from streamtable.configuration import load
+from streamtable.delta.bridge import causes, java_exception
 from streamtable.errors import NotEnabled
 from streamtable.jvm_output import jvm_output
 from streamtable.session import configure
@@ -26,6 +27,8 @@ QUIET = {
 
 LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging")
 """They write errors to stderr, as JSON with stack traces; what is in them is in the exceptions as well."""
+
+WORDS_OF_JAVA = 15
 
 
 @contextmanager
@@ -49,15 +52,23 @@ def local(conf: Mapping[str, str], *, quiet: bool = True) -> SparkSession:
     given: dict[str, bool | float | int | str | None] = {**QUIET, **load().spark, **conf}
     with TemporaryDirectory(prefix="streamtable-") as folder:
         log = Path(folder, "jvm.log")
-        try:
-            with jvm_output(log) if quiet else nullcontext():
-                spark = builder.config(map=given).getOrCreate()
-                spark.sql("SHOW DATABASES").collect()  # the catalog is opened by the first who asks
-                return spark
-        except NotEnabled:
-            raise
-        except Exception as error:  # py4j and Spark have no common class for "did not start"
-            raise _not_started(error) from error
+        with jvm_output(log) if quiet else nullcontext():
+            found = _started(builder.config(map=given))
+        if isinstance(found, SparkSession):
+            return found
+        # Java's own words are many, and needed only where we do not know better.
+        said = log.read_text(encoding="utf-8", errors="replace").strip() if quiet else ""
+        raise _not_started(found, "\n".join(said.splitlines()[-WORDS_OF_JAVA:])) from found
+
+
+def _started(builder: SparkSession.Builder) -> SparkSession | Exception:
+    """Return the session, or what went wrong: raised later, when Java's output is no longer kept away."""
+    try:
+        spark = builder.getOrCreate()
+        spark.sql("SHOW DATABASES").collect()  # the catalog is opened by the first who asks
+    except Exception as error:  # py4j and Spark have no common class for "did not start"
+        return error
+    return spark
 
 
 def connected(remote: str) -> SparkSession:
@@ -70,16 +81,17 @@ def connected(remote: str) -> SparkSession:
     return spark
 
 
-def _not_started(error: Exception) -> NotEnabled:
-    text = str(error)
-    if "XSDB6" in text or "Another instance of Derby" in text:
+def _not_started(error: Exception, said: str) -> NotEnabled:
+    if isinstance(error, NotEnabled):
+        return error
+    text = "\n".join((str(error), *(str(cause) for cause in causes(java_exception(error)))))
+    if "Failed to start database" in text:  # Derby's own reason comes after the text
         return NotEnabled(
             f"another process uses the catalog in {Path.cwd()}, and the embedded metastore serves one process at a time",
             hint="end the other one; or let it be a server (streamtable server), and connect to it by --remote sc://localhost:15002",
         )
-    if "JAVA_GATEWAY_EXITED" in text or "Java gateway process exited" in text:
-        return NotEnabled("Java did not start", hint="streamtable doctor says what is missing")
-    return NotEnabled(f"Spark did not start: {text}", hint="streamtable doctor looks for the cause")
+    what = "Java" if "JAVA_GATEWAY_EXITED" in text else "Spark"
+    return NotEnabled(f"{what} did not start: {error}\n{said}", hint="streamtable doctor looks for the cause")
 
 
 def _not_connected(remote: str, error: Exception) -> NotEnabled:
