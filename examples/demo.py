@@ -14,8 +14,7 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from streamtable import configure
+from streamtable.jvm_output import jvm_output
 
 FOLDER = Path(".demo")
 SOURCES = ("nation", "customer", "orders", "lineitem")
@@ -168,23 +168,6 @@ class Demo:
         recomputed = self.recompute(name)
         verdict, _ = self.sql(f"VERIFY STREAM TABLE {name}", f"VERIFY STREAM TABLE {name}")
         return Measured(name, done["action"], done["rows_inserted"], done["rows_deleted"], seconds, recomputed, verdict)
-
-
-@contextmanager
-def jvm_output(path: Path) -> Iterator[None]:
-    """Let a process that is started here, and only it, keep `path` as its stderr; show it when starting fails."""
-    terminal = os.dup(2)
-    with path.open("wb") as file:
-        os.dup2(file.fileno(), 2)
-    failed = True
-    try:
-        yield
-        failed = False
-    finally:
-        os.dup2(terminal, 2)
-        os.close(terminal)
-        if failed:
-            print(path.read_text(errors="replace"), file=sys.stderr)
 
 
 def generate(scale: float) -> None:

@@ -11,11 +11,22 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 
+from streamtable.api.tables import StreamTable, StreamTables
 from streamtable.errors import *  # noqa: F403
 from streamtable.errors import __all__ as _errors
+from streamtable.notebook import load_ipython_extension
 from streamtable.session import configure, enable, start_scheduler
 
-__all__ = ["__version__", "configure", "enable", "start_scheduler", *_errors]
+__all__ = [
+    "StreamTable",
+    "StreamTables",
+    "__version__",
+    "configure",
+    "enable",
+    "load_ipython_extension",
+    "start_scheduler",
+    *_errors,
+]
 
 try:
     __version__ = version("streamtable")

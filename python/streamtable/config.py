@@ -74,6 +74,13 @@ RETRIES = Setting(
 )
 SUSPEND_AFTER = Setting("spark.streamtable.scheduler.suspendAfter", 3, "how many failures in a row suspend a table", _whole(1))
 
+PYTHON = Setting(
+    "spark.streamtable.python",
+    "python3",
+    "the interpreter that answers statements in a JVM which no Python started; set when the application starts",
+    str,
+)
+
 # Up to 50 files Delta keeps the list of a table's files in each version's checksum, where reading it costs no Spark job.
 SMALL_FILES = Setting(
     "spark.streamtable.maintenance.smallFiles",
@@ -93,6 +100,7 @@ ALERTS_POLL = Setting(
 )
 
 SETTINGS: tuple[Setting[Any], ...] = (
+    PYTHON,
     FULL_SHARE,
     MINIMUM_SCHEDULE,
     POLL,
@@ -103,6 +111,7 @@ SETTINGS: tuple[Setting[Any], ...] = (
     VACUUM,
     BLOCK_SOURCE_DDL,
     ALERTS_POLL,
+    PYTHON,
 )
 
 

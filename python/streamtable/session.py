@@ -107,10 +107,15 @@ class _Builder(SparkSession.Builder):
         return self._enabled(super().create)
 
     def _enabled(self, make: Callable[[], SparkSession]) -> SparkSession:
-        self._options.update(settings(self._options, _ambient(), self._folder, (*delta_jars(), shim_jar())))
+        self._options.update(settings_for(self._options, self._folder))
         spark = make()
         enable(spark)
         return spark
+
+
+def settings_for(options: Mapping[str, str], folder: Path | None = None) -> dict[str, str]:
+    """Return the settings to add to `options` on this machine, with the catalog in `folder` or the current one."""
+    return settings(options, _ambient(), folder or Path.cwd(), (*delta_jars(), shim_jar()))
 
 
 def settings(options: Mapping[str, str], ambient: Mapping[str, str], folder: Path, jars: Sequence[Path]) -> dict[str, str]:

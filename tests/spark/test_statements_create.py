@@ -9,7 +9,10 @@ from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.spark.statements import answer, detail, done, properties, shown, version
 
-from streamtable.errors import InvalidStatement, NotSupported, StreamTableExists, StreamTableNotFound
+from streamtable.catalog.entries import Entry
+from streamtable.errors import ConcurrentRefresh, InvalidStatement, NotSupported, StreamTableExists, StreamTableNotFound
+from streamtable.refresh import lifecycle
+from streamtable.refresh.run import Outcome, refresh
 
 NORTH = "SELECT id, amount FROM sales WHERE region = 'north'"
 
@@ -76,6 +79,22 @@ def test_if_not_exists_leaves_what_is_there(shop: SparkSession) -> None:
     assert (shown(shop, "st"), shop.table("st").count()) == (before, 1)
     with pytest.raises(StreamTableExists, match=r"spark_catalog\.shop\.sales"):
         shop.sql("CREATE STREAM TABLE IF NOT EXISTS sales AS SELECT 1 AS one")
+
+
+def test_a_scheduler_that_is_faster_does_not_make_create_fail(shop: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = []
+
+    def second(spark: SparkSession, entry: Entry) -> Outcome:
+        """Come second, as where a scheduler saw the new table at once."""
+        tries.append(refresh(spark, entry))
+        if len(tries) == 1:
+            raise ConcurrentRefresh("another refresh came first")
+        return tries[-1]
+
+    monkeypatch.setattr(lifecycle, "refresh", second)
+    assert done(shop, "CREATE STREAM TABLE t SCHEDULE '1s' AS SELECT id FROM sales") == ("NO_DATA", "the table was created")
+    assert [each.action.value for each in tries] == ["REINITIALIZE", "NO_DATA"]
+    assert shop.table("t").count() == 4
 
 
 def test_column_list_renames_and_comments(shop: SparkSession) -> None:

@@ -184,6 +184,7 @@ def _described(entry: Entry, extended: bool) -> Rows:
         version = frontier.sources.get(path) if frontier else None
         rows.append((f"source {name}", f"version {version.number}" if version else "not read yet"))
     if extended:
+        rows.append(("namespace", str(Name(definition.namespace))))
         rows += [(f"setting {key}", value) for key, value in sorted(definition.settings.items())]
         rows += [(f"arrangement {key}", f"version {v}") for key, v in (frontier.arrangements if frontier else {}).items()]
     return rows

@@ -6,10 +6,11 @@ import time
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random
 
 from streamtable.catalog.entries import entries, find, load
 from streamtable.delta.tables import locate
-from streamtable.errors import DependentsExist, NotSupported, StreamTableExists
+from streamtable.errors import ConcurrentRefresh, DependentsExist, NotSupported, StreamTableExists
 from streamtable.refresh.checks import prepared_for, schema_of
 from streamtable.refresh.choose import Action
 from streamtable.refresh.ddl import make, unmake
@@ -19,6 +20,10 @@ from streamtable.refresh.run import Outcome, refresh
 from streamtable.sql.statements import CreateStreamTable, DropStreamTable
 
 __all__ = ["create", "drop"]
+
+_PATIENCE = Retrying(
+    stop=stop_after_attempt(10), wait=wait_random(0, 1), retry=retry_if_exception_type(ConcurrentRefresh), reraise=True
+)
 
 
 def create(spark: SparkSession, statement: CreateStreamTable) -> Outcome:
@@ -44,7 +49,8 @@ def create(spark: SparkSession, statement: CreateStreamTable) -> Outcome:
         entry = load(spark, definition.statement.name)
         if not statement.with_data:
             return Outcome(full, Action.NO_DATA, "created WITH NO DATA", 0, 0, _since(started), entry.state.version)
-        done = refresh(spark, entry)
+        # A scheduler sees the table as soon as it is there; whoever comes second finds it filled.
+        done = _PATIENCE(lambda: refresh(spark, load(spark, definition.statement.name)))
         return replace(done, reason="the table was created", duration_ms=_since(started))
     except BaseException:
         unmake(spark, definition.statement.name)

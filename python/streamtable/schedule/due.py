@@ -138,9 +138,10 @@ def plan(tables: Mapping[str, Table], now: datetime, busy: Collection[str] = ())
         urgency[path] = min(urgency[each] for each in (path, *moving.successors(path)))
     behind = {path for path in urgency if tables[path].behind}
     active = behind.union(*(nx.descendants(moving, path) for path in behind))
-    order = nx.lexicographical_topological_sort(moving.subgraph(active), key=lambda path: (urgency[path], path))
+    # The whole graph, because two tables may be joined by one that is busy; what is not refreshed holds nothing up.
+    order = nx.lexicographical_topological_sort(graph, key=lambda path: (urgency.get(path, ONCE), path))
     return Plan(
-        tuple(Work(path, urgency[path]) for path in order),
+        tuple(Work(path, urgency[path]) for path in order if path in active),
         tuple(sorted(urgency.keys() - active)),
         {path: blocker[path] for path in sorted(due & blocker.keys())},
         min((each for each in deadline.values() if each > now), default=NEVER),

@@ -37,7 +37,7 @@ def blank_comments(text: str) -> str:
     if "--" not in text and "/*" not in text:
         return text
     kept = list[str]()
-    for kind, start, end in _pieces(text):
+    for kind, start, end in pieces(text):
         if kind == "as":
             kept.append(text[start:])
             break
@@ -54,7 +54,7 @@ def end_of_query(text: str, start: int) -> int:
         return len(text.rstrip())
     end = after = start
     semicolon = False
-    for kind, _, stop in _pieces(text, start, strict=False):
+    for kind, _, stop in pieces(text, start, strict=False):
         match kind:
             case "semicolon":
                 semicolon = True
@@ -68,7 +68,7 @@ def end_of_query(text: str, start: int) -> int:
     return after if end > start else start
 
 
-def _pieces(text: str, start: int = 0, *, strict: bool = True) -> Iterator[tuple[str, int, int]]:
+def pieces(text: str, start: int = 0, *, strict: bool = True) -> Iterator[tuple[str, int, int]]:
     """Yield kind, start and end of the pieces of `text`; an open block comment is an error only if `strict`."""
     position = start
     while piece := _PIECES.match(text, position):

@@ -37,6 +37,8 @@ object Handlers {
   /** Makes `handler` answer all statements of this JVM. */
   def set(handler: Handler): Unit = current = Option(handler)
 
+  private[streamtable] def registered: Option[Handler] = current
+
   /** Keeps what Spark raised inside the handler, so that the error answer with this id throws it unchanged. */
   def keep(id: String, exception: Throwable): Unit = thrown.put(id, exception)
 
@@ -58,10 +60,13 @@ object Handlers {
     answer(_.checkSourceDdl(session, operation, name, path))
 
   private def answer(ask: Handler => String): JsonNode = {
-    val handler = current.getOrElse(throw notEnabled("no Python process answers stream table statements here", None))
+    val handler = current.getOrElse(PythonChild.handler())
     val text =
       try ask(handler)
-      catch { case e: Py4JException => throw notEnabled("no answer came from the Python process", Some(e)) }
+      catch {
+        case e: Py4JException =>
+          throw notEnabled("no answer came from the Python process", "try again: where it ended, another is started", Some(e))
+      }
     val node = mapper.readTree(text)
     Option(node.get("error")).foreach(error => throw toException(error))
     node
@@ -77,11 +82,6 @@ object Handlers {
         Map("id" -> id)))
   }
 
-  private def notEnabled(reason: String, cause: Option[Throwable]) =
-    StreamTableException(
-      "STREAMTABLE_NOT_ENABLED",
-      "55000",
-      reason,
-      "call streamtable.enable(spark) in the Python driver",
-      cause)
+  private[streamtable] def notEnabled(reason: String, hint: String, cause: Option[Throwable]) =
+    StreamTableException("STREAMTABLE_NOT_ENABLED", "55000", reason, hint, cause)
 }

@@ -1,0 +1,65 @@
+package org.apache.spark.sql.streamtable
+
+import java.io.{File, IOException}
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.Files
+import java.util.concurrent.TimeUnit.MILLISECONDS
+
+import org.apache.spark.SparkContext
+import org.apache.spark.api.python.Py4JServer
+import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
+
+/** The Python process that answers in a JVM which no Python started: spark-sql, spark-shell, a job in Scala. */
+private[streamtable] object PythonChild {
+
+  private val interpreter = "spark.streamtable.python"
+  private val advice = s"set $interpreter to a Python that has streamtable installed (pip install streamtable)"
+  private val startedByPython = "_PYSPARK_DRIVER_CONN_INFO_PATH" // pyspark's launcher gives its JVM this variable
+
+  /** Returns the handler of a child, which is started when there is none; it ends with the application or the JVM. */
+  def handler(): Handler = synchronized {
+    Handlers.registered.getOrElse {
+      if (sys.env.contains(startedByPython))
+        throw Handlers.notEnabled(
+          "no Python process answers stream table statements here",
+          "call streamtable.enable(spark) in the Python driver",
+          None)
+      start(SparkContext.getOrCreate())
+    }
+  }
+
+  private def start(context: SparkContext): Handler = {
+    val python = context.getConf.get(interpreter, sys.env.getOrElse("PYSPARK_PYTHON", "python3"))
+    val server = new Py4JServer(context.getConf)
+    server.start()
+    val output = File.createTempFile("streamtable-python-", ".log")
+    output.deleteOnExit()
+    val builder = new ProcessBuilder(python, "-m", "streamtable.jvm_child")
+      .redirectErrorStream(true)
+      .redirectOutput(output)
+    builder.environment.put("PYSPARK_GATEWAY_PORT", server.getListeningPort.toString)
+    builder.environment.put("PYSPARK_GATEWAY_SECRET", server.secret)
+    builder.environment.put("PYSPARK_PIN_THREAD", "true")
+    val child =
+      try builder.start()
+      catch {
+        case e: IOException =>
+          server.shutdown()
+          throw Handlers.notEnabled(s"$python, which is to answer the statement, does not start", advice, Some(e))
+      }
+    sys.addShutdownHook(child.destroy())
+    context.addSparkListener(new SparkListener {
+      override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit = child.destroy()
+    })
+    while (Handlers.registered.isEmpty && !child.waitFor(20, MILLISECONDS)) {}
+    // A child that is killed is replaced by the next statement.
+    child.onExit.thenRun { () =>
+      Handlers.set(null)
+      server.shutdown()
+    }
+    Handlers.registered.getOrElse {
+      val said = new String(Files.readAllBytes(output.toPath), UTF_8).linesIterator.toSeq.takeRight(5).mkString("\n")
+      throw Handlers.notEnabled(s"$python, which is to answer the statement, ended at once:\n$said", advice, None)
+    }
+  }
+}

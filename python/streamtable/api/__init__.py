@@ -1,0 +1,1 @@
+"""The Python API: statements as methods, answers as dataclasses."""

@@ -1,0 +1,107 @@
+"""What statements answer, as data, and the one way to ask them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import TypeVar
+
+from pyspark.sql import Row, SparkSession
+
+from streamtable.sql.printing import to_sql
+from streamtable.sql.statements import Statement
+
+__all__ = ["Dependency", "Finding", "Listed", "Past", "Refreshed", "Verdict", "ask", "ask_all", "read", "rows"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Refreshed:
+    """What a CREATE or a REFRESH did."""
+
+    name: str
+    action: str
+    reason: str
+    rows_inserted: int
+    rows_deleted: int
+    duration_ms: int
+    version: int
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A line of SHOW STREAM TABLES."""
+
+    name: str
+    status: str
+    refresh_mode: str
+    schedule: str
+    last_action: str | None
+    version: int
+    error: str | None
+
+
+@dataclass(frozen=True)
+class Past:
+    """A line of SHOW REFRESH HISTORY."""
+
+    name: str
+    version: int
+    at: datetime
+    action: str
+    reason: str
+    rows_inserted: int
+    rows_deleted: int
+    duration_ms: int
+
+
+@dataclass(frozen=True)
+class Finding:
+    """An operator of the query: whether it is maintained incrementally, and why or why not."""
+
+    operator: str
+    incremental: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What VERIFY found: rows that the query has and the table lacks, and the other way round."""
+
+    name: str
+    ok: bool
+    missing: int
+    surplus: int
+
+
+@dataclass(frozen=True)
+class Dependency:
+    """A stream table reads a source, which is a table or a stream table."""
+
+    name: str
+    source: str
+    kind: str
+
+
+def rows(spark: SparkSession, statement: Statement) -> list[Row]:
+    """Issue a statement; return its rows."""
+    return spark.sql(to_sql(statement)).collect()
+
+
+def ask(spark: SparkSession, kind: type[T], statement: Statement) -> T:
+    """Issue a statement that answers with one row."""
+    (answer,) = ask_all(spark, kind, statement)
+    return answer
+
+
+def ask_all(spark: SparkSession, kind: type[T], statement: Statement) -> list[T]:
+    """Issue a statement; return its rows as `kind`."""
+    return read(kind, rows(spark, statement))
+
+
+def read(kind: type[T], found: Iterable[Row]) -> list[T]:
+    """Return rows as `kind`, by the names of the columns: a later server may answer more of them."""
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    return [kind(**{name: row[name] for name in names}) for row in found]

@@ -1,0 +1,233 @@
+"""The commands; each opens a session, asks, and prints."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pyspark.sql import Row
+from rich.live import Live
+
+from streamtable.cli.doctor import examined
+from streamtable.cli.graph import Form, drawn, graph_of
+from streamtable.cli.options import AsJson, Conf, Desk, Limit, Remote, TableName, at_desk, reported, settings_of
+from streamtable.cli.output import ExitCode, Output, table_of
+from streamtable.cli.serving import add_user, server
+from streamtable.cli.starting import demo, init, settings
+from streamtable.cli.transfer import exported
+from streamtable.sql.scripts import split
+
+__all__ = ["app"]
+
+EXIT_CODES = "Exit codes: 0 done; 1 a statement failed; 2 wrong use; 3 no session; 4 a table is not exact."
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help=f"Declarative, incrementally maintained tables for Spark SQL on Delta Lake.\n\n{EXIT_CODES}",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(demo)
+app.command()(init)
+app.command()(settings)
+app.command()(server)
+app.command()(add_user)
+
+
+@app.command()
+def run(
+    file: Annotated[Path | None, typer.Argument(help="A script, or a SQL notebook of Databricks; - is the standard input.")] = None,
+    execute: Annotated[str | None, typer.Option("-e", "--execute", metavar="SQL", help="Statements to run.")] = None,
+    limit: Limit = 1000,
+    remote: Remote = None,
+    conf: Conf = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run the statements of a file, until one fails.
+
+    streamtable run -e "REFRESH STREAM TABLE sales_per_day"\n
+    streamtable run nightly.sql --remote sc://localhost:15002 --json
+    """
+    if (file is None) == (execute is None):
+        raise typer.BadParameter("give either a FILE or -e SQL")
+    with reported(Output(as_json)):
+        pieces = split(execute if execute is not None else _read(file))
+    with at_desk(remote, conf, as_json) as desk:
+        for piece in pieces:
+            with reported(desk.out, at=f"line {piece.line}"):
+                desk.out.frame(desk.spark.sql(piece.sql), limit)
+
+
+def _read(file: Path | None) -> str:
+    if file is None or str(file) == "-":
+        return sys.stdin.read()
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"{file} cannot be read: {error}") from None
+
+
+@app.command()
+def sql(limit: Limit = 100, remote: Remote = None, conf: Conf = None) -> None:
+    """Type statements and see their answers; Tab completes, the history is kept."""
+    if not sys.stdin.isatty():
+        raise typer.BadParameter("this needs a terminal; for a script there is: streamtable run -")
+    from streamtable.cli.shell import interact
+
+    with at_desk(remote, conf, as_json=False) as desk:
+        interact(desk.spark, desk.out, limit)
+
+
+STATUS = ("name", "status", "refresh_mode", "schedule", "last_action", "version", "staleness_seconds", "stale", "error")
+
+
+@app.command()
+def status(
+    watch: Annotated[float | None, typer.Option("--watch", min=0.5, metavar="SECONDS", help="Look again and again.")] = None,
+    remote: Remote = None,
+    conf: Conf = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show all stream tables.
+
+    streamtable status --watch 2 --remote sc://localhost:15002
+    """
+    with at_desk(remote, conf, as_json) as desk:
+        if watch is None or as_json:
+            desk.out.rows(STATUS, _status(desk))
+            return
+        with Live(console=desk.out.console, auto_refresh=False) as live:
+            while True:
+                live.update(table_of(STATUS, _status(desk)), refresh=True)
+                time.sleep(watch)
+
+
+def _status(desk: Desk) -> list[Row]:
+    return desk.spark.sql("SELECT * FROM stream_tables() ORDER BY name").select(*STATUS).collect()
+
+
+@app.command()
+def refresh(
+    name: TableName,
+    full: Annotated[bool, typer.Option("--full", help="Compute everything anew.")] = False,
+    cascade: Annotated[bool, typer.Option("--cascade", help="First refresh the stream tables that it reads.")] = False,
+    remote: Remote = None,
+    conf: Conf = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bring a stream table to the latest versions of its sources.
+
+    streamtable refresh sales_per_day --cascade
+    """
+    with at_desk(remote, conf, as_json) as desk:
+        _print(desk, [desk.tables.at(name).refresh(full=full, cascade=cascade)])
+
+
+@app.command()
+def history(
+    name: Annotated[str | None, typer.Argument(help="The stream table; all of them without a name.")] = None,
+    limit: Limit = 20,
+    remote: Remote = None,
+    conf: Conf = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show past refreshes, the latest first."""
+    with at_desk(remote, conf, as_json) as desk:
+        _print(desk, desk.tables.at(name).history(limit) if name else desk.tables.history(limit))
+
+
+@app.command()
+def explain(
+    name: TableName,
+    delta: Annotated[bool, typer.Option("--delta", help="Show the SQL of a refresh as well.")] = False,
+    remote: Remote = None,
+    conf: Conf = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how each operator of the query is maintained."""
+    with at_desk(remote, conf, as_json) as desk:
+        _print(desk, desk.tables.at(name).explain(delta=delta))
+
+
+@app.command()
+def verify(
+    names: Annotated[list[str] | None, typer.Argument(help="Stream tables; all of them without a name.")] = None,
+    remote: Remote = None,
+    conf: Conf = None,
+    as_json: AsJson = False,
+) -> None:
+    """Have Spark evaluate the queries and compare; exit code 4 when a table is not exact."""
+    with at_desk(remote, conf, as_json) as desk:
+        verdicts = [desk.tables.at(name).verify() for name in names or [each.name for each in desk.tables.list_all()]]
+        _print(desk, verdicts)
+        if not all(verdict.ok for verdict in verdicts):
+            raise typer.Exit(ExitCode.NOT_EXACT)
+
+
+@app.command()
+def graph(
+    form: Annotated[Form, typer.Option("--format", "-f", help="How to draw.")] = Form.TEXT,
+    remote: Remote = None,
+    conf: Conf = None,
+    as_json: AsJson = False,
+) -> None:
+    """Draw who reads whom.
+
+    streamtable graph --format svg > tables.svg
+    """
+    with at_desk(remote, conf, as_json) as desk:
+        found = desk.tables.dependencies()
+        if as_json:
+            _print(desk, found)
+        else:
+            desk.out.text(drawn(graph_of(found), form))
+
+
+@app.command()
+def export(remote: Remote = None, conf: Conf = None, as_json: AsJson = False) -> None:
+    """Print the statements that make all stream tables anew, sources before readers.
+
+    streamtable export > stream_tables.sql
+    """
+    with at_desk(remote, conf, as_json) as desk:
+        statements = list(exported(desk.spark))
+        if as_json:
+            desk.out.json(statements)
+        else:
+            desk.out.text("\n\n".join(f"{statement};" for statement in statements))
+
+
+@app.command("import")
+def import_(file: Path, remote: Remote = None, conf: Conf = None, as_json: AsJson = False) -> None:
+    """Make the stream tables of an export; their sources have to be there.
+
+    streamtable import stream_tables.sql --remote sc://localhost:15002
+    """
+    run(file, None, 1000, remote, conf, as_json)
+
+
+@app.command()
+def doctor(remote: Remote = None, conf: Conf = None, as_json: AsJson = False) -> None:
+    """Look for what is missing, and say how to put it right; exit code 3 when something is."""
+    out = Output(as_json)
+    checks = []
+    for check in examined(remote, settings_of(conf)):
+        checks.append(check)
+        if not as_json:
+            out.text(f"{'ok' if check.ok else 'WRONG':5}  {check.name:8}  {check.found}")
+            if not check.ok:
+                out.text(f"       what to do: {check.remedy}")
+    if as_json:
+        out.json([vars(check) for check in checks])
+    if not all(check.ok for check in checks):
+        raise typer.Exit(ExitCode.NO_SESSION)
+
+
+def _print(desk: Desk, answers: Iterable[object]) -> None:
+    """Print dataclasses of one kind by their fields."""
+    rows = [vars(answer) for answer in answers]
+    desk.out.rows(list(rows[0]) if rows else [], [tuple(row.values()) for row in rows])

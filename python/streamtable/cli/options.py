@@ -1,0 +1,72 @@
+"""The options that many commands share, and what every command does with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from streamtable.api.tables import StreamTables
+from streamtable.cli.output import ExitCode, Output
+from streamtable.cli.sessions import opened
+from streamtable.errors import NotEnabled
+
+__all__ = ["AsJson", "Conf", "Desk", "Limit", "Remote", "TableName", "at_desk", "reported", "settings_of"]
+
+Remote = Annotated[
+    str | None,
+    typer.Option("--remote", envvar="SPARK_REMOTE", metavar="sc://HOST:PORT", help="Ask a server by Spark Connect."),
+]
+Conf = Annotated[
+    list[str] | None, typer.Option("--conf", "-c", metavar="KEY=VALUE", help="A setting of Spark, for a session of its own.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Limit = Annotated[int, typer.Option("--limit", min=1, help="How many rows of a result to print.")]
+TableName = Annotated[str, typer.Argument(metavar="NAME", help="The stream table, written as in SQL.")]
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What a command works with."""
+
+    spark: SparkSession
+    out: Output
+
+    @property
+    def tables(self) -> StreamTables:
+        return StreamTables(self.spark)
+
+
+@contextmanager
+def at_desk(remote: str | None, conf: list[str] | None, as_json: bool) -> Iterator[Desk]:
+    """Open the session that the options ask for; errors are printed, and become exit codes."""
+    out = Output(as_json)
+    with reported(out), opened(remote, settings_of(conf)) as spark:
+        yield Desk(spark, out)
+
+
+@contextmanager
+def reported(out: Output, at: str | None = None) -> Iterator[None]:
+    """Print an error of Spark's or ours instead of a traceback, and end the process by its exit code."""
+    try:
+        yield
+    except NotEnabled as error:
+        out.error(error, at)
+        raise typer.Exit(ExitCode.NO_SESSION) from None
+    except PySparkException as error:
+        out.error(error, at)
+        raise typer.Exit(ExitCode.FAILED) from None
+
+
+def settings_of(conf: list[str] | None) -> dict[str, str]:
+    """Read the KEY=VALUE pairs."""
+    pairs = [pair.partition("=") for pair in conf or []]
+    for key, equals, _ in pairs:
+        if not equals:
+            raise typer.BadParameter(f"{key} has no value; write {key}=VALUE", param_hint="--conf")
+    return {key.strip(): value.strip() for key, _, value in pairs}

@@ -1,0 +1,111 @@
+"""What the command line prints: tables for people, JSON for programs, and errors on stderr in either form."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+__all__ = ["ExitCode", "Output", "plain", "table_of"]
+
+
+WIDTH_OF_A_FILE = 240
+"""Where no terminal says how wide it is, lines are broken late: they are for grep, less, and logs."""
+
+
+class ExitCode(IntEnum):
+    """What the process says to who started it; docs/cli.md has the list, 2 is the use of the command itself."""
+
+    DONE = 0
+    FAILED = 1
+    NO_SESSION = 3
+    NOT_EXACT = 4
+
+
+class Output:
+    """Where a command prints."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.as_json = as_json
+        self.console = Console(highlight=False)
+        if not self.console.is_terminal:
+            self.console.width = WIDTH_OF_A_FILE
+        self._errors = Console(stderr=True, highlight=False, soft_wrap=True)
+
+    def frame(self, frame: DataFrame, limit: int) -> None:
+        """Print the first `limit` rows of a result, and say when there are more."""
+        rows = frame.take(limit + 1)
+        self.rows(frame.columns, rows[:limit])
+        if len(rows) > limit:
+            self.note(f"only the first {limit} rows; --limit shows more")
+
+    def rows(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Print rows: a table, or a line with a JSON array of objects."""
+        if self.as_json:
+            self.json([dict(zip(columns, row, strict=True)) for row in rows])
+        elif columns:
+            self.console.print(table_of(columns, rows))
+
+    def json(self, value: Any) -> None:
+        """Print one line of JSON."""
+        self.console.print(json.dumps(value, default=plain, ensure_ascii=False), markup=False, soft_wrap=True)
+
+    def text(self, text: str) -> None:
+        """Print text as it is."""
+        self.console.print(text, markup=False, soft_wrap=True)
+
+    def flush(self) -> None:
+        """Let who reads a pipe see it now."""
+        self.console.file.flush()
+
+    def note(self, text: str) -> None:
+        """Tell people something that is not the result."""
+        self._errors.print(text, markup=False, style="dim")
+
+    def error(self, error: BaseException, at: str | None = None) -> None:
+        """Print what went wrong, and where."""
+        said = _said(error)
+        if self.as_json:
+            self._errors.print(json.dumps({"error": {**said, **({"at": at} if at else {})}}), markup=False)
+            return
+        text = Text("error: ", style="bold red")
+        if at:
+            text.append(f"{at}: ")
+        text.append(said["message"] or type(error).__name__, style="default not bold")
+        self._errors.print(text)
+
+
+def table_of(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
+    """Return rows as a table whose numbers stand to the right."""
+    rows = list(rows)
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for i, column in enumerate(columns):
+        numbers = any(isinstance(row[i], int | float) and not isinstance(row[i], bool) for row in rows)
+        table.add_column(Text(column), justify="right" if numbers else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text("NULL", style="dim") if value is None else Text(str(value)) for value in row))
+    return table
+
+
+def plain(value: Any) -> Any:
+    """Return what JSON can hold instead of a value that it has no form for: times as ISO 8601, the rest as text."""
+    if isinstance(value, bytes | bytearray):
+        return value.hex()
+    if isinstance(value, Mapping):
+        return {str(key): each for key, each in value.items()}
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def _said(error: BaseException) -> dict[str, str | None]:
+    if not isinstance(error, PySparkException):
+        return {"condition": type(error).__name__, "sqlstate": None, "message": str(error)}
+    text = str(error).partition(";\n'")[0].partition("\n\nJVM stacktrace:")[0]  # Spark appends plans and stacks
+    return {"condition": error.getCondition(), "sqlstate": error.getSqlState(), "message": text}

@@ -1,0 +1,84 @@
+"""The interactive shell: a statement ends with a semicolon, Tab completes words and tables, the history is kept."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import WordCompleter
+from prompt_toolkit.history import FileHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from streamtable.cli.output import Output
+from streamtable.sql.parse import grammar
+from streamtable.sql.scripts import is_complete, split
+
+__all__ = ["completions", "interact"]
+
+HISTORY = Path("~/.streamtable_history")
+OF_SPARK = re.findall(
+    r"\w+",
+    "SELECT FROM WHERE GROUP ORDER HAVING JOIN LEFT INNER OUTER ON USING UNION ALL DISTINCT INSERT INTO VALUES UPDATE DELETE MERGE "
+    "VIEW DATABASE DATABASES COLUMNS FUNCTIONS USE INTERVAL CAST CASE WHEN THEN ELSE END AND IS NULL COUNT SUM AVG MIN MAX",
+)
+
+
+def interact(spark: SparkSession, out: Output, limit: int) -> None:
+    """Read statements and answer them until the end of the input, `exit` or `quit`."""
+    path = HISTORY.expanduser()
+    prompt: PromptSession[str] = PromptSession(
+        history=FileHistory(str(path)),
+        completer=WordCompleter(lambda: completions(spark), ignore_case=True),
+        complete_while_typing=False,
+        multiline=True,
+        key_bindings=_keys(),
+        prompt_continuation="... ",
+    )
+    while True:
+        try:
+            text = prompt.prompt("sql> ").strip()
+        except KeyboardInterrupt:
+            continue
+        except EOFError:
+            return
+        if text.rstrip(";").strip().lower() in ("exit", "quit"):
+            return
+        _answer(spark, out, text, limit)
+
+
+def completions(spark: SparkSession) -> list[str]:
+    """Return the words of our grammar, some of Spark's, and the tables of the current schema."""
+    ours = set(re.findall(r"^_([A-Z]+)\.1:", grammar(), re.MULTILINE))
+    tables = [row["tableName"] for row in spark.sql("SHOW TABLES").collect()]
+    return [*sorted(ours | set(OF_SPARK)), *tables]
+
+
+def _answer(spark: SparkSession, out: Output, text: str, limit: int) -> None:
+    for piece in split(text):
+        started = time.perf_counter()
+        try:
+            out.frame(spark.sql(piece.sql), limit)
+            out.note(f"{time.perf_counter() - started:.1f} s")
+        except (PySparkException, KeyboardInterrupt) as error:
+            out.error(error)
+            return
+
+
+def _keys() -> KeyBindings:
+    """Let Enter send what is complete, a word of the shell or nothing, and begin a new line otherwise."""
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def _(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        text = buffer.text.strip()
+        if is_complete(text) or text.lower() in ("exit", "quit"):
+            buffer.validate_and_handle()
+        else:
+            buffer.insert_text("\n")
+
+    return keys

@@ -1,0 +1,66 @@
+"""The commands for the first day: a demo that leaves nothing behind, and the files to begin with."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.resources import files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import typer
+
+from streamtable.cli.options import AsJson, Conf, at_desk, reported, settings_of
+from streamtable.cli.output import Output
+from streamtable.config import PYTHON
+from streamtable.configuration import FILE, load
+from streamtable.session import settings_for
+from streamtable.sql.scripts import split
+
+__all__ = ["demo", "init", "settings"]
+
+
+def demo(as_json: AsJson = False) -> None:
+    """Run a small example in a temporary folder: sources, a stream table, changes, a refresh, and the proof."""
+    with TemporaryDirectory(prefix="streamtable-demo-", ignore_cleanup_errors=True) as folder:
+        before = Path.cwd()
+        os.chdir(folder)  # the catalog is kept in the current folder
+        try:
+            with at_desk(None, None, as_json) as desk:
+                for piece in split(_packaged("demo.sql")):
+                    if not as_json:
+                        desk.out.text(f"\n{piece.sql};")
+                    desk.out.frame(desk.spark.sql(piece.sql), limit=100)
+        finally:
+            os.chdir(before)
+
+
+def init(as_json: AsJson = False) -> None:
+    """Write streamtable.toml, with every setting and its default, into the current folder."""
+    out = Output(as_json)
+    if FILE.exists():
+        raise typer.BadParameter(f"{FILE} is there already; it was left as it is")
+    FILE.write_text(_packaged("streamtable.toml"), encoding="utf-8")
+    if as_json:
+        out.json({"written": str(FILE)})
+    else:
+        out.text(f"wrote {FILE}; next: streamtable doctor, then streamtable sql or streamtable server")
+
+
+def settings(conf: Conf = None, as_json: AsJson = False) -> None:
+    """Print what a Spark needs that is started by other means than Python, as a properties file.
+
+    streamtable settings > streamtable.conf && spark-sql --properties-file streamtable.conf
+    """
+    out = Output(as_json)
+    with reported(out):
+        given = {**load().spark, **settings_of(conf)}
+        found = {PYTHON.key: sys.executable, **given, **settings_for(given)}
+        if as_json:
+            out.json(found)
+        else:
+            out.text("\n".join(f"{key}={value.replace(chr(92), chr(92) * 2)}" for key, value in found.items()))
+
+
+def _packaged(name: str) -> str:
+    return (files("streamtable.cli") / name).read_text(encoding="utf-8")

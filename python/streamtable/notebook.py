@@ -1,0 +1,88 @@
+"""Jupyter: `%load_ext streamtable`, then cells that begin with `%%sql`.
+
+The session is the notebook's variable `spark`; where there is none, that of the server which SPARK_REMOTE names, or a new one.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from streamtable.session import configure
+from streamtable.sql.scripts import split
+
+__all__ = ["Rows", "load_ipython_extension"]
+
+SHOWN = 100
+"""Rows of a result that a cell shows."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a cell shows of a statement's answer."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    more: bool
+    seconds: float
+
+    def _repr_html_(self) -> str:
+        head = _line("th", self.columns)
+        body = "".join(_line("td", row) for row in self.rows)
+        return f"<table><thead>{head}</thead><tbody>{body}</tbody></table><small>{escape(self._note())}</small>"
+
+    def __repr__(self) -> str:
+        lines = (" | ".join(map(_text, row)) for row in (self.columns, *self.rows))
+        return "\n".join((*lines, self._note()))
+
+    def _note(self) -> str:
+        rows = f"the first {len(self.rows)} rows" if self.more else f"{len(self.rows)} rows"
+        return f"{rows}, {self.seconds:.1f} s"
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Give the notebook `%%sql` for a cell and `%sql` for a line; Jupyter calls this."""
+
+    def sql(line: str, cell: str | None = None) -> None:
+        """Run SQL statements and show their answers; a variable of the notebook called `spark` is the session."""
+        spark = _session(shell.user_ns)
+        for piece in split(line if cell is None else f"{line}\n{cell}"):
+            _show(_answer(spark, piece.sql))
+
+    shell.register_magic_function(sql, "line_cell")
+
+
+def _answer(spark: SparkSession, sql: str) -> Rows:
+    started = time.perf_counter()
+    frame = spark.sql(sql)
+    rows = frame.take(SHOWN + 1)
+    return Rows(frame.columns, rows[:SHOWN], len(rows) > SHOWN, time.perf_counter() - started)
+
+
+def _show(rows: Rows) -> None:
+    from IPython.display import display
+
+    display(rows)  # type: ignore[no-untyped-call]
+
+
+def _session(names: dict[str, Any]) -> SparkSession:
+    if "spark" not in names:
+        remote = os.environ.get("SPARK_REMOTE")
+        builder = SparkSession.builder.remote(remote) if remote else configure(SparkSession.builder)
+        names["spark"] = builder.getOrCreate()
+    spark: SparkSession = names["spark"]
+    return spark
+
+
+def _line(kind: str, values: Iterable[object]) -> str:
+    return f"<tr>{''.join(f'<{kind}>{escape(_text(value))}</{kind}>' for value in values)}</tr>"
+
+
+def _text(value: object) -> str:
+    return "NULL" if value is None else str(value)

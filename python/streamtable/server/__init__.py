@@ -1,0 +1,1 @@
+"""The server: Thrift, Spark Connect, metrics and the scheduler in one process."""

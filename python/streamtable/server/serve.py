@@ -1,0 +1,79 @@
+"""The life of a server: start everything, say so, wait for the signal, stop everything in turn."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from streamtable.configuration import Server
+from streamtable.errors import NotEnabled
+from streamtable.server.endpoints import Endpoints, endpoints_of, spark_settings, wait_for
+from streamtable.server.metrics import serve as serve_metrics
+from streamtable.server.passwords import Passwords
+from streamtable.session import start_scheduler
+
+__all__ = ["serve"]
+
+LOOK_AFTER_JAVA = 1.0
+
+
+def serve(server: Server, start: Callable[[Mapping[str, str]], SparkSession], ready: Callable[[Mapping[str, str]], None]) -> None:
+    """Serve until SIGTERM or SIGINT; `start` makes the session with settings, `ready` is told the addresses.
+
+    Running refreshes may finish; those that take longer than `stop_seconds` are cancelled and leave their tables as they were.
+    """
+    stopping = Event()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signum, lambda *_: stopping.set())
+    endpoints = endpoints_of(server)
+    passwords = Passwords(Path(server.users)) if server.users else None
+    spark = start(spark_settings(server, endpoints))
+    scheduler = start_scheduler(spark) if server.scheduler else None
+    try:
+        if passwords:
+            passwords.register(spark)
+        _listen(spark, endpoints)
+        if endpoints.metrics:
+            serve_metrics(spark, scheduler, endpoints.metrics_host, endpoints.metrics)
+        ready(endpoints.addresses(bool(server.token_file)))
+        _notify("READY=1")
+        _wait(spark, stopping)
+    finally:
+        _notify("STOPPING=1")
+        if scheduler:
+            scheduler.stop(server.stop_seconds)
+        spark.stop()  # HiveServer2 listens for the end of the application
+
+
+def _listen(spark: SparkSession, endpoints: Endpoints) -> None:
+    """Open the doors, after everything behind them is there."""
+    jvm: Any = spark._jvm
+    if endpoints.thrift:
+        jvm.org.apache.spark.sql.hive.thriftserver.HiveThriftServer2.startWithSparkSession(spark._jsparkSession, False)
+        wait_for(endpoints.host, endpoints.thrift)
+    if endpoints.connect:
+        jvm.org.apache.spark.sql.connect.service.SparkConnectService.start(spark.sparkContext._jsc.sc())
+        wait_for(endpoints.host, endpoints.connect)
+
+
+def _wait(spark: SparkSession, stopping: Event) -> None:
+    gateway: Any = spark.sparkContext._gateway
+    java = gateway.proc  # None where spark-submit started this process: then Java is its parent, and takes it along
+    while not stopping.wait(LOOK_AFTER_JAVA):
+        if java is not None and java.poll() is not None:
+            raise NotEnabled(f"Java ended with exit code {java.returncode}", hint="its last words are on stderr; start again")
+
+
+def _notify(state: str) -> None:
+    """Tell systemd, where it started this process and wants to know."""
+    if path := os.environ.get("NOTIFY_SOCKET"):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            sender.connect(f"\0{path[1:]}" if path.startswith("@") else path)
+            sender.sendall(state.encode())

@@ -1,0 +1,139 @@
+"""The command line over the session of the tests: what it prints, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from streamtable.cli import doctor, options, sessions
+from streamtable.cli.app import app
+from streamtable.cli.shell import completions
+from streamtable.errors import NotEnabled
+
+
+@pytest.fixture
+def command(shop: SparkSession, monkeypatch: pytest.MonkeyPatch) -> CliRunner:
+    @contextmanager
+    def opened(remote: str | None, conf: dict[str, str]) -> Iterator[SparkSession]:
+        if remote:
+            raise NotEnabled("nobody answers", hint="start it")
+        yield shop
+
+    monkeypatch.setattr(options, "opened", opened)
+    return CliRunner()
+
+
+def asked(command: CliRunner, *arguments: str, code: int = 0, text: str | None = None) -> Any:
+    done = command.invoke(app, list(arguments), input=text)
+    assert done.exit_code == code, (arguments, done.output, done.exception)
+    return done
+
+
+def told(command: CliRunner, *arguments: str) -> Any:
+    return json.loads(asked(command, *arguments, "--json").stdout)
+
+
+def test_a_day_at_the_command_line(command: CliRunner, shop: SparkSession, tmp_path: Path) -> None:
+    script = tmp_path / "notebook.sql"
+    script.write_text(
+        "-- Databricks notebook source\nCREATE STREAM TABLE large SCHEDULE '5m' AS SELECT * FROM sales WHERE amount > 15\n"
+        "-- COMMAND ----------\nCREATE STREAM TABLE total AS SELECT sum(amount) AS total FROM large;\nSELECT DATE '2026-01-05' AS d, 1.50 AS m, id FROM sales\n"
+    )
+    done = asked(command, "run", str(script), "--limit", "2")
+    assert "2026-01-05" in done.stdout and "REINITIALIZE" in done.stdout
+    assert "only the first 2 rows" in done.stderr
+    assert told(command, "run", "-e", "SELECT DATE '2026-01-05' AS d, 1.50 AS m, X'01' AS b, NULL AS n, map('k', 1) AS k") == [
+        {"d": "2026-01-05", "m": "1.50", "b": "01", "n": None, "k": {"k": 1}}
+    ]
+    assert "│" not in asked(command, "run", "-", text="SELECT 'from the input' AS a").stdout
+
+    assert [(each["name"], each["schedule"]) for each in told(command, "status") if ".shop." in each["name"]] == [
+        ("spark_catalog.shop.large", "'5m'"),
+        ("spark_catalog.shop.total", "MANUAL"),
+    ]
+    shop.sql("INSERT INTO sales VALUES (9, 'west', 90)")
+    (refreshed,) = told(command, "refresh", "total", "--cascade")
+    assert (refreshed["action"], refreshed["rows_inserted"]) == ("DIFFERENTIAL", 1)
+    assert [past["action"] for past in told(command, "history", "total")] == ["DIFFERENTIAL", "REINITIALIZE"]
+    assert "Aggregate" in asked(command, "explain", "total").stdout
+    assert [verdict["ok"] for verdict in told(command, "verify", "large", "total")] == [True, True]
+    assert "spark_catalog.shop.total" in asked(command, "graph").stdout
+    assert asked(command, "graph", "--format", "svg").stdout.startswith("<svg")
+    assert "total" in completions(shop) and "STREAM" in completions(shop)
+
+    exported = tmp_path / "exported.sql"
+    exported.write_text(asked(command, "export").stdout)
+    shop.sql("DROP STREAM TABLE large CASCADE")
+    shop.sql("USE default")
+    asked(command, "import", str(exported))
+    assert shop.catalog.currentDatabase() == "shop"
+    assert shop.sql("SELECT total FROM total").collect()[0][0] == 160
+
+
+def test_exit_codes(command: CliRunner) -> None:
+    failed = asked(command, "run", "-e", "SELECT 1;\n\nREFRESH STREAM TABLE nobody; SELECT 2", code=1)
+    assert "line 3: [STREAMTABLE_NOT_FOUND]" in failed.stderr and "2" not in failed.stdout
+    failed = asked(command, "refresh", "nobody", "--json", code=1)
+    error = json.loads(failed.stderr)["error"]
+    assert (error["condition"], error["sqlstate"]) == ("STREAMTABLE_NOT_FOUND", "42P01")
+    assert json.loads(asked(command, "run", "-e", "SELECT nothing", "--json", code=1).stderr)["error"]["sqlstate"] == "42703"
+    assert "JVM stacktrace" not in failed.stderr
+    asked(command, "run", code=2)
+    asked(command, "run", "no such file", code=2)
+    asked(command, "status", "--conf", "spark.a", code=2)
+    asked(command, "sql", code=2)
+    assert "nobody answers" in asked(command, "status", "--remote", "sc://localhost:1", code=3).stderr
+
+
+def test_a_table_that_is_not_exact_is_an_exit_code(command: CliRunner, shop: SparkSession) -> None:
+    shop.sql("CREATE STREAM TABLE large AS SELECT * FROM sales WHERE amount > 15")
+    shop.sparkContext.setLocalProperty("streamtable.engine", "true")  # as a write behind our back would do
+    try:
+        shop.sql("DELETE FROM large WHERE amount = 30")
+    finally:
+        shop.sparkContext.setLocalProperty("streamtable.engine", "false")
+    assert '"missing": 1' in asked(command, "verify", "large", "--json", code=4).stdout
+
+
+def test_init_and_doctor(command: CliRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked(command, "init")
+    assert (tmp_path / "streamtable.toml").is_file()
+    asked(command, "init", code=2)
+    monkeypatch.setattr(doctor, "opened", vars(options)["opened"])
+    assert all(check["ok"] for check in told(command, "doctor"))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    sick = asked(command, "doctor", code=3).stdout
+    assert f"WRONG  java      none in JAVA_HOME={tmp_path}" in sick and "what to do: install Java" in sick
+    assert "session" not in sick  # without Java there is no use in trying
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        (RuntimeError("Caused by: ERROR XSDB6: Another instance of Derby may have booted"), "another process uses the catalog"),
+        (RuntimeError("[JAVA_GATEWAY_EXITED] Java gateway process exited"), "Java did not start"),
+    ],
+)
+def test_why_no_session_starts(raised: Exception, said: str) -> None:
+    assert said in str(sessions._not_started(raised))
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        (RuntimeError("StatusCode.UNAVAILABLE"), "nobody answers at sc://host:1"),
+        (RuntimeError("StatusCode.UNAUTHENTICATED"), "asks for a token"),
+        (ImportError("grpc"), r"streamtable[connect]"),
+    ],
+)
+def test_why_no_server_is_reached(raised: Exception, said: str) -> None:
+    error = str(sessions._not_connected("sc://host:1/;token=secret", raised))
+    assert said in error and "secret" not in error
