@@ -15,7 +15,7 @@ from streamtable.api.tables import StreamTable, StreamTables
 from streamtable.errors import *  # noqa: F403
 from streamtable.errors import __all__ as _errors
 from streamtable.notebook import load_ipython_extension
-from streamtable.session import configure, enable, start_scheduler
+from streamtable.session import configure, enable, open_queue, start_scheduler, subscribe
 
 __all__ = [
     "StreamTable",
@@ -24,7 +24,9 @@ __all__ = [
     "configure",
     "enable",
     "load_ipython_extension",
+    "open_queue",
     "start_scheduler",
+    "subscribe",
     *_errors,
 ]
 

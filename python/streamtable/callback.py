@@ -15,6 +15,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timezone
+from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
@@ -23,10 +24,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors.exceptions import captured
 from pyspark.java_gateway import ensure_callback_server_started
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from streamtable.delta.bridge import causes, java_exception
+from streamtable.delta.bridge import JavaRows, causes, java_exception
 from streamtable.errors import InternalError, StreamTableError, all_errors
 
 if TYPE_CHECKING:
@@ -44,11 +45,17 @@ _kept: OrderedDict[str, StreamTableError] = OrderedDict()
 class Answers(Protocol):
     """What answers statements: first the type of the result, then the result."""
 
-    def describe(self, sql: str) -> StructType:
+    def describe(self, spark: SparkSession, sql: str) -> StructType:
         """Return the columns of the statement's result; raise what is wrong with the statement."""
 
-    def run(self, spark: SparkSession, sql: str) -> Iterable[Sequence[Any]]:
+    def run(self, spark: SparkSession, sql: str) -> Iterable[Sequence[Any]] | JavaRows:
         """Carry the statement out in the session that it was given to and return the rows of its result."""
+
+    def latest(self, spark: SparkSession, sql: str) -> int | None:
+        """Return how far a subscription could go now, None where it cannot begin yet."""
+
+    def batch(self, spark: SparkSession, sql: str, start: int | None, end: int) -> DataFrame:
+        """Return what came after `start`, or from the beginning, and up to `end`."""
 
     def describe_function(self, name: str, arguments: Sequence[str | None]) -> StructType:
         """Return the columns of a table function; raise what is wrong with its arguments."""
@@ -68,11 +75,20 @@ class Handler:
 
     def describe(self, session: JavaObject, sql: str) -> str:
         """Return the JSON of the result's columns, or of the error."""
-        return _answer(lambda: {"schema": self._answers.describe(sql).jsonValue()})
+        return _answer(lambda: {"schema": self._answers.describe(_session(session), sql).jsonValue()})
 
     def run(self, session: JavaObject, sql: str) -> str:
-        """Return the JSON of the result's rows, or of the error."""
+        """Return the JSON of the result's rows, of where they are held, or of the error."""
         return _answer(lambda: _rows(self._answers.run(_session(session), sql)))
+
+    def latest(self, session: JavaObject, sql: str) -> str:
+        """Return the JSON of a time, or of the error."""
+        return _answer(lambda: {"latest": _text(self._answers.latest(_session(session), sql))})
+
+    def batch(self, session: JavaObject, sql: str, start: str | None, end: str) -> str:
+        """Return the JSON of where the frame is held, or of the error."""
+        after = None if start is None else int(start)
+        return _answer(lambda: _held(self._answers.batch(_session(session), sql, after, int(end))._jdf))
 
     def describeFunction(self, name: str, arguments: Sequence[str | None]) -> str:  # noqa: N802  (the shim's spelling)
         """Return the JSON of a table function's columns, or of the error."""
@@ -97,6 +113,27 @@ class Handler:
         implements = [f"{SHIM}.Handler"]
 
 
+def _session(session: JavaObject) -> SparkSession:
+    context = SparkContext._active_spark_context  # getOrCreate() would take a lock
+    assert context is not None, "the JVM of a SparkContext has called"
+    return SparkSession(context, session)
+
+
+def _rows(rows: Iterable[Sequence[Any]] | JavaRows) -> dict[str, Any]:
+    return _held(rows.list) if isinstance(rows, JavaRows) else {"rows": [[_plain(value) for value in row] for row in rows]}
+
+
+def _held(result: JavaObject) -> dict[str, Any]:
+    """Leave a result in the JVM and return where."""
+    key = uuid4().hex
+    _handlers(SparkContext._jvm).hold(key, result)
+    return {"held": key}
+
+
+def _text(time: int | None) -> str | None:
+    return None if time is None else str(time)
+
+
 def register(spark: SparkSession, answers: Answers) -> None:
     """Let `answers` answer the statements of every session in this JVM, in place of what did so before."""
     gateway = spark.sparkContext._gateway
@@ -117,22 +154,14 @@ def _answer(compute: Callable[[], dict[str, Any]]) -> str:
         return json.dumps({"error": _error(error)})
 
 
-def _session(session: JavaObject) -> SparkSession:
-    context = SparkContext._active_spark_context  # getOrCreate() would take a lock
-    assert context is not None, "the JVM of a SparkContext has called"
-    return SparkSession(context, session)
-
-
-def _rows(rows: Iterable[Sequence[Any]]) -> dict[str, Any]:
-    return {"rows": [[_plain(value) for value in row] for row in rows]}
-
-
 def _plain(value: Any) -> Any:
     """Return what JSON can hold: a time as microseconds since 1970 (without a zone: local, as in PySpark)."""
     match value:
         case datetime():
             since = value.astimezone(timezone.utc) - EPOCH
             return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+        case Decimal():
+            return str(value)
         case float() if not math.isfinite(value):
             return str(value).replace("inf", "Infinity").replace("nan", "NaN")
         case _:

@@ -73,6 +73,9 @@ RETRIES = Setting(
     "spark.streamtable.scheduler.retries", 5, "how often a transient error is tried again before it counts", _whole(0)
 )
 SUSPEND_AFTER = Setting("spark.streamtable.scheduler.suspendAfter", 3, "how many failures in a row suspend a table", _whole(1))
+SUBSCRIBE_POLL = Setting(
+    "spark.streamtable.subscribe.pollSeconds", 0.1, "how often a subscription that waits looks for new commits", _seconds
+)
 
 PYTHON = Setting(
     "spark.streamtable.python",
@@ -111,6 +114,7 @@ SETTINGS: tuple[Setting[Any], ...] = (
     VACUUM,
     BLOCK_SOURCE_DDL,
     ALERTS_POLL,
+    SUBSCRIBE_POLL,
     PYTHON,
 )
 

@@ -7,7 +7,14 @@
     │   ├── StreamTableExists     the name is taken
     │   ├── StreamTableNotFound   no such stream table; near names are listed
     │   ├── DependencyCycle       a stream table would read itself
-    │   └── DependentsExist       other stream tables still read this one
+    │   ├── DependentsExist       other stream tables still read this one
+    │   ├── CursorExists          the session has declared a cursor of this name
+    │   ├── CursorNotFound        the session has declared no cursor of this name
+    │   ├── QueueExists           the name is taken
+    │   ├── QueueNotFound         no such queue; near names are listed
+    │   ├── QueueInUse            the queue still has consumers
+    │   ├── ConsumerExists        the queue has a consumer of this name
+    │   └── ConsumerNotFound      the queue has no consumer of this name
     ├── NotIncremental            a valid query, but DIFFERENTIAL was asked for and an operator cannot be maintained
     ├── DirectWriteRefused        INSERT, UPDATE, DELETE, MERGE, TRUNCATE or ALTER TABLE on a stream table
     ├── RefreshError              a refresh could not be finished; the table keeps its last good state
@@ -34,6 +41,10 @@ from pyspark.errors import PySparkException
 
 __all__ = [
     "ConcurrentRefresh",
+    "ConsumerExists",
+    "ConsumerNotFound",
+    "CursorExists",
+    "CursorNotFound",
     "DependencyCycle",
     "DependentsExist",
     "DirectWriteRefused",
@@ -44,6 +55,9 @@ __all__ = [
     "NotEnabled",
     "NotIncremental",
     "NotSupported",
+    "QueueExists",
+    "QueueInUse",
+    "QueueNotFound",
     "RefreshError",
     "SourceChanged",
     "SourceUnavailable",
@@ -128,6 +142,55 @@ class DependentsExist(InvalidStatement):
 
     condition = "STREAMTABLE_DEPENDENTS_EXIST"
     sqlstate = "2BP01"
+
+
+class CursorExists(InvalidStatement):
+    """The session has declared a cursor of this name."""
+
+    condition = "STREAMTABLE_CURSOR_EXISTS"
+    sqlstate = "42P03"
+
+
+class CursorNotFound(InvalidStatement):
+    """The session has declared no cursor of this name."""
+
+    condition = "STREAMTABLE_CURSOR_NOT_FOUND"
+    sqlstate = "34000"
+
+
+class QueueExists(InvalidStatement):
+    """The name belongs to a table, a view or a queue already."""
+
+    condition = "STREAMTABLE_QUEUE_EXISTS"
+    sqlstate = "42P07"
+
+
+class QueueNotFound(InvalidStatement):
+    """No queue has this name."""
+
+    condition = "STREAMTABLE_QUEUE_NOT_FOUND"
+    sqlstate = "42P01"
+
+
+class QueueInUse(InvalidStatement):
+    """The queue still has consumers."""
+
+    condition = "STREAMTABLE_QUEUE_IN_USE"
+    sqlstate = "55006"
+
+
+class ConsumerExists(InvalidStatement):
+    """The queue has a consumer of this name."""
+
+    condition = "STREAMTABLE_CONSUMER_EXISTS"
+    sqlstate = "42710"
+
+
+class ConsumerNotFound(InvalidStatement):
+    """The queue has no consumer of this name."""
+
+    condition = "STREAMTABLE_CONSUMER_NOT_FOUND"
+    sqlstate = "42704"
 
 
 class NotIncremental(StreamTableError):

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.java_gateway import JavaClass
 from pyspark.find_spark_home import _find_spark_home
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from streamtable.callback import SHIM, register
@@ -21,9 +22,12 @@ from streamtable.errors import NotEnabled
 from streamtable.jars import delta_jars, shim_jar
 
 if TYPE_CHECKING:
+    from streamtable.delta.bridge import JavaRows
     from streamtable.monitor.alerts import Alert
+    from streamtable.queue.reader import ChangeQueue
     from streamtable.schedule.loop import Scheduler
-    from streamtable.sql.statements import Statement
+    from streamtable.sql.parse import AnyStatement
+    from streamtable.subscriptions.subscriber import Subscriber
 
 EXTENSIONS = "spark.sql.extensions"
 EXTENSION = f"{SHIM}.StreamTableExtension"
@@ -90,6 +94,51 @@ def start_scheduler(spark: SparkSession, on_alert: Callable[[Alert], object] | N
     scheduler = Scheduler(SparkEngine(spark)).start()
     Watch(spark, on_alert).start(scheduler.wait)
     return scheduler
+
+
+def subscribe(
+    spark: SparkSession,
+    relation: str,
+    *,
+    progress: bool = False,
+    snapshot: bool = True,
+    as_of: int | None = None,
+    at_least: bool = False,
+    up_to: int | None = None,
+) -> Subscriber:
+    """Begin what `SUBSCRIBE relation` says: a name, or a query in parentheses, and options if you like.
+
+    with subscribe(spark, "orders ENVELOPE UPSERT (KEY (id))", progress=True) as rows:
+        for row in rows: ...
+    """
+    from streamtable.sql.parse import parse
+    from streamtable.sql.subscribe import Subscribe
+    from streamtable.subscriptions.subscriber import Subscriber
+
+    enable(spark)
+    statement = parse(f"SUBSCRIBE TO {relation}")
+    assert isinstance(statement, Subscribe), "what opens with SUBSCRIBE is nothing else"
+    said = replace(
+        statement,
+        progress=progress or statement.progress,
+        snapshot=snapshot and statement.snapshot,
+        as_of=statement.as_of if as_of is None else as_of,
+        at_least=at_least or statement.at_least,
+        up_to=statement.up_to if up_to is None else up_to,
+    )
+    return Subscriber(spark, said)
+
+
+def open_queue(spark: SparkSession, name: str) -> ChangeQueue:
+    """Return a queue that CREATE QUEUE made, to register consumers and to read batches.
+
+    with open_queue(spark, "orders_queue").batch("mailer") as batch:
+        if batch: batch.append_to("mails")
+    """
+    from streamtable.queue.reader import ChangeQueue
+
+    enable(spark)
+    return ChangeQueue(spark, name)
 
 
 class _Builder(SparkSession.Builder):
@@ -206,15 +255,25 @@ def _recipe(extensions: Sequence[str]) -> str:
 class _Statements:
     """Answer statements by the grammar and the dispatch; both are imported with the first statement."""
 
-    def describe(self, sql: str) -> StructType:
+    def describe(self, spark: SparkSession, sql: str) -> StructType:
         from streamtable.monitor import dispatch
 
-        return dispatch.describe(_read(sql))
+        return dispatch.describe(spark, _read(sql))
 
-    def run(self, spark: SparkSession, sql: str) -> list[tuple[Any, ...]]:
+    def run(self, spark: SparkSession, sql: str) -> list[tuple[Any, ...]] | JavaRows:
         from streamtable.monitor import dispatch
 
         return dispatch.run(spark, _read(sql))
+
+    def latest(self, spark: SparkSession, sql: str) -> int | None:
+        from streamtable.subscriptions import micro_batches
+
+        return micro_batches.latest(spark, _read(sql))
+
+    def batch(self, spark: SparkSession, sql: str, start: int | None, end: int) -> DataFrame:
+        from streamtable.subscriptions import micro_batches
+
+        return micro_batches.batch(spark, _read(sql), start, end)
 
     def describe_function(self, name: str, arguments: Sequence[str | None]) -> StructType:
         from streamtable.monitor import functions
@@ -233,7 +292,7 @@ class _Statements:
 
 
 @lru_cache(maxsize=64)
-def _read(sql: str) -> Statement:
+def _read(sql: str) -> AnyStatement:
     """Parse once what `describe` and `run` both ask for; statements are immutable."""
     from streamtable.sql.parse import parse
 

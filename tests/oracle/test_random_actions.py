@@ -83,12 +83,12 @@ def check(spark: SparkSession, seed: int, rounds: int) -> None:
                 assert done["action"] == "DIFFERENTIAL", done
             else:
                 assert done["action"] in ("DIFFERENTIAL", "NO_DATA"), done
-    assert touched >= rounds // 2, "the random DML changed next to nothing"
+    assert touched > rounds // 2, "the random DML changed next to nothing"
 
 
 @pytest.mark.timeout(1800)
 def test_actions_follow_what_changed(database: SparkSession) -> None:
-    check(database, seed=11, rounds=2)
+    check(database, seed=11, rounds=1)
 
 
 @pytest.mark.fuzz

@@ -6,6 +6,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from streamtable.subscriptions import cursors
+
 
 def answer(spark: SparkSession, sql: str) -> list[tuple[Any, ...]]:
     """Return the rows of a statement."""
@@ -37,3 +39,10 @@ def properties(spark: SparkSession, name: str) -> dict[str, str]:
     return {
         key: value for key, value in detail(spark, name)["properties"].items() if not key.startswith(("delta.", "streamtable."))
     }
+
+
+def close_cursors() -> None:
+    """Close the cursors that a test left open."""
+    for cursor in cursors._cursors.values():
+        cursor.subscription.close()
+    cursors._cursors.clear()

@@ -77,6 +77,18 @@ def test_a_day_at_the_command_line(command: CliRunner, shop: SparkSession, tmp_p
     assert shop.sql("SELECT total FROM total").collect()[0][0] == 160
 
 
+def test_changes_are_printed_as_they_come(command: CliRunner, shop: SparkSession) -> None:
+    now = shop.sql("DESCRIBE HISTORY sales LIMIT 1").collect()[0]["version"]
+    bounds = f"AS OF {now} UP TO {now + 1}"
+    lines = asked(command, "subscribe", f"sales {bounds}", "--format", "json").stdout.splitlines()
+    assert {"timestamp": now, "diff": 2, "id": 2, "region": "south", "amount": 20} in map(json.loads, lines)
+    keyed = f"(SELECT id, region FROM sales WHERE id = 1) {bounds} ENVELOPE DEBEZIUM (KEY (id))"
+    (event,) = map(json.loads, asked(command, "subscribe", keyed, "-f", "debezium").stdout.splitlines())
+    assert (event["op"], event["before"], event["after"]) == ("c", None, {"id": 1, "region": "north"})
+    assert "south" in asked(command, "subscribe", f"sales {bounds}").stdout
+    assert "TABLE_OR_VIEW_NOT_FOUND" in asked(command, "subscribe", "nothing", code=1).stderr
+
+
 def test_exit_codes(command: CliRunner) -> None:
     failed = asked(command, "run", "-e", "SELECT 1;\n\nREFRESH STREAM TABLE nobody; SELECT 2", code=1)
     assert "line 3: [STREAMTABLE_NOT_FOUND]" in failed.stderr and "2" not in failed.stdout

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.errors.exceptions.captured import AnalysisException as CapturedAnalysisException
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StructType
 
 from streamtable import callback, enable
@@ -36,7 +36,7 @@ class Recorder:
     schema: str = "name string, rows bigint"
     described: list[str] = field(default_factory=list)
 
-    def describe(self, sql: str) -> StructType:
+    def describe(self, spark: SparkSession, sql: str) -> StructType:
         self.described.append(sql)
         if "syntax error" in sql:
             raise StatementSyntaxError("expected a name", hint="give one")
@@ -45,8 +45,15 @@ class Recorder:
     def run(self, spark: SparkSession, sql: str) -> Iterable[Sequence[Any]]:
         return self.reply(spark, sql)
 
+    def latest(self, spark: SparkSession, sql: str) -> int | None:
+        raise NotImplementedError
+
+    def batch(self, spark: SparkSession, sql: str, start: int | None, end: int) -> DataFrame:
+        raise NotImplementedError
+
     def describe_function(self, name: str, arguments: Sequence[str | None]) -> StructType:
-        return self.describe(f"{name}{tuple(arguments)}")
+        self.described.append(f"{name}{tuple(arguments)}")
+        return columns(self.schema)
 
     def call_function(self, spark: SparkSession, name: str, arguments: Sequence[str | None]) -> Iterable[Sequence[Any]]:
         return self.reply(spark, f"{name}{tuple(arguments)}")

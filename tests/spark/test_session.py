@@ -200,7 +200,7 @@ def run_python(folder: Path, script: str) -> str:
         from streamtable.errors import NotEnabled
 
         class Answers:
-            def describe(self, sql):
+            def describe(self, spark, sql):
                 return StructType.fromDDL("name string")
             def run(self, spark, sql):
                 return [(spark.sparkContext.appName,)]

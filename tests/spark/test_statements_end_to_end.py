@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact, bag
 from tests.spark.statements import answer, detail, done, properties, shown, version
@@ -116,6 +117,10 @@ def test_alter_set_properties_adds_to_those_that_are_there(shop: SparkSession) -
     assert answer(shop, "ALTER STREAM TABLE st SET TBLPROPERTIES ('b' = '3', 'c' = '4')") == [(ST, "ACTIVE")]
     assert properties(shop, "st") == {"a": "1", "b": "3", "c": "4"}
     assert "TBLPROPERTIES ('a' = '1', 'b' = '3', 'c' = '4')" in shown(shop, "st")
+    for wrong in ("'delta.checkpointInterval' = '0'", "'delta.noSuchProperty' = 'x'"):
+        with pytest.raises(PySparkException, match=r"(?i)checkpointInterval|noSuchProperty"):
+            shop.sql(f"ALTER STREAM TABLE st SET TBLPROPERTIES ({wrong})")
+    assert "delta." not in shown(shop, "st")
 
 
 def test_alter_suspend_and_resume(shop: SparkSession) -> None:

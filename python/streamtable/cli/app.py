@@ -18,6 +18,7 @@ from streamtable.cli.options import AsJson, Conf, Desk, Limit, Remote, TableName
 from streamtable.cli.output import ExitCode, Output, table_of
 from streamtable.cli.serving import add_user, server
 from streamtable.cli.starting import demo, init, settings
+from streamtable.cli.subscribing import subscribe
 from streamtable.cli.transfer import exported
 from streamtable.sql.scripts import split
 
@@ -36,6 +37,7 @@ app.command()(init)
 app.command()(settings)
 app.command()(server)
 app.command()(add_user)
+app.command()(subscribe)
 
 
 @app.command()

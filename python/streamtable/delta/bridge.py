@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
@@ -15,7 +16,7 @@ from streamtable.errors import ConcurrentRefresh, HistoryLost, SourceUnavailable
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
 
-__all__ = ["bridge", "causes", "frame_of", "java_exception", "java_list", "missing_file", "translated"]
+__all__ = ["JavaRows", "bridge", "causes", "frame_of", "java_exception", "java_list", "missing_file", "translated"]
 
 
 def bridge(session: SparkSession) -> Any:
@@ -34,6 +35,28 @@ def java_list(session: SparkSession, values: Sequence[str]) -> Any:
     for value in values:
         made.add(value)
     return made
+
+
+@dataclass(frozen=True)
+class JavaRows:
+    """Rows that stay in the JVM: a java.util.List that only grows."""
+
+    session: SparkSession
+    list: Any
+
+    @classmethod
+    def empty(cls, session: SparkSession) -> JavaRows:
+        """Return a list to be filled."""
+        return cls(session, session._jvm.java.util.ArrayList())  # type: ignore[union-attr]
+
+    def __len__(self) -> int:
+        return int(self.list.size())
+
+    def take(self, rows: Any, count: int) -> bool:
+        """Move at most `count` rows from a java.util.Iterator; tell whether there were as many."""
+        before = len(self)
+        self.session._jvm.org.apache.spark.sql.streamtable.Handlers.take(rows, count, self.list)  # type: ignore[union-attr]
+        return len(self) - before == count
 
 
 def java_exception(error: BaseException | None) -> JavaObject | None:

@@ -18,7 +18,7 @@ _EXACT = frozenset({"DELETE", "UPDATE", "MERGE"})
 
 @dataclass(frozen=True)
 class ChangeSet:
-    """The rows of (after, upto] with `__streamtable_weight` +1 or -1.
+    """The rows of (after, upto] with `__streamtable_weight` +1 or -1, each with the `__streamtable_version` that changed it.
 
     `appends_only` says that no row went. `carries_over` says that a row may appear with both signs: it did not change,
     or it came and went in between.

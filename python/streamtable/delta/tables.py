@@ -16,6 +16,7 @@ from streamtable.errors import HistoryLost
 __all__ = [
     "CommitSummary",
     "Located",
+    "Retained",
     "Retention",
     "Size",
     "TableState",
@@ -25,6 +26,7 @@ __all__ = [
     "files_to_compact",
     "holds_files",
     "locate",
+    "retained",
     "retention",
     "size",
     "state",
@@ -100,6 +102,14 @@ class Retention:
     files: timedelta
 
 
+@dataclass(frozen=True)
+class Retained:
+    """The first version that can be read as a whole, and the first whose later changes can."""
+
+    table: int
+    changes: int
+
+
 def locate(session: SparkSession, parts: Sequence[str]) -> Located:
     """Look a name up in its catalog; a name of one or two parts is completed with the current catalog and namespace."""
     try:
@@ -158,6 +168,14 @@ def commits(session: SparkSession, path: str, after: int, upto: int, complete: b
         )
         for each in found
     )
+
+
+def retained(session: SparkSession, path: str, after: int) -> Retained:
+    """Tell what of the table's past, from version `after` on, the log and the files still hold."""
+    with translated(path):
+        found = json.loads(bridge(session).retained(session._jsparkSession, path, after))
+    changes = max(found["commits"] - 1, *found["lost_changes"], -1)
+    return Retained(max(found["tables"], *found["lost_rows"], -1), changes)
 
 
 def size(session: SparkSession, path: str, version: int) -> Size | None:

@@ -15,7 +15,7 @@ from streamtable.catalog.entries import Entry
 from streamtable.monitor.freshness import Freshness
 from streamtable.monitor.health import SourceState, source_health
 from streamtable.monitor.history import history
-from streamtable.refresh.choose import NOT_POPULATED, Action
+from streamtable.refresh.choose import NOT_POPULATED, REPLACED, Action
 
 __all__ = ["Alert", "AlertKind", "alerts"]
 
@@ -73,5 +73,5 @@ def _of_table(spark: SparkSession, entry: Entry, age: Freshness) -> Iterator[Ale
     if recent and recent[0].record.action is Action.FAILED:
         yield Alert(name, AlertKind.FAILED, recent[0].at, recent[0].record.reason)
     for line in recent:
-        if line.record.action is Action.REINITIALIZE and line.record.reason != NOT_POPULATED:
+        if line.record.action is Action.REINITIALIZE and line.record.reason not in (NOT_POPULATED, REPLACED):
             yield Alert(name, AlertKind.REBUILT, line.at, line.record.reason)

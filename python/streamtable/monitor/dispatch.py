@@ -10,9 +10,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import BooleanType, LongType, StringType, StructType, TimestampType
 
 from streamtable.catalog.entries import Entry, entries, find, load
+from streamtable.delta.bridge import JavaRows
 from streamtable.differentiate.rules import findings
 from streamtable.monitor.dependencies import dependency_rows
 from streamtable.monitor.history import Line, history
+from streamtable.monitor.queues import describe_queue, run_queue
 from streamtable.monitor.results import Rows, columns
 from streamtable.refresh.alter import alter
 from streamtable.refresh.checks import prepared_for
@@ -25,7 +27,9 @@ from streamtable.refresh.run import Outcome, refresh
 from streamtable.refresh.verify import verify
 from streamtable.schedule.cycle import cascade
 from streamtable.schedule.failures import told
+from streamtable.sql.parse import AnyStatement
 from streamtable.sql.printing import to_sql
+from streamtable.sql.queue import QueueStatement
 from streamtable.sql.statements import (
     AlterStreamTable,
     CreateStreamTable,
@@ -39,9 +43,12 @@ from streamtable.sql.statements import (
     ShowDependencies,
     ShowRefreshHistory,
     ShowStreamTables,
-    Statement,
     VerifyStreamTable,
 )
+from streamtable.sql.subscribe import CloseCursor, CopyToStdout, DeclareCursor, Fetch, Subscribe
+from streamtable.subscriptions import cursors
+from streamtable.subscriptions.rows import LINES
+from streamtable.subscriptions.subscription import schema_of
 
 __all__ = ["RESULTS", "describe", "run"]
 
@@ -86,15 +93,26 @@ RESULTS: dict[type, StructType] = {
     ExplainStreamTable: columns(operator=StringType, incremental=BooleanType, reason=StringType),
     ExplainCreate: columns(operator=StringType, incremental=BooleanType, reason=StringType),
     VerifyStreamTable: columns(name=StringType, ok=BooleanType, missing=LongType, surplus=LongType),
+    CopyToStdout: columns(line=StringType),
+    DeclareCursor: columns(cursor=StringType, status=StringType),
+    CloseCursor: columns(cursor=StringType, status=StringType),
 }
 
 
-def describe(statement: Statement) -> StructType:
+def describe(spark: SparkSession, statement: AnyStatement) -> StructType:
     """Return the columns of the statement's result."""
-    return RESULTS[type(statement)]
+    match statement:
+        case Subscribe():
+            return schema_of(spark, statement)
+        case Fetch(cursor):
+            return cursors.schema(spark, cursor)
+        case _ if isinstance(statement, QueueStatement):
+            return describe_queue(spark, statement)
+        case _:
+            return RESULTS[type(statement)]
 
 
-def run(spark: SparkSession, statement: Statement) -> Rows:
+def run(spark: SparkSession, statement: AnyStatement) -> Rows | JavaRows:
     """Carry the statement out in the caller's session and return the rows of its result."""
     match statement:
         case CreateStreamTable():
@@ -128,6 +146,20 @@ def run(spark: SparkSession, statement: Statement) -> Rows:
         case VerifyStreamTable(name):
             verdict = verify(spark, load(spark, name))
             return [(verdict.name, verdict.ok, verdict.missing, verdict.surplus)]
+        case Subscribe():
+            return cursors.subscribe(spark, statement)
+        case CopyToStdout(subscription):
+            return cursors.subscribe(spark, subscription, LINES)
+        case DeclareCursor(cursor, subscription):
+            cursors.declare(spark, cursor, subscription)
+            return [(cursor, "DECLARED")]
+        case Fetch():
+            return cursors.fetch(spark, statement)
+        case CloseCursor(cursor):
+            cursors.close(spark, cursor)
+            return [(cursor, "CLOSED")]
+        case _:
+            return run_queue(spark, statement)
 
 
 def _refreshed(done: Outcome) -> tuple[Any, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,13 +11,20 @@ from datetime import datetime, timedelta
 from pyspark.sql import SparkSession
 
 from streamtable.catalog.entries import Entry
-from streamtable.delta.tables import commits
+from streamtable.delta.tables import TableState, commits
 from streamtable.refresh.records import Record
 
 __all__ = ["Line", "history"]
 
 CHUNK = 100
 """So many commits are read at once: who asks for the latest few does not wait for the whole log."""
+
+KEPT_CHUNKS = 1000
+
+Told = tuple[int, datetime, Record]
+
+_kept: OrderedDict[tuple[str, int], tuple[Told, ...]] = OrderedDict()
+"""What full chunks say, by table id and first version: commits do not change, and metrics are asked for again and again."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +48,21 @@ def history(spark: SparkSession, tables: Iterable[Entry]) -> Iterator[Line]:
 
 def _lines(spark: SparkSession, entry: Entry) -> Iterator[Line]:
     # The log is cleaned up after its retention; the history reaches as far back as the log does.
-    for upto in range(entry.state.version, -1, -CHUNK):
-        found = commits(spark, entry.path, max(upto - CHUNK, -1), upto, complete=False)
-        for each in reversed(found):
-            if record := Record.of(each.user_metadata):
-                yield Line(entry.definition.name, each.version, each.at, record)
-        if not found:
+    for start in range(entry.state.version // CHUNK * CHUNK, -1, -CHUNK):
+        told = _chunk(spark, entry.state, start)
+        if told is None:
             return
+        yield from (Line(entry.definition.name, *each) for each in told)
+
+
+def _chunk(spark: SparkSession, state: TableState, start: int) -> tuple[Told, ...] | None:
+    """Return what the commits from `start` on say, the latest first; None when none of them is in the log any more."""
+    if (state.table_id, start) in _kept:
+        return _kept[state.table_id, start]
+    found = commits(spark, state.path, start - 1, min(start + CHUNK - 1, state.version), complete=False)
+    told = tuple((each.version, each.at, record) for each in reversed(found) if (record := Record.of(each.user_metadata)))
+    if len(found) == CHUNK:
+        _kept[state.table_id, start] = told
+        while len(_kept) > KEPT_CHUNKS:
+            _kept.popitem(last=False)
+    return told if found else None

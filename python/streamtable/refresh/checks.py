@@ -29,7 +29,7 @@ from streamtable.sql.rewrite import moving_literal
 from streamtable.sql.schedule import duration, session_zone
 from streamtable.sql.statements import CreateStreamTable, Cron, Every, Name, RefreshMode, Schedule
 
-__all__ = ["allow", "check_schedule", "check_source_ddl", "prepared_for", "schema_of"]
+__all__ = ["allow", "check_schedule", "check_source_ddl", "prepared_for", "refuse_temporary_views", "schema_of"]
 
 
 def prepared_for(
@@ -46,7 +46,7 @@ def prepared_for(
     try:
         prepared = prepare(refresh_session(spark, id_, namespace, settings), id_, statement.query)
     except InvalidQuery as error:
-        _refuse_temporary_views(spark, error)
+        refuse_temporary_views(spark, error)
         raise
     try:
         _check(spark, statement, prepared, existing)
@@ -58,7 +58,7 @@ def prepared_for(
     return Definition(canonical, id_, namespace, settings, sources), prepared
 
 
-def _refuse_temporary_views(spark: SparkSession, error: InvalidQuery) -> None:
+def refuse_temporary_views(spark: SparkSession, error: InvalidQuery) -> None:
     """Say that a table which Spark does not find is a temporary view of the caller: a refresh has a session of its own."""
     for view in spark.catalog.listTables():
         if view.isTemporary and f"`{view.name}` cannot be found" in error.reason:

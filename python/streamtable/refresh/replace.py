@@ -17,7 +17,7 @@ from streamtable.catalog.entries import Entry, readers_of
 from streamtable.errors import DependentsExist, NotSupported
 from streamtable.refresh import clock
 from streamtable.refresh.checks import schema_of
-from streamtable.refresh.choose import Action, Choice
+from streamtable.refresh.choose import REPLACED, Action, Choice
 from streamtable.refresh.execute import Run, fully
 from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.refresh.prepare import Prepared
@@ -64,7 +64,7 @@ def replace_with(spark: SparkSession, existing: Entry, definition: Definition, p
     entry = Entry(definition, replace(existing.state, schema_json=schema.json(), properties=kept))
     frontier, vector = Frontier.of(existing.state.frontier), Vector({}, clock.now())
     run = Run(entry, prepared, frontier, targets(prepared, frontier, vector), vector.at, started)
-    choice = Choice(Action.REINITIALIZE, "the table was replaced")
+    choice = Choice(Action.REINITIALIZE, REPLACED)
     return outcome(entry, choice, fully(run, choice, schema.json(), properties), started)
 
 

@@ -1,4 +1,4 @@
-"""Comments of a statement: blanked out in our part, left alone in the query; where the query ends.
+"""What of a statement is not ours to read: comments, blanked out, and queries in parentheses, masked; where a query ends.
 
 The lexical rules are those of Spark's SqlBaseLexer: `--` to the end of the line (a backslash continues it on the next),
 `/* */` with nesting, and `/*+` is a hint and no comment.
@@ -27,21 +27,38 @@ _PIECES = re.compile(
 )
 _BLOCK_MARKS = re.compile(r"/\*(?!\+)|\*/")
 _COMMENTS = ("line", "block")
+_CANDIDATE = re.compile(r"--|/\*|\bSUBSCRIBE\b", re.IGNORECASE)
+_SUBSCRIBES = (["SUBSCRIBE"], ["DECLARE"], ["COPY"], ["CREATE", "QUEUE"])
+"""How statements open in which AS is that of AS OF."""
+
+MASK = "\0"
+"""What stands for each character of a query in parentheses."""
 
 
-def blank_comments(text: str) -> str:
-    """Return `text` with every comment before its first AS replaced by spaces, so that all offsets stay.
+def blanked(text: str) -> str:
+    """Return `text` with what the grammar does not read replaced by as many other characters, so that all offsets stay.
 
+    Every comment before the AS of a query becomes spaces; the query in parentheses behind SUBSCRIBE becomes `MASK`s.
     Raises StatementSyntaxError for a comment that is never closed.
     """
-    if "--" not in text and "/*" not in text:
+    if not _CANDIDATE.search(text):
         return text
-    kept = list[str]()
-    for kind, start, end in pieces(text):
-        if kind == "as":
-            kept.append(text[start:])
-            break
-        kept.append(_blanks(text[start:end]) if kind in _COMMENTS else text[start:end])
+    kept, words, position = list[str](), list[str](), 0
+    while position < len(text):
+        kind, start, position = next(pieces(text, position))
+        piece = text[start:position]
+        subscribes = words[:1] in _SUBSCRIBES or words[:2] in _SUBSCRIBES
+        if kind == "as" and not subscribes:
+            return "".join(kept) + text[start:]
+        if kind in _COMMENTS:
+            kept.append(_blanks(piece))
+            continue
+        kept.append(piece)
+        if subscribes and piece == "(" and (words[-1] == "SUBSCRIBE" or words[-2:] == ["SUBSCRIBE", "TO"]):
+            position = _closing(text, position)
+            kept.append(MASK * (position - start - 1))
+        if kind != "space":
+            words.append(piece.upper())
     return "".join(kept)
 
 
@@ -86,6 +103,16 @@ def _end_of_block(text: str, start: int, strict: bool) -> int:
             return mark.end()
     if strict:
         raise syntax_error(text, start, start + 2, "this comment is never closed", "close it with */; comments nest")
+    return len(text)
+
+
+def _closing(text: str, start: int) -> int:
+    """Return where the parenthesis stands that closes the one in front of `start`, or the end of the text."""
+    depth = 1
+    for _, at, stop in pieces(text, start, strict=False):
+        depth += {"(": 1, ")": -1}.get(text[at:stop], 0)
+        if depth == 0:
+            return at
     return len(text)
 
 

@@ -5,27 +5,31 @@ from __future__ import annotations
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from lark import Lark, UnexpectedInput
 from lark.exceptions import VisitError
 
-from streamtable.sql.comments import blank_comments
+from streamtable.sql.comments import blanked
+from streamtable.sql.queue import QueueStatement
 from streamtable.sql.schedule import MINIMUM_SECONDS
 from streamtable.sql.statements import Name, Schedule, Statement
+from streamtable.sql.subscribe import SubscribeStatement
 from streamtable.sql.syntax_errors import explain
 from streamtable.sql.transform import ToStatement
+
+AnyStatement: TypeAlias = Statement | SubscribeStatement | QueueStatement
 
 _GRAMMAR = "streamtable.lark"
 
 
 @lru_cache(maxsize=256)
-def parse(text: str, minimum_seconds: int = MINIMUM_SECONDS) -> Statement:
+def parse(text: str, minimum_seconds: int = MINIMUM_SECONDS) -> AnyStatement:
     """Return the statement that `text` is; a schedule by duration may not be shorter than `minimum_seconds`.
 
     Raises StatementSyntaxError for what does not parse, and InvalidStatement for what cannot be meant.
     """
-    statement: Statement = _read(text, "statement", minimum_seconds)
+    statement: AnyStatement = _read(text, "statement", minimum_seconds)
     return statement
 
 
@@ -62,7 +66,7 @@ def _language() -> Lark:
 
 def _read(text: str, start: str, minimum_seconds: int) -> Any:
     try:
-        tree = _language().parse(blank_comments(text), start=start)
+        tree = _language().parse(blanked(text), start=start)
         return ToStatement(text, minimum_seconds).transform(tree)
     except UnexpectedInput as error:
         raise explain(text, error) from None

@@ -1,5 +1,7 @@
 package org.apache.spark.sql.streamtable
 
+import scala.jdk.CollectionConverters._
+
 import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.sql.{Row, SparkSession}
@@ -12,7 +14,7 @@ import org.apache.spark.sql.types._
 /** One of our statements, already read by Python; carried out eagerly, as Spark carries out every command. */
 case class StreamTableCommand(sql: String, override val output: Seq[Attribute]) extends LeafRunnableCommand {
 
-  override def run(session: SparkSession): Seq[Row] = Answers.rows(Handlers.run(session, sql), output)
+  override def run(session: SparkSession): Seq[Row] = Handlers.run(session, sql).fold(Answers.rows(_, output), _.asScala.toSeq)
 }
 
 object StreamTableCommand {
@@ -42,6 +44,7 @@ private object Answers {
     case BooleanType => node.asBoolean
     case IntegerType => node.asInt
     case LongType => node.asLong
+    case _: DecimalType => new java.math.BigDecimal(node.asText)
     case DoubleType => node.asText.toDouble // also "NaN" and "Infinity", which JSON has no numbers for
     case TimestampType => DateTimeUtils.microsToInstant(node.asLong)
     case other => throw new IllegalArgumentException(s"an answer's column cannot be of type ${other.sql}")

@@ -8,7 +8,7 @@ import org.apache.spark.paths.SparkPath
 import org.apache.spark.sql.{Column, DataFrame, SaveMode, SparkSession}
 import org.apache.spark.sql.catalyst.expressions.aggregation.BitmapAggregator
 import org.apache.spark.sql.connector.catalog.TableCatalog.PROP_COMMENT
-import org.apache.spark.sql.delta.{DeltaLog, DeltaOperations, OptimisticTransaction}
+import org.apache.spark.sql.delta.{DeltaConfigs, DeltaLog, DeltaOperations, OptimisticTransaction}
 import org.apache.spark.sql.delta.ClassicColumnConversions._
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.commands.DeletionVectorWriter
@@ -99,7 +99,7 @@ private[streamtable] object Commits {
       val described = known.copy(
         schemaString = Option(schema).getOrElse(known.schemaString),
         description = wanted.getOrElse(PROP_COMMENT, known.description),
-        configuration = known.configuration -- gone.keys ++ set)
+        configuration = known.configuration -- gone.keys ++ DeltaConfigs.validateConfigurations(set))
       if (transaction.readVersion < 0) transaction.updateMetadataForNewTable(described)
       else if (schema != null) transaction.updateMetadataForTableOverwrite(described)
       else transaction.updateMetadata(described)

@@ -8,7 +8,7 @@ import scala.util.Try
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.connector.catalog.{CatalogManager, Identifier, TableCatalog, V1Table}
-import org.apache.spark.sql.delta.{DeltaConfigs, DeltaLog, Snapshot}
+import org.apache.spark.sql.delta.{DeltaConfigs, DeltaHistoryManager, DeltaLog, Snapshot}
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.commands.cdc.CDCReader
@@ -126,7 +126,30 @@ object DeltaBridge {
     Snapshots.frame(spark, path, version, deleted)
       .withColumn("__streamtable_file", col("_metadata.file_path")).withColumn("__streamtable_row", col("_metadata.row_index"))
 
-  /** The rows that came (+1) and went (-1) in the versions (after, upto], as the column `__streamtable_weight`. */
+  /**
+   * What is there to be read of the past: the first commit in the log, the first version that it can rebuild, and of the commits after
+   * `after` those whose removed files (`rows`, which older versions need) or changed rows (`changes`) are gone.
+   */
+  def retained(spark: SparkSession, path: String, after: Long): String = {
+    val log = DeltaLog.forTable(spark, path)
+    val first = DeltaHistoryManager.getEarliestDeltaFile(log)
+    val files = log.dataPath.getFileSystem(log.newDeltaHadoopConf())
+    def gone(actions: Seq[FileAction]): Boolean = actions.flatMap { file =>
+      val vector = Option(file.deletionVector).filter(_.isOnDisk).map(_.absolutePath(log.dataPath))
+      absolutePath(log.dataPath.toString, file.path) +: vector.toSeq
+    }.distinct.exists(!files.exists(_))
+    val lost = log.getChanges(math.max(after + 1, first)).map { case (version, actions) =>
+      val removed = actions.collect { case r: RemoveFile => r }
+      val feed = actions.collect { case c: AddCDCFile => c }
+      (version, gone(removed), gone(if (feed.isEmpty) removed.filter(_.dataChange) else feed))
+    }.toList
+    compact(render(
+      ("commits" -> first) ~ ("tables" -> log.history.getEarliestRecreatableCommit) ~
+        ("lost_rows" -> lost.collect { case (version, true, _) => version }) ~
+        ("lost_changes" -> lost.collect { case (version, _, true) => version })))
+  }
+
+  /** The rows that came (+1) and went (-1) in the versions (after, upto], as the column `__streamtable_weight`, each with its version. */
   def changes(spark: SparkSession, path: String, after: Long, upto: Long, coarse: Boolean): DataFrame = {
     val log = DeltaLog.forTable(spark, path)
     val snapshot = Snapshots.latest(spark, path)
@@ -135,7 +158,8 @@ object DeltaBridge {
       // Only its metadata is read; the version itself would have to be reconstructed.
       startVersionSnapshot = Some(snapshot))
     val came = col("_change_type").isin("insert", "update_postimage")
-    changed.withColumn("__streamtable_weight", when(came, lit(1L)).otherwise(lit(-1L))).drop("_change_type", "_commit_version", "_commit_timestamp")
+    changed.withColumn("__streamtable_weight", when(came, lit(1L)).otherwise(lit(-1L)))
+      .withColumnRenamed("_commit_version", "__streamtable_version").drop("_change_type", "_commit_timestamp")
   }
 
   /** The positions that `frame` lists, without those that are deleted already in the table's `version`. */

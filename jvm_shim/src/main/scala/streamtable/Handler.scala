@@ -1,12 +1,12 @@
 package org.apache.spark.sql.streamtable
 
-import java.util.{List => JavaList}
+import java.util.{Iterator => JavaIterator, List => JavaList}
 import java.util.concurrent.ConcurrentHashMap
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import py4j.Py4JException
 
-import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.{Row, SparkSession}
 
 /** What Python implements over py4j: all decisions are made there. Answers are JSON, an error is an answer too. */
 trait Handler {
@@ -14,8 +14,14 @@ trait Handler {
   /** Reads the statement and answers `{"schema": <StructType JSON>}`. */
   def describe(session: SparkSession, sql: String): String
 
-  /** Carries the statement out and answers `{"rows": [[...], ...]}`. */
+  /** Carries the statement out and answers `{"rows": [[...], ...]}`, or `{"held": id}` for rows that never left the JVM. */
   def run(session: SparkSession, sql: String): String
+
+  /** How far a subscription could go now: `{"latest": "12"}`, or null where it cannot begin yet. */
+  def latest(session: SparkSession, sql: String): String
+
+  /** What came after `start` (null: from the beginning) and up to `end`: `{"held": id}`. */
+  def batch(session: SparkSession, sql: String, start: String, end: String): String
 
   /** Answers the columns of a table function, as `describe` does. */
   def describeFunction(name: String, arguments: JavaList[String]): String
@@ -32,6 +38,7 @@ object Handlers {
 
   private val mapper = new ObjectMapper()
   private val thrown = new ConcurrentHashMap[String, Throwable]()
+  private val held = new ConcurrentHashMap[String, Object]()
   @volatile private var current: Option[Handler] = None
 
   /** Makes `handler` answer all statements of this JVM. */
@@ -42,11 +49,31 @@ object Handlers {
   /** Keeps what Spark raised inside the handler, so that the error answer with this id throws it unchanged. */
   def keep(id: String, exception: Throwable): Unit = thrown.put(id, exception)
 
+  /** Holds what the answer with this id stands for: rows or a frame. */
+  def hold(id: String, result: Object): Unit = held.put(id, result)
+
+  private def held(answer: JsonNode): Object = held.remove(answer.get("held").asText)
+
+  /** Moves at most `count` rows; Spark computes them as they are asked for. */
+  def take(rows: JavaIterator[Row], count: Int, into: JavaList[Row]): Unit =
+    (0 until count).iterator.takeWhile(_ => rows.hasNext).foreach(_ => into.add(rows.next()))
+
   /** Asks for the result type of a statement. */
   def describe(session: SparkSession, sql: String): JsonNode = answer(_.describe(session, sql)).get("schema")
 
-  /** Carries a statement out and gives its rows. */
-  def run(session: SparkSession, sql: String): JsonNode = answer(_.run(session, sql)).get("rows")
+  /** Carries a statement out: its rows as JSON, or those that are held here. */
+  def run(session: SparkSession, sql: String): Either[JsonNode, JavaList[Row]] = {
+    val answered = answer(_.run(session, sql))
+    if (answered.has("held")) Right(held(answered).asInstanceOf[JavaList[Row]]) else Left(answered.get("rows"))
+  }
+
+  /** Asks how far a subscription could go. */
+  def latest(session: SparkSession, sql: String): Option[String] =
+    Option(answer(_.latest(session, sql)).get("latest")).filterNot(_.isNull).map(_.asText)
+
+  /** Asks for the frame of what came between two times of a subscription. */
+  def batch(session: SparkSession, sql: String, start: String, end: String): Object =
+    held(answer(_.batch(session, sql, start, end)))
 
   /** Asks for the result type of a table function. */
   def describeFunction(name: String, arguments: JavaList[String]): JsonNode = answer(_.describeFunction(name, arguments)).get("schema")

@@ -71,7 +71,22 @@ private object Openings {
     "EXPLAIN STREAM TABLE",
     "EXPLAIN DELTA STREAM TABLE",
     "EXPLAIN CREATE STREAM TABLE",
-    "EXPLAIN CREATE OR REPLACE STREAM TABLE").map(_.split(' ').toSeq)
+    "EXPLAIN CREATE OR REPLACE STREAM TABLE",
+    "SUBSCRIBE",
+    "COPY ( SUBSCRIBE",
+    "FETCH",
+    "CLOSE",
+    "CREATE QUEUE",
+    "DROP QUEUE",
+    "REGISTER CONSUMER",
+    "UNREGISTER CONSUMER",
+    "SHOW QUEUES",
+    "SHOW CONSUMERS",
+    "NEXT BATCH",
+    "FINISH BATCH").map(_.split(' ').toSeq)
+
+  // `DECLARE c INT` and `DECLARE c CURSOR FOR SELECT ...` are Spark's.
+  private val subscribes = Set("FOR SUBSCRIBE", "WITHOUT HOLD FOR SUBSCRIBE").map(_.split(' ').toSeq)
 
   // `DESCRIBE stream table` and `DESCRIBE stream table.x` are Spark's: a column of a table called stream.
   private val describe = Set("DESCRIBE", "DESC")
@@ -79,6 +94,7 @@ private object Openings {
 
   def begin(sql: String): Boolean = {
     val words = Tokens.of(sql).map(_.getText.toUpperCase(Locale.ROOT))
-    openings.exists(words.startsWith(_)) && !(describe(words.head) && endsColumn(words.lift(3).getOrElse("")))
+    openings.exists(words.startsWith(_)) && !(describe(words.head) && endsColumn(words.lift(3).getOrElse(""))) ||
+    words.headOption.contains("DECLARE") && words.lift(2).contains("CURSOR") && subscribes.exists(words.drop(3).startsWith(_))
   }
 }

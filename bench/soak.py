@@ -1,0 +1,185 @@
+"""The soak: stream tables in chains and diamonds, refreshed by their schedules, while everything that can happen does.
+
+Writers on all sources, DDL now and then, OPTIMIZE, and SIGKILL of the process with its JVM at labelled points and at random times.
+At the end every table must VERIFY, nothing may be suspended or stuck, and the history must tell what happened.
+
+    ./run soak              20 minutes; MINUTES=3 ./run soak for less, SEED=7 for other random choices
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from threading import Event, Thread
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.table import Table
+
+from streamtable import configure, start_scheduler
+from streamtable.refresh.milestones import MILESTONES, watch
+
+MINUTES = float(os.environ.get("MINUTES", "20"))
+SEED = int(os.environ.get("SEED", "1"))
+LIFE = 30.0, 120.0
+"""Between so many seconds a process lives, its start included."""
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.driver.memory": "3g",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.log.level": "ERROR",
+    "spark.streamtable.scheduler.pollSeconds": "1",
+}
+BASES = ("b0", "b1", "b2", "b3")
+MATCHED = "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (k, v) VALUES (s.k, s.v)"
+TABLES = {
+    **{f"filtered{n}": ("'1s'", f"SELECT k, v FROM b{n} WHERE v % 3 <> 0") for n in range(4)},
+    **{f"counted{n}": ("'2s'", f"SELECT k, count(*) AS n, sum(v) AS s, max(v) AS m FROM b{n} GROUP BY k") for n in range(4)},
+    "joined01": ("'2s'", "SELECT b0.k, b0.v, b1.v AS w FROM b0 JOIN b1 ON b0.k = b1.k AND b0.v < b1.v"),
+    "padded23": ("'3s'", "SELECT b2.k, b2.v, b3.v AS w FROM b2 LEFT JOIN b3 ON b2.k = b3.k AND b3.v > 50"),
+    "diamond0": ("'2s'", "SELECT f.k, f.v, c.n FROM filtered0 f JOIN counted0 c ON f.k = c.k"),
+    "diamond1": ("'3s'", "SELECT c.k, c.s, f.v FROM counted1 c LEFT JOIN filtered1 f ON f.k = c.k"),
+    "missing2": ("'3s'", "SELECT k FROM counted2 EXCEPT SELECT k FROM filtered2"),
+    "distinct3": ("'1s'", "SELECT DISTINCT k FROM filtered3"),
+    "sums": ("'4s'", "SELECT k, s FROM counted0 UNION ALL SELECT k, s FROM counted1 UNION ALL SELECT k, m FROM counted2"),
+    "totals": ("'5s'", "SELECT count(*) AS n, sum(s) AS s FROM sums"),
+    "ranked": ("'3s'", "SELECT k, v, rank() OVER (PARTITION BY k ORDER BY v DESC) AS r FROM filtered0"),
+    "groups_of_groups": ("CALCULATED", "SELECT n, count(*) AS groups FROM diamond0 GROUP BY n"),
+    "top": ("'5s'", "SELECT n, groups FROM groups_of_groups ORDER BY groups DESC, n LIMIT 3"),
+    "wide": ("'4s'", "SELECT d.k, d.v, j.w FROM diamond1 d JOIN joined01 j ON d.k = j.k"),
+}
+
+
+def session() -> SparkSession:
+    builder = configure(SparkSession.builder.master("local[2]").appName("streamtable soak"))
+    for key, value in SETTINGS.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def make(spark: SparkSession) -> None:
+    """Make what is not there yet: a process before may have been killed while it made it."""
+    for n, base in enumerate(BASES):
+        feed = "true" if n % 2 else "false"
+        spark.sql(
+            f"CREATE TABLE IF NOT EXISTS {base} (k INT, v INT) USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = '{feed}')"
+        )
+    for name, (schedule, query) in TABLES.items():
+        spark.sql(f"CREATE STREAM TABLE IF NOT EXISTS {name} SCHEDULE {schedule} AS {query}")
+
+
+def write(spark: SparkSession, rnd: random.Random, stopping: Event) -> None:
+    """Change one table after the other at random until told to stop."""
+    while not stopping.wait(rnd.uniform(0.1, 1.5)):
+        base, k, v = rnd.choice(BASES), rnd.randrange(12), rnd.randrange(100)
+        statement = rnd.choices(
+            (
+                f"INSERT INTO {base} (k, v) SELECT id % 12, cast(rand({v}) * 100 AS INT) FROM range({rnd.randrange(1, 40)})",
+                f"DELETE FROM {base} WHERE k = {k} AND v < {v}",
+                f"UPDATE {base} SET v = v + 1 WHERE k = {k}",
+                f"MERGE INTO {base} t USING (SELECT {k} AS k, {v} AS v) s ON t.k = s.k AND t.v = s.v {MATCHED}",
+                f"OPTIMIZE {base}",
+                f"ALTER TABLE {base} ADD COLUMN x{time.time_ns()} INT",
+                f"INSERT OVERWRITE {base} (k, v) SELECT k, v FROM {base} WHERE v < 90",
+            ),
+            weights=(8, 4, 4, 4, 1, 0.2, 0.5),
+        )[0]
+        try:
+            spark.sql(statement).collect()
+        except PySparkException as error:  # writers in threads of one process may meet
+            if "CONCURRENT" not in str(error).upper():
+                raise
+
+
+def live(seed: int, point: str) -> None:
+    """Be one process: serve and write until killed, at the labelled point or from outside."""
+    spark, rnd, stopping = session(), random.Random(seed), Event()
+    make(spark)
+    scheduler = start_scheduler(spark)
+    passed = iter(range(rnd.randrange(3, 30), 0, -1))
+
+    def kill(reached: str) -> None:
+        if reached == point and next(passed, 0) == 1:
+            os.killpg(0, signal.SIGKILL)
+
+    watch(kill)
+    writers = [Thread(target=write, args=(spark, random.Random(seed + n), stopping)) for n in range(2)]
+    for writer in writers:
+        writer.start()
+    print("alive", flush=True)
+    sys.stdin.read()  # until told to end in peace
+    stopping.set()
+    for writer in writers:
+        writer.join()
+    scheduler.stop(60)
+    spark.stop()
+
+
+def judge() -> int:
+    """Refresh everything once more and look; return how many tables are not what they should be."""
+    spark = session()
+    make(spark)
+    table = Table("table", "status", "refreshes", "failed", "rebuilt", "last", "VERIFY", title="After the soak")
+    wrong = 0
+    for name in TABLES:
+        spark.sql(f"REFRESH STREAM TABLE {name} CASCADE").collect()
+    for row in spark.sql("SELECT * FROM stream_tables()").collect():
+        verdict = spark.sql(f"VERIFY STREAM TABLE {row['name']}").collect()[0]
+        lines = spark.sql(f"SHOW REFRESH HISTORY FOR {row['name']}").collect()
+        actions = [line["action"] for line in lines]
+        late = spark.sql(f"REFRESH STREAM TABLE {row['name']}").collect()[0]["action"]
+        good = verdict["ok"] and row["status"] == "ACTIVE" and late == "NO_DATA"
+        wrong += not good
+        rebuilt = {line["reason"] for line in lines if line["action"] == "REINITIALIZE"} - {"the table was not populated yet"}
+        table.add_row(
+            row["name"],
+            row["status"],
+            str(len(actions)),
+            str(actions.count("FAILED")),
+            "; ".join(sorted(rebuilt)),
+            late,
+            "exact" if verdict["ok"] else f"missing {verdict['missing']}, surplus {verdict['surplus']}",
+        )
+    Console(width=160).print(table)
+    spark.stop()
+    return wrong
+
+
+def soak(folder: str) -> int:
+    """Start processes and kill them until the time is over, then judge."""
+    rnd, end, console = random.Random(SEED), time.monotonic() + 60 * MINUTES, Console()
+    lives = 0
+    while time.monotonic() < end:
+        point = rnd.choice((*MILESTONES, "none"))
+        command = [sys.executable, str(Path(__file__).resolve()), "live", str(SEED + 1000 * lives), point]
+        process = subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, start_new_session=True)
+        lasts = min(rnd.uniform(*LIFE), end - time.monotonic() + 1)
+        try:
+            process.wait(lasts)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        if process.returncode != -signal.SIGKILL:
+            raise SystemExit(f"a process ended by itself, with {process.returncode}")
+        lives += 1
+        console.print(f"{lives} processes killed, the last one at: {point}; {max(0, end - time.monotonic()):.0f} s to go")
+    return subprocess.run([sys.executable, str(Path(__file__).resolve()), "judge"], cwd=folder, check=False).returncode
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["live", seed, point]:
+            live(int(seed), point)
+        case ["judge"]:
+            raise SystemExit(judge())
+        case _:
+            with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
+                raise SystemExit(soak(place))

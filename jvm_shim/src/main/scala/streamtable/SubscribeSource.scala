@@ -1,0 +1,47 @@
+package org.apache.spark.sql.streamtable {
+
+  import org.apache.spark.sql.{DataFrame, SQLContext, SparkSession}
+  import org.apache.spark.sql.classic
+  import org.apache.spark.sql.execution.streaming.{Offset, Source}
+  import org.apache.spark.sql.sources.StreamSourceProvider
+  import org.apache.spark.sql.types.StructType
+
+  /** `readStream.format("streamtable").option("subscribe", ...)`: what the option holds stands behind SUBSCRIBE TO. */
+  class SubscribeProvider extends StreamSourceProvider {
+
+    override def sourceSchema(
+        context: SQLContext, schema: Option[StructType], provider: String, parameters: Map[String, String]): (String, StructType) =
+      (provider, source(context, parameters).schema)
+
+    override def createSource(
+        context: SQLContext, metadata: String, schema: Option[StructType], provider: String, parameters: Map[String, String]): Source =
+      source(context, parameters)
+
+    private def source(context: SQLContext, parameters: Map[String, String]) =
+      new SubscribeSource(context.sparkSession, s"SUBSCRIBE TO ${parameters.getOrElse("subscribe", "")}")
+  }
+
+  /** Micro-batches by logical time: an offset is a time, and Python says what came between two of them. */
+  class SubscribeSource(session: SparkSession, sql: String) extends Source {
+
+    override lazy val schema: StructType = StreamTableCommand.parse(session, sql).schema
+
+    override def getOffset: Option[Offset] = Handlers.latest(session, sql).map(TimeOffset(_))
+
+    override def getBatch(start: Option[Offset], end: Offset): DataFrame = {
+      val rows = Handlers.batch(session, sql, start.map(_.json).orNull, end.json).asInstanceOf[classic.DataFrame]
+      rows.sparkSession.internalCreateDataFrame(rows.queryExecution.toRdd, schema, isStreaming = true)
+    }
+
+    override def stop(): Unit = ()
+  }
+
+  /** A logical time, which may have more digits than a Long. */
+  case class TimeOffset(override val json: String) extends Offset
+}
+
+package streamtable {
+
+  /** Where Spark looks for `format("streamtable")`. */
+  class DefaultSource extends org.apache.spark.sql.streamtable.SubscribeProvider
+}

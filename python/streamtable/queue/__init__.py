@@ -1,0 +1,1 @@
+"""Change queues: a subscription whose readers have durable positions."""

@@ -1,0 +1,1 @@
+"""SUBSCRIBE: how a table, a view or a query changes, as rows, in order."""

@@ -1,0 +1,90 @@
+"""Reading a subscription part by part: so many rows, or those of so much time."""
+
+from __future__ import annotations
+
+import time
+from threading import Lock
+from typing import Any, Generic, Protocol, TypeVar
+
+from pyspark.sql import SparkSession
+
+from streamtable.errors import InvalidStatement
+from streamtable.sql.subscribe import Subscribe
+from streamtable.subscriptions.rows import Form
+from streamtable.subscriptions.subscription import Subscription
+
+__all__ = ["ALL", "Cursor", "Taken"]
+
+ALL = 2**31 - 1  # a Java list holds no more
+
+R_contra = TypeVar("R_contra", contravariant=True)
+
+
+class Taken(Protocol[R_contra]):
+    """A list of rows that fills itself from iterators of the kind `R_contra`."""
+
+    def __len__(self) -> int: ...
+
+    def take(self, rows: R_contra, count: int) -> bool:
+        """Move at most `count` rows; tell whether there were as many."""
+        ...
+
+
+class Cursor(Generic[R_contra]):
+    """A subscription and where its reader is."""
+
+    def __init__(self, spark: SparkSession, statement: Subscribe, form: Form[Any]) -> None:
+        self.subscription: Subscription[Any] = Subscription(spark, statement, form)
+        self._reading = Lock()
+        self._current: Any = None
+
+    def fetch(self, into: Taken[R_contra], count: int, timeout: float | None) -> None:
+        """Move at most `count` rows: those of the next `timeout` seconds, or, without one, those that come first.
+
+        None are moved when the subscription has ended.
+        """
+        until = None if timeout is None else time.monotonic() + timeout
+        with _Turn(self._reading):
+            while len(into) < count:
+                if self._take(into, count):
+                    continue
+                left = None if until is None else until - time.monotonic()
+                if self.subscription.ended or len(into) == count or (len(into) > 0 if left is None else left <= 0):
+                    break
+                self.subscription.pause(left)
+
+    def drain(self, into: Taken[R_contra], *, wait: bool) -> None:
+        """Move all rows up to the end, which is waited for, or else those that are there."""
+        while not self.subscription.ended:
+            if not self._take(into, ALL) and not self.subscription.ended:
+                if not wait:
+                    break
+                self.subscription.pause()
+
+    def _take(self, into: Taken[R_contra], count: int) -> bool:
+        """Move what is there; tell whether there may be more at once."""
+        if self._current is None:
+            self._current = self.subscription.next()
+            if self._current is None:
+                return False
+        try:
+            if not into.take(self._current, count - len(into)):
+                self._current = None
+        except Exception as error:
+            self.subscription.fail(error)
+            raise
+        return len(into) < count
+
+
+class _Turn:
+    """One reader at a time; another is refused, because rows would go to either."""
+
+    def __init__(self, lock: Lock) -> None:
+        self._lock = lock
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            raise InvalidStatement("another thread is reading this subscription", hint="make one for each thread")
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()

@@ -1,0 +1,127 @@
+"""The tables that a subscription reads: how far they are, whether they are still the same, what of their past is kept."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from threading import Lock
+
+from pyspark.sql import SparkSession
+
+from streamtable.delta.tables import locate, retained, state, versions
+from streamtable.errors import HistoryLost, SourceUnavailable
+from streamtable.subscriptions.times import Times, Vector
+
+__all__ = ["Input", "Inputs"]
+
+
+@dataclass(frozen=True)
+class Input:
+    """One table as it was when the subscription began; `name` is empty for a table named by its path."""
+
+    path: str
+    name: tuple[str, ...]
+    table_id: str
+    schema_json: str
+
+    def __str__(self) -> str:
+        return ".".join(self.name) or f"delta.`{self.path}`"
+
+    @classmethod
+    def of(cls, session: SparkSession, path: str, name: tuple[str, ...]) -> Input:
+        """Look at the table as it is now."""
+        found = state(session, path)
+        return cls(path, name, found.table_id, found.schema_json)
+
+
+class Inputs:
+    """All tables of a subscription, and the views by which it reads them.
+
+    `fits` raises SourceChanged when a table's new schema is no longer the one subscribed to.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        inputs: Sequence[Input],
+        fits: Callable[[Input, str], None],
+        views: Sequence[tuple[str, ...]] = (),
+    ) -> None:
+        self._session = session
+        self._views = views
+        self.opened = tuple(inputs)
+        self._inputs = list(inputs)
+        self._fits = fits
+        self._seen: Vector = ()
+        self._read_at = -math.inf
+        self._lock = Lock()
+        self.times = Times(len(self._inputs))
+
+    def latest(self) -> Vector:
+        """Return the latest versions. Raises SourceUnavailable, HistoryLost or SourceChanged, which end the subscription.
+
+        Of many who ask at once one looks: whoever waited for the lock takes what was read since.
+        """
+        asked = time.monotonic()
+        with self._lock:
+            if self._read_at < asked:
+                self._read_at = time.monotonic()
+                latest = self._read()
+                if latest != self._seen:
+                    self._check()
+                    self._seen = latest
+            return self._seen
+
+    def _read(self) -> Vector:
+        for view in self._views:
+            if locate(self._session, view).kind != "view":
+                raise SourceUnavailable(f"the view {'.'.join(view)} was dropped: the subscription ends")
+        found = list[int]()
+        for each, version in zip(self._inputs, versions(self._session, [each.path for each in self._inputs]), strict=True):
+            # Spark may drop a table and leave its files behind: its name tells.
+            if version is None or (each.name and locate(self._session, each.name).path != each.path):
+                raise SourceUnavailable(f"{each} was dropped: the subscription ends", hint="subscribe to another table")
+            if version.table_id != each.table_id:
+                raise HistoryLost(f"{each} was dropped and created again: the subscription ends", hint="subscribe anew")
+            found.append(version.number)
+        return tuple(found)
+
+    def _check(self) -> None:
+        for n, each in enumerate(self._inputs):
+            schema = state(self._session, each.path).schema_json
+            if schema != each.schema_json:
+                self._fits(each, schema)
+                self._inputs[n] = replace(each, schema_json=schema)
+
+    def begin(self, as_of: int, at_least: bool, snapshot: bool) -> int:
+        """Return the time to begin at: `as_of`, or with `at_least` the first after it whose history is kept.
+
+        Raises HistoryLost for a time that is not kept.
+        """
+        wanted, latest = self.times.versions(as_of), self.latest()
+        kept = tuple(map(max, wanted, self._kept(wanted, latest, snapshot)))
+        if kept == wanted or at_least:
+            return self.times.of(kept) if self._inputs else as_of
+        which = next(each for each, want, have in zip(self._inputs, wanted, kept, strict=True) if want < have)
+        what = "contents and changes" if snapshot else "changes"
+        raise HistoryLost(
+            f"AS OF {as_of} is before what {which} retains: its {what} are there from AS OF {self.times.of(kept)} on",
+            hint=f"AS OF AT LEAST {as_of} begins at the first time that is kept; the table's properties "
+            "delta.logRetentionDuration and delta.deletedFileRetentionDuration say how long that is",
+        )
+
+    def _kept(self, wanted: Vector, latest: Vector, snapshot: bool) -> Vector:
+        found = list[int]()
+        for each, want, newest in zip(self._inputs, wanted, latest, strict=True):
+            if want >= newest:  # nothing of the past is read
+                found.append(want)
+                continue
+            kept = retained(self._session, each.path, want)
+            found.append(max(kept.table, kept.changes) if snapshot else kept.changes)
+        return tuple(found)
+
+    def path_of(self, n: int) -> str:
+        """Return the path of the n-th input."""
+        return self._inputs[n].path

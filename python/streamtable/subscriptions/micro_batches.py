@@ -1,0 +1,72 @@
+"""SUBSCRIBE as a source of Structured Streaming: an offset is a time, so that a checkpoint says where to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+
+from streamtable.errors import InvalidStatement
+from streamtable.sql.parse import AnyStatement
+from streamtable.sql.subscribe import Subscribe, WithinTimestamp
+from streamtable.subscriptions.feed import Feed, close_feed, open_feed
+from streamtable.subscriptions.output import Output
+
+__all__ = ["batch", "latest"]
+
+
+def latest(spark: SparkSession, statement: AnyStatement) -> int | None:
+    """Return the latest time before UP TO; None while AS OF is still to come."""
+    subscribe = _checked(statement)
+    with _open(spark, subscribe) as feed:
+        relation = feed.relation
+        times, now = relation.inputs.times, relation.inputs.latest()
+        begin = subscribe.as_of or 0
+        if any(have < want for have, want in zip(now, times.versions(begin), strict=True)):
+            return None
+        time, up_to = times.of(now), subscribe.up_to
+        if up_to is None or time < up_to:
+            return time
+        if times.inputs == 1:
+            return up_to - 1
+        return max((step for step in relation.steps(begin, time) if step < up_to), default=begin)
+
+
+def batch(spark: SparkSession, statement: AnyStatement, start: int | None, end: int) -> DataFrame:
+    """Return what a batch holds, the same whenever it is asked for: the contents to begin with, and what came after."""
+    subscribe = _checked(statement)
+    with _open(spark, subscribe) as feed:
+        relation = feed.relation
+        output = Output(relation.schema, relation.inputs.times.type, subscribe.modifier, progress=False)
+        frames, position = list[DataFrame](), start
+        if position is None:
+            as_of, inputs = subscribe.as_of, relation.inputs
+            position = end if as_of is None else inputs.begin(as_of, subscribe.at_least, subscribe.snapshot)
+            contents = output.frame(relation.snapshot(position), several=False)
+            frames.append(contents if subscribe.snapshot else contents.limit(0))
+        for step in relation.steps(position, end):
+            with feed.lent(position, step) as changes:
+                frames.append(output.frame(changes, several=False))
+            position = step
+        if not frames:
+            frames.append(output.frame(relation.snapshot(end), several=False).limit(0))
+        return reduce(DataFrame.unionAll, frames)
+
+
+def _checked(statement: AnyStatement) -> Subscribe:
+    assert isinstance(statement, Subscribe), "the shim puts SUBSCRIBE in front"
+    if statement.progress or isinstance(statement.modifier, WithinTimestamp):
+        message = "a stream has neither rows of progress nor an order within a time"
+        raise InvalidStatement(message, hint="leave PROGRESS and WITHIN TIMESTAMP out; the checkpoint keeps the progress")
+    return statement
+
+
+@contextmanager
+def _open(spark: SparkSession, statement: Subscribe) -> Iterator[Feed]:
+    feed = open_feed(spark, statement.relation)
+    try:
+        yield feed
+    finally:
+        close_feed(feed)

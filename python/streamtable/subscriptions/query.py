@@ -1,0 +1,163 @@
+"""A query as a relation: the delta rules of the stream tables compute its changes, and nothing is stored."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from streamtable.algebra.operators import WEIGHT, Aggregate
+from streamtable.algebra.render import render
+from streamtable.algebra.trees import sources_of
+from streamtable.delta.tables import Version, commits
+from streamtable.differentiate import touched_groups
+from streamtable.differentiate.deltas import Deltas, Shared
+from streamtable.differentiate.rules import RULES, obstacle
+from streamtable.errors import InvalidQuery, NotSupported, SourceChanged, StreamTableError
+from streamtable.refresh.checks import refuse_temporary_views
+from streamtable.refresh.execute import pinned_query
+from streamtable.refresh.prepare import Prepared, captured_settings, prepare, refresh_session, release
+from streamtable.refresh.sources import Sources
+from streamtable.refresh.workspace import Workspace
+from streamtable.sql.builder import column, select, subquery
+from streamtable.sql.rewrite import moving_literal
+from streamtable.sql.statements import Query
+from streamtable.subscriptions.inputs import Input, Inputs
+from streamtable.subscriptions.relation import TIME, ids, plain
+from streamtable.subscriptions.times import Vector
+
+__all__ = ["QueryRelation"]
+
+_POOL = "subscribe"
+"""The idle sessions of all subscriptions are one pool."""
+
+_STREAM_TABLE = "create a stream table of the query and subscribe to that"
+
+_RULES = {**RULES, Aggregate: touched_groups}
+
+
+class QueryRelation:
+    """A query over Delta tables, as the caller's session reads it when the subscription begins."""
+
+    def __init__(self, spark: SparkSession, query: Query) -> None:
+        self._query = query
+        self._namespace = (spark.catalog.currentCatalog(), spark.catalog.currentDatabase())
+        self._settings = captured_settings(spark)
+        self._spark = spark
+        self._prepared = self._prepare()
+        try:
+            _check(self._prepared, query)
+            found = [Input.of(spark, path, _name(source.name)) for path, source in self._prepared.sources.items()]
+            views = [parts for parts in map(_name, self._prepared.reading.views) if parts]
+            self.inputs = Inputs(spark, found, self._fits, views)
+        except StreamTableError:
+            self.close()
+            raise
+        self.schema: StructType = plain(self._prepared.frame.schema)
+
+    def _prepare(self) -> Prepared:
+        session = refresh_session(self._spark, _POOL, self._namespace, self._settings)
+        try:
+            return prepare(session, _POOL, self._query)
+        except InvalidQuery as error:
+            refuse_temporary_views(self._spark, error)
+            raise
+
+    def _fits(self, table: Input, _: str) -> None:
+        """Read the query again; the plan that was read first goes on as long as it means the same."""
+        try:
+            now = self._prepare()
+        except InvalidQuery as error:
+            message = f"{table} changed and the query does not fit any more: the subscription ends. {error.reason}"
+            raise SourceChanged(message, hint="subscribe anew") from error
+        release(now)
+        if now.fingerprint != self._prepared.fingerprint:
+            raise SourceChanged(f"{table} changed what the query reads: the subscription ends", hint="subscribe anew")
+
+    def close(self) -> None:
+        release(self._prepared)
+
+    @property
+    def identity(self) -> Hashable:
+        names = tuple(each.name for each in self.schema)
+        return (self.inputs.opened, names, self._prepared.fingerprint, tuple(self._settings.items()))
+
+    def snapshot(self, time: int) -> DataFrame:
+        rows = pinned_query(self._prepared, self._at(self.inputs.times.versions(time)))
+        return self._timed(_signed(rows.toDF(*ids(self.schema)), 1), time)
+
+    def steps(self, after: int, latest: int) -> Iterator[int]:
+        """Take one commit after the other, by the order of their timestamps; those that change no row go along with the next."""
+        times = self.inputs.times
+        old, new = times.versions(after), times.versions(latest)
+        vector, moved = list(old), False
+        for _, n, version, data_change in heapq.merge(
+            *(self._commits(n, a, b) for n, (a, b) in enumerate(zip(old, new, strict=True)))
+        ):
+            vector[n], moved = version, not data_change
+            if data_change:
+                yield times.of(tuple(vector))
+        if moved:
+            yield times.of(tuple(vector))
+
+    def _commits(self, n: int, after: int, upto: int) -> Iterator[tuple[datetime, int, int, bool]]:
+        at = datetime.min.replace(tzinfo=timezone.utc)
+        for each in commits(self._prepared.session, self.inputs.path_of(n), after, upto):
+            at = max(at, each.at)  # a clock that went back does not change the order of versions
+            yield at, n, each.version, each.data_change
+
+    @contextmanager
+    def changes(self, after: int, upto: int) -> Iterator[DataFrame]:
+        times = self.inputs.times
+        with Workspace(self._prepared.session) as workspace:
+            delta = self._delta(workspace, self._at(times.versions(after)), self._at(times.versions(upto)))
+            yield self._timed(delta.toDF(*ids(self.schema), WEIGHT.id), upto)
+
+    def _delta(self, workspace: Workspace, old: dict[str, Version], new: dict[str, Version]) -> DataFrame:
+        prepared = self._prepared
+        if obstacle(prepared.tree):  # an operator without a rule: all of the new contents less all of the old
+            return _signed(pinned_query(prepared, new), 1).unionAll(_signed(pinned_query(prepared, old), -1))
+        changed = frozenset(source for source in sources_of(prepared.tree) if old[source.path] != new[source.path])
+        deltas = Deltas(changed, {}, _RULES)
+        root = deltas.of(prepared.tree)
+        if root is None:
+            return _signed(pinned_query(prepared, new).limit(0), 1)
+        sources = Sources(prepared, workspace, new, old)
+        for each in deltas.steps:
+            assert isinstance(each, Shared), "no aggregate is stored"
+            workspace.name(each.name, workspace.keep(workspace.query(render(each.tree, sources))))
+        items = [column(c.id) for c in (*prepared.tree.columns, WEIGHT)]
+        return workspace.query(select(items, subquery(render(root, sources), "delta")))
+
+    def _at(self, vector: Vector) -> dict[str, Version]:
+        return {path: Version(path, version) for path, version in zip(self._prepared.paths, vector, strict=True)}
+
+    def _timed(self, rows: DataFrame, time: int) -> DataFrame:
+        return rows.withColumn(TIME, F.lit(str(time)).cast(self.inputs.times.type))
+
+
+def _signed(rows: DataFrame, weight: int) -> DataFrame:
+    return rows.withColumn(WEIGHT.id, F.lit(weight).cast("bigint"))
+
+
+def _check(prepared: Prepared, query: Query) -> None:
+    """Raise what keeps the query from having a history."""
+    if literal := moving_literal(query.text):
+        raise InvalidQuery(f"{literal} is another time each time that the query is read", hint=_STREAM_TABLE)
+    if prepared.reading.clock:
+        raise NotSupported("the query reads the clock, which is no table with versions", hint=_STREAM_TABLE)
+    if unversioned := next(iter(prepared.reading.unversioned), None):
+        raise NotSupported(
+            f"the query reads {unversioned}, which has no history", hint="read Delta tables, by repeatable functions"
+        )
+
+
+def _name(name: str | None) -> tuple[str, ...]:
+    """Split a table's full name; one with dots in its parts cannot be told apart, and is known by its path alone."""
+    parts = tuple(name.split(".")) if name else ()
+    return parts if len(parts) == 3 else ()

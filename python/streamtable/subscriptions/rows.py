@@ -1,0 +1,110 @@
+"""Rows on their way out: a few are kept for whoever asks next, many are computed part by part as they are read."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, Generic, TypeVar
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+__all__ = ["JAVA", "LINES", "PYTHON", "Form", "Rows"]
+
+R = TypeVar("R")
+
+_FEW = 10_000
+"""So many rows of a change are held in memory; of more, one partition at a time is."""
+
+
+class Form(ABC, Generic[R]):
+    """Where rows are read: `R` is an iterator over them."""
+
+    @abstractmethod
+    def at_most(self, frame: DataFrame, count: int) -> Any:
+        """Compute the first `count` rows."""
+
+    @abstractmethod
+    def few(self, rows: Any) -> R:
+        """Iterate over computed rows."""
+
+    @abstractmethod
+    def all(self, frame: DataFrame) -> R:
+        """Iterate over the rows of a frame, a partition at a time."""
+
+
+class JavaForm(Form[Any]):
+    """Rows stay in the JVM: a java.util.Iterator."""
+
+    def at_most(self, frame: DataFrame, count: int) -> Any:
+        return frame.limit(count)._jdf.collectAsList()
+
+    def few(self, rows: Any) -> Any:
+        return rows.iterator()
+
+    def all(self, frame: DataFrame) -> Any:
+        return frame._jdf.toLocalIterator()
+
+
+class PythonForm(Form[Iterator[Row]]):
+    """Rows come into this process."""
+
+    def at_most(self, frame: DataFrame, count: int) -> Any:
+        return frame.limit(count).collect()
+
+    def few(self, rows: Any) -> Iterator[Row]:
+        return iter(rows)
+
+    def all(self, frame: DataFrame) -> Iterator[Row]:
+        return frame.toLocalIterator()
+
+
+class LineForm(JavaForm):
+    """Each row is one line of text, as COPY writes it: values between tabs, NULL as \\N."""
+
+    def at_most(self, frame: DataFrame, count: int) -> Any:
+        return super().at_most(_lines(frame), count)
+
+    def all(self, frame: DataFrame) -> Any:
+        return super().all(_lines(frame))
+
+
+JAVA, PYTHON, LINES = JavaForm(), PythonForm(), LineForm()
+
+_ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))
+
+
+def _lines(frame: DataFrame) -> DataFrame:
+    numbered = frame.toDF(*(f"c{n}" for n in range(len(frame.columns))))
+    values = []
+    for name in numbered.columns:
+        value = F.col(name).cast("string")
+        for character, escaped in _ESCAPES:
+            value = F.replace(value, F.lit(character), F.lit(escaped))
+        values.append(F.coalesce(value, F.lit("\\N")))
+    return numbered.select(F.concat_ws("\t", *values).alias("line"))
+
+
+class Rows(Generic[R]):
+    """The rows of a frame, to be read as often as there are readers; with `shared` a few are computed at once and kept."""
+
+    def __init__(self, frame: DataFrame, form: Form[R], *, shared: bool) -> None:
+        self._frame, self._form = frame, form
+        self._few = form.at_most(frame, _FEW + 1) if shared else None
+        self._kept = self._few is not None and _length(self._few) > _FEW
+        if self._kept:
+            self._few = None
+            frame.persist()
+
+    def read(self) -> R:
+        """Begin to read."""
+        return self._form.all(self._frame) if self._few is None else self._form.few(self._few)
+
+    def forget(self) -> None:
+        """Free what is kept; who still reads goes on."""
+        if self._kept:
+            self._frame.unpersist()
+
+
+def _length(rows: Any) -> int:
+    return len(rows) if isinstance(rows, list) else int(rows.size())

@@ -1,0 +1,144 @@
+"""One subscriber's way through a feed: from AS OF to UP TO, with or without the contents to begin with."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from streamtable import config
+from streamtable.delta.bridge import missing_file
+from streamtable.errors import HistoryLost, InvalidStatement
+from streamtable.sql.subscribe import Subscribe
+from streamtable.subscriptions.feed import close_feed, open_feed
+from streamtable.subscriptions.output import Output
+from streamtable.subscriptions.rows import Form, Rows
+
+__all__ = ["Subscription", "schema_of"]
+
+R = TypeVar("R")
+
+_log = logging.getLogger(__name__)
+
+
+def schema_of(spark: SparkSession, statement: Subscribe) -> StructType:
+    """Return the columns of a subscription without beginning it; raises what is wrong with it."""
+    feed = open_feed(spark, statement.relation)
+    try:
+        relation = feed.relation
+        return Output(relation.schema, relation.inputs.times.type, statement.modifier, statement.progress).schema
+    finally:
+        close_feed(feed)
+
+
+class Subscription(Generic[R]):
+    """A SUBSCRIBE that was begun. What it holds is its position and what is being read, however far behind its reader is."""
+
+    def __init__(self, spark: SparkSession, statement: Subscribe, form: Form[R]) -> None:
+        self._spark, self._statement, self._form = spark, statement, form
+        self._feed = open_feed(spark, statement.relation)
+        try:
+            relation = self._feed.relation
+            self._inputs = relation.inputs
+            self._output = Output(relation.schema, self._inputs.times.type, statement.modifier, statement.progress)
+            self._as_of = self._begin()
+        except BaseException:
+            close_feed(self._feed)
+            raise
+        self._rows = self._run()
+        self._failed: Exception | None = None
+        self.ended = self.closed = False
+
+    def _begin(self) -> int:
+        statement, times = self._statement, self._inputs.times
+        if statement.as_of is None:
+            as_of = times.of(self._inputs.latest())
+        else:
+            as_of = self._inputs.begin(statement.as_of, statement.at_least, statement.snapshot)
+        if statement.up_to is not None and statement.up_to < as_of:
+            chosen = "" if statement.as_of == as_of else ", which was chosen,"
+            raise InvalidStatement(f"UP TO {statement.up_to} is before AS OF {as_of}{chosen}: there are no such times")
+        if statement.up_to == as_of:
+            _log.warning("AS OF and UP TO are both %s: the subscription ends without rows", as_of)
+        return as_of
+
+    @property
+    def schema(self) -> StructType:
+        """Return the columns of the rows."""
+        return self._output.schema
+
+    def next(self) -> R | None:
+        """Return rows to be read, or None when there are none now; `ended` says that there will be none.
+
+        What ends the subscription is raised, each time.
+        """
+        if self._failed is not None:
+            raise self._failed
+        try:
+            return next(self._rows)
+        except StopIteration:
+            self.ended = True
+            return None
+        except Exception as error:
+            self.fail(error)
+            raise
+
+    def fail(self, error: Exception) -> None:
+        """End with an error, which may come while rows are read. Raises HistoryLost for one that means that."""
+        self._failed = error
+        if missing := missing_file(error):
+            message = f"files that the subscription had still to read were vacuumed: the subscription ends ({missing})"
+            hint = "subscribe anew; delta.deletedFileRetentionDuration says how long a slow reader may take"
+            self._failed = HistoryLost(message, hint=hint)
+            raise self._failed from error
+
+    def pause(self, longest: float | None = None) -> None:
+        """Wait until it is time to look again, at most so many seconds."""
+        poll = config.read(self._spark, config.SUBSCRIBE_POLL)
+        time.sleep(poll if longest is None else max(0.0, min(poll, longest)))
+
+    def close(self) -> None:
+        """Stop; what others share stays."""
+        if not self.closed:
+            self.closed = self.ended = True
+            close_feed(self._feed)
+
+    def _run(self) -> Iterator[R | None]:
+        """Yield rows in the order of their times, and None whenever all that is there was yielded."""
+        as_of, statement, times = self._as_of, self._statement, self._inputs.times
+        if statement.up_to == as_of:
+            return
+        yield from self._progress(as_of)
+        while any(have < want for have, want in zip(self._inputs.latest(), times.versions(as_of), strict=True)):
+            yield None
+        if statement.snapshot:
+            yield self._feed.snapshot(as_of, self._output, self._form).read()
+            yield from self._progress(as_of + 1)
+        position = as_of
+        while times.inputs:
+            latest = times.of(self._inputs.latest())
+            for step in self._feed.relation.steps(position, latest if times.inputs > 1 else self._bounded(latest)):
+                if self._beyond(step):
+                    return
+                several = times.inputs == 1 and step > position + 1
+                yield self._feed.changes(position, step, several, self._output, self._form).read()
+                position = step
+                yield from self._progress(position + 1)
+            if self._beyond(latest + 1):
+                return
+            yield None
+
+    def _bounded(self, latest: int) -> int:
+        """Several commits of one input are read together: not beyond UP TO."""
+        return latest if self._statement.up_to is None else min(latest, self._statement.up_to - 1)
+
+    def _beyond(self, step: int) -> bool:
+        return self._statement.up_to is not None and step >= self._statement.up_to
+
+    def _progress(self, at: int) -> Iterator[R]:
+        if self._statement.progress and not self._beyond(at):
+            yield Rows(self._output.progressed(self._spark, at), self._form, shared=True).read()

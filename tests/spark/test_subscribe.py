@@ -1,0 +1,293 @@
+"""SUBSCRIBE to a table: what is given, in which form, from where to where."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from tests.spark.statements import answer, close_cursors, version
+
+from streamtable.errors import CursorExists, CursorNotFound, HistoryLost, InvalidStatement, SourceChanged, SourceUnavailable
+
+HISTORY = (
+    "INSERT INTO {0} VALUES (1, 'a', 10), (2, 'b', NULL), (2, 'b', NULL), (NULL, 'n', 0)",
+    "INSERT INTO {0} VALUES (3, NULL, 30), (3, NULL, 30), (3, NULL, 30)",
+    "UPDATE {0} SET v = v + 1 WHERE k = 1",
+    "DELETE FROM {0} WHERE k = 2",
+    "OPTIMIZE {0}",
+    """MERGE INTO {0} USING (SELECT 1 AS k UNION ALL SELECT 9) s ON {0}.k = s.k
+        WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (k, s, v) VALUES (9, 'm', 9)""",
+    "INSERT OVERWRITE {0} VALUES (9, 'm', 9), (5, 'o', 5)",
+)
+
+
+@pytest.fixture(scope="module")
+def spark_with_history(spark: SparkSession) -> Iterator[SparkSession]:
+    """Two tables with the same history: one with a change feed, one without but with deletion vectors."""
+    spark.sql("CREATE DATABASE subscribed")
+    spark.sql("USE subscribed")
+    for name, feature in (("with_feed", "ChangeDataFeed"), ("without_feed", "DeletionVectors")):
+        spark.sql(f"CREATE TABLE {name} (k INT, s STRING, v INT) USING delta TBLPROPERTIES (delta.enable{feature} = true)")
+        for statement in HISTORY:
+            spark.sql(statement.format(name))
+    yield spark
+    spark.sql("USE default")
+    spark.sql("DROP DATABASE subscribed CASCADE")
+
+
+@pytest.fixture
+def s(spark_with_history: SparkSession) -> Iterator[SparkSession]:
+    yield spark_with_history
+    close_cursors()
+
+
+def condition(spark: SparkSession, sql: str) -> str:
+    with pytest.raises(PySparkException) as raised:
+        spark.sql(sql).collect()
+    return str(raised.value.getCondition())
+
+
+def expected(versions: list[Counter[tuple[Any, ...]]], as_of: int, snapshot: bool) -> Counter[tuple[Any, ...]]:
+    """Return the rows that the contents at each version, read by Delta itself, ask for."""
+    rows: Counter[tuple[Any, ...]] = Counter()
+    for at in range(as_of if snapshot else as_of + 1, len(versions)):
+        new, old = versions[at], versions[at - 1] if at > as_of else Counter()
+        rows.update((at, new[row] - old[row], *row) for row in new | old if new[row] != old[row])
+    return rows
+
+
+@pytest.mark.parametrize(("name", "stride"), [("with_feed", 2), ("without_feed", 3)])
+def test_from_every_commit_to_every_commit(s: SparkSession, name: str, stride: int) -> None:
+    last = version(s, name)
+    versions = [Counter(answer(s, f"SELECT * FROM {name} VERSION AS OF {at}")) for at in range(last + 1)]
+    everything = answer(s, f"SUBSCRIBE {name} AS OF 0")
+    assert Counter(everything) == expected(versions, 0, snapshot=True)
+    assert (2, 3, 3, None, 30) in everything and (4, -2, 2, "b", None) in everything  # as often as they came and went
+    for at in range(1, last + 1, stride):
+        assert Counter(answer(s, f"SUBSCRIBE {name} AS OF {at}")) == expected(versions, at, snapshot=True), at
+        later = answer(s, f"SUBSCRIBE {name} AS OF {at} WITH (SNAPSHOT = FALSE)")
+        assert Counter(later) == expected(versions, at, snapshot=False), at
+        assert [row[0] for row in later] == sorted(row[0] for row in later)
+        until = answer(s, f"SUBSCRIBE {name} AS OF 0 UP TO {at}")
+        assert Counter(until) == Counter(row for row in everything if row[0] < at), at
+
+
+def test_bounds(s: SparkSession) -> None:
+    assert answer(s, "SUBSCRIBE with_feed AS OF 3 UP TO 3") == []
+    with pytest.raises(InvalidStatement, match="UP TO 2 is before AS OF 3"):
+        s.sql("SUBSCRIBE with_feed AS OF 3 UP TO 2")
+    with pytest.raises(InvalidStatement, match=r"UP TO 2 is before AS OF 7, which was chosen"):
+        s.sql("SUBSCRIBE with_feed UP TO 2")
+    progress = s.sql("SUBSCRIBE with_feed AS OF :at - 1 UP TO :end", args={"at": 5, "end": 6}).collect()
+    assert {row["timestamp"] for row in progress} == {4}  # OPTIMIZE changed nothing
+
+
+def test_columns_of_every_form(s: SparkSession) -> None:
+    s.sql("CREATE TABLE wide (a INT NOT NULL, b STRING NOT NULL, c INT) USING delta")
+    forms = {
+        "": "timestamp diff a b c",
+        "WITH (PROGRESS)": "timestamp progressed diff a b c",
+        "ENVELOPE UPSERT (KEY (C, a))": "timestamp state c a b",
+        "ENVELOPE DEBEZIUM (KEY (c, a))": "timestamp state c a before_b after_b",
+        "ENVELOPE DEBEZIUM (KEY (b)) WITH (PROGRESS)": "timestamp progressed state b before_a before_c after_a after_c",
+        "WITHIN TIMESTAMP ORDER BY diff, 2": "timestamp diff a b c",
+    }
+    for form, names in forms.items():
+        s.sql(f"DECLARE c CURSOR FOR SUBSCRIBE wide {form}")
+        empty = s.sql("FETCH 0 c")
+        assert (" ".join(empty.columns), empty.collect()) == (names, [])
+        s.sql("CLOSE c")
+    plain, progress = (s.sql(f"SUBSCRIBE wide {form}").schema for form in ("", "WITH (PROGRESS)"))
+    assert [field.dataType.simpleString() for field in progress] == ["bigint", "boolean", "bigint", "int", "string", "int"]
+    assert [plain["a"].nullable, progress["a"].nullable, progress["diff"].nullable] == [False, True, True]
+    assert answer(s, "SUBSCRIBE wide WITH (PROGRESS)")[0] == (0, True, None, None, None, None)
+    assert condition(s, "SUBSCRIBE wide ENVELOPE UPSERT (KEY (d))") == "STREAMTABLE_INVALID_STATEMENT"
+    with pytest.raises(InvalidStatement, match="column d does not exist"):
+        s.sql("SUBSCRIBE wide WITHIN TIMESTAMP ORDER BY d")
+    with pytest.raises(InvalidStatement, match="column a is ambiguous"):
+        s.sql("SUBSCRIBE (SELECT a, b AS a FROM wide) WITHIN TIMESTAMP ORDER BY a")
+    with pytest.raises(InvalidStatement, match="ORDER BY 5: there are the columns 1"):
+        s.sql("SUBSCRIBE wide WITHIN TIMESTAMP ORDER BY 5")
+    with pytest.raises(InvalidStatement, match="the column Timestamp has the name of one that SUBSCRIBE adds"):
+        s.sql("SUBSCRIBE (SELECT a AS Timestamp FROM wide)")
+
+
+def test_envelopes(s: SparkSession) -> None:
+    s.sql("CREATE TABLE kv (k INT, v INT) USING delta")
+    history = (
+        "INSERT INTO kv VALUES (1, 2), (2, 4), (NULL, 0)",
+        "INSERT INTO kv VALUES (3, 6)",
+        "UPDATE kv SET v = 10 WHERE k = 1",
+        "INSERT INTO kv VALUES (3, 7)",  # a second row of the key: each change is fine by itself
+        "DELETE FROM kv WHERE k = 3",  # two rows went
+        "INSERT INTO kv VALUES (4, 1), (4, 1)",  # equal rows: a diff of 2
+        "UPDATE kv SET v = 5 WHERE k IS NULL",
+        "DELETE FROM kv WHERE k < 3",
+    )
+    for statement in history:
+        s.sql(statement)
+    upserts = [
+        {(1, "upsert", 1, 2), (1, "upsert", 2, 4), (1, "upsert", None, 0)},
+        {(2, "upsert", 3, 6)},
+        {(3, "upsert", 1, 10)},
+        {(4, "upsert", 3, 7)},
+        {(5, "key_violation", 3, None)},
+        {(6, "key_violation", 4, None)},
+        {(7, "upsert", None, 5)},
+        {(8, "delete", 1, None), (8, "delete", 2, None)},
+    ]
+    rows = answer(s, "SUBSCRIBE kv ENVELOPE UPSERT (KEY (k)) AS OF 0")
+    assert [{row for row in rows if row[0] == at} for at in range(1, 9)] == upserts and len(rows) == 11
+    assert [row[0] for row in rows] == sorted(row[0] for row in rows)
+    changed = set(answer(s, "SUBSCRIBE kv ENVELOPE DEBEZIUM (KEY (k)) AS OF 0"))
+    assert changed == {
+        *{(1, "insert", 1, None, 2), (1, "insert", 2, None, 4), (1, "insert", None, None, 0), (2, "insert", 3, None, 6)},
+        *{(3, "upsert", 1, 2, 10), (4, "insert", 3, None, 7), (5, "key_violation", 3, None, None)},
+        *{(6, "key_violation", 4, None, None), (7, "upsert", None, 0, 5)},
+        *{(8, "delete", 1, 10, None), (8, "delete", 2, 4, None)},
+    }
+    every = answer(s, "SUBSCRIBE kv ENVELOPE UPSERT (KEY (v, k)) AS OF 7")  # nothing but the key
+    assert ((7, "key_violation", 1, 4) in every, (8, "delete", 10, 1) in every) == (True, True)
+    at_end = answer(s, "SUBSCRIBE kv WITH (PROGRESS) AS OF 8 ENVELOPE UPSERT (KEY (k))")
+    assert set(at_end) == {(8, True, None, None, None), (8, False, "upsert", None, 5), (8, False, "key_violation", 4, None)} | {
+        (9, True, None, None, None)
+    }
+
+
+def test_order_within_a_timestamp(s: SparkSession) -> None:
+    s.sql("CREATE TABLE ordered (a INT, b INT) USING delta")
+    s.sql("INSERT INTO ordered VALUES (1, 1), (2, NULL), (3, 3), (4, NULL), (5, 3)")
+    s.sql("UPDATE ordered SET b = 7 WHERE a = 1")
+
+    def order(by: str) -> list[tuple[int, int]]:
+        return [(row["diff"], row["a"]) for row in s.sql(f"SUBSCRIBE ordered AS OF 1 WITHIN TIMESTAMP ORDER BY {by}").collect()]
+
+    assert order("b DESC NULLS LAST, a") == [(1, 3), (1, 5), (1, 1), (1, 2), (1, 4), (1, 1), (-1, 1)]
+    assert order("b, a DESC") == [(1, 4), (1, 2), (1, 1), (1, 5), (1, 3), (-1, 1), (1, 1)]
+    assert order("diff, 2 DESC") == [(1, 5), (1, 4), (1, 3), (1, 2), (1, 1), (-1, 1), (1, 1)]
+    assert order("b NULLS LAST, a")[3:5] == [(1, 2), (1, 4)]
+
+
+def test_progress_cursors_and_time_outs(s: SparkSession) -> None:
+    s.sql("CREATE TABLE p (a INT NOT NULL) USING delta")
+    s.sql("INSERT INTO p VALUES (1)")
+    s.sql("DECLARE c CURSOR FOR SUBSCRIBE p WITH (PROGRESS)")
+    assert answer(s, "FETCH c") == [(1, True, None, None)]
+    assert answer(s, "FETCH ALL c") == [(1, False, 1, 1), (2, True, None, None)]
+    began = time.monotonic()
+    assert answer(s, "FETCH 5 c WITH (TIMEOUT = '0s')") == [] == answer(s, "FETCH ALL c WITH (TIMEOUT = '300ms')")
+    assert 0.3 <= time.monotonic() - began < 10
+    later = threading.Timer(0.3, lambda: s.sql("INSERT INTO p VALUES (2), (3)"))
+    later.start()
+    assert [row[1:] for row in answer(s, "FETCH c")] in ([(False, 1, 2)], [(False, 1, 3)])  # waits for it
+    later.join()
+    assert len(answer(s, "FETCH 9 c WITH (TIMEOUT = '1s')")) == 2  # a row, and progress
+    s.sql("OPTIMIZE p")
+    assert answer(s, "FETCH FORWARD 9 FROM c") == [(4, True, None, None)]
+    with pytest.raises(CursorExists, match="a cursor C already"):
+        s.sql("DECLARE C CURSOR FOR SUBSCRIBE p")
+    with pytest.raises(CursorNotFound, match=r"no cursor d\."):
+        s.sql("FETCH d")
+    with pytest.raises(CursorNotFound):
+        s.newSession().sql("FETCH c")  # cursors are a session's own
+    assert answer(s, "CLOSE c") == [("c", "CLOSED")]
+    assert condition(s, "FETCH c") == "STREAMTABLE_CURSOR_NOT_FOUND"
+    # UP TO is waited for, and ends a cursor.
+    later = threading.Timer(0.3, lambda: s.sql("INSERT INTO p VALUES (4)"))
+    later.start()
+    assert answer(s, "SUBSCRIBE p AS OF 3 UP TO 5 WITH (SNAPSHOT FALSE, PROGRESS)")[-1] == (4, False, 1, 4)
+    later.join()
+    s.sql("DECLARE c CURSOR FOR SUBSCRIBE p UP TO 5")
+    assert (len(answer(s, "FETCH ALL c")), answer(s, "FETCH ALL c"), answer(s, "FETCH c")) == (4, [], [])
+    s.sql("CLOSE c")
+    lines = [line for (line,) in answer(s, "COPY (SUBSCRIBE (SELECT 'a\\t\\\\' AS x, CAST(NULL AS INT) AS y)) TO STDOUT")]
+    assert lines == ["0\t1\ta\\t\\\\\t\\N"]
+
+
+def test_resumed_after_every_row(s: SparkSession) -> None:
+    """A client that keeps the last progress with its data loses nothing and gets nothing twice, wherever it stopped."""
+    whole = [row for row in answer(s, "SUBSCRIBE with_feed AS OF 1 WITH (PROGRESS)") if not row[1]]
+    for stopped in (4, 6, 9):
+        s.sql("DECLARE c CURSOR FOR SUBSCRIBE with_feed AS OF 1 WITH (PROGRESS)")
+        kept, pending, progress = list[Any](), list[Any](), 0
+        for row in answer(s, f"FETCH {stopped} c WITH (TIMEOUT = '9s')"):
+            if row[1]:
+                kept, pending, progress = kept + pending, [], row[0]  # one transaction of the client
+            else:
+                pending.append(row)
+        s.sql("CLOSE c")
+        if not kept:
+            continue  # the contents have not been kept yet: the client begins again
+        rest = answer(s, f"SUBSCRIBE with_feed AS OF {progress} - 1 WITH (SNAPSHOT FALSE, PROGRESS)")
+        assert Counter(kept + [row for row in rest if not row[1]]) == Counter(whole), stopped
+
+
+def test_what_is_retained(s: SparkSession) -> None:
+    s.sql("CREATE TABLE old (a INT) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)")
+    for n in range(4):
+        s.sql(f"INSERT INTO old VALUES ({n})")
+    s.sql("UPDATE old SET a = 30 WHERE a = 3")
+    s.sql("OPTIMIZE old")
+    s.sql("DECLARE slow CURSOR FOR SUBSCRIBE old AS OF 3 WITH (SNAPSHOT FALSE)")
+    s.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    s.sql("VACUUM old RETAIN 0 HOURS")
+    s.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+    with pytest.raises(
+        HistoryLost, match=r"AS OF 4 is before what .*old retains: its contents and changes are there from AS OF 6 on"
+    ):
+        s.sql("SUBSCRIBE old AS OF 4").collect()
+    (first, *others) = answer(s, "SUBSCRIBE old AS OF AT LEAST 4 WITH (PROGRESS)")
+    assert first == (6, True, None, None) and len(others) == 6  # four rows; the two commits of VACUUM are progress
+    # What OPTIMIZE took away no change asks for; what the UPDATE did is gone from the change feed as well.
+    assert answer(s, "SUBSCRIBE old AS OF 5 WITH (SNAPSHOT FALSE)") == []
+    for _ in range(2):
+        with pytest.raises(HistoryLost, match="were vacuumed: the subscription ends"):
+            s.sql("FETCH slow")
+    with pytest.raises(HistoryLost, match="its changes are there from AS OF 5 on"):
+        s.sql("SUBSCRIBE old AS OF 3 WITH (SNAPSHOT FALSE)").collect()
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ("DROP TABLE {}", SourceUnavailable),
+        ("ALTER TABLE {} RENAME TO renamed", SourceUnavailable),
+        ("CREATE OR REPLACE TABLE {} (b INT) USING delta", (HistoryLost, SourceChanged)),
+        ("ALTER TABLE {} RENAME COLUMN a TO b", SourceChanged),
+    ],
+)
+def test_what_ends_a_subscription(s: SparkSession, change: str, error: type[Exception]) -> None:
+    s.sql("CREATE TABLE ending (a INT) USING delta TBLPROPERTIES (delta.columnMapping.mode = 'name')")
+    s.sql("DECLARE c CURSOR FOR SUBSCRIBE ending")
+    s.sql("DECLARE q CURSOR FOR SUBSCRIBE (SELECT a + 1 AS x FROM ending)")
+    s.sql("ALTER TABLE ending ADD COLUMN later INT")  # not one of those that were subscribed to
+    s.sql("INSERT INTO ending VALUES (1, 2)")
+    assert (answer(s, "FETCH ALL c"), answer(s, "FETCH ALL q")) == ([(2, 1, 1)], [(2, 1, 2)])
+    s.sql(change.format("ending"))
+    for cursor in ("c", "q", "c"):
+        with pytest.raises(error, match="the subscription ends"):
+            s.sql(f"FETCH {cursor}")
+    for cursor in ("c", "q"):
+        s.sql(f"CLOSE {cursor}")
+    for name in ("ending", "renamed"):
+        s.sql(f"DROP TABLE IF EXISTS {name}")
+
+
+def test_values_of_all_types(s: SparkSession) -> None:
+    kinds = "1.50 AS n, X'00FF' AS b, DATE'2026-01-01' AS d, TIMESTAMP'2026-01-01 12:00:00.000001' AS t, array(1, NULL) AS r"
+    nested = "struct(1 AS x, map('k', array(2)) AS y) AS `a.b c`"
+    s.sql(f"CREATE TABLE kinds USING delta AS SELECT {kinds}, map('k', 1) AS m, parse_json('[1]') AS j, CAST('nan' AS DOUBLE) AS f")
+    s.sql("INSERT INTO kinds SELECT * FROM kinds")
+    ((at, diff, *values),) = answer(s, "SUBSCRIBE kinds")
+    (expected_values, *_) = answer(s, "SELECT * FROM kinds")
+    assert (at, diff, str(values)) == (1, 2, str(list(expected_values)))
+    s.sql("DELETE FROM kinds")
+    assert answer(s, "SUBSCRIBE kinds AS OF 1 WITH (SNAPSHOT FALSE) ENVELOPE UPSERT (KEY (m, j))")[0][1] == "key_violation"
+    with pytest.raises(InvalidStatement, match=r"column a\.b c of type .* cannot be told apart"):
+        s.sql(f"SUBSCRIBE (SELECT {nested})")

@@ -1,0 +1,248 @@
+"""SUBSCRIBE to queries, views and stream tables; readers in Python; many subscribers."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import Row, SparkSession
+from tests.spark.statements import answer, close_cursors
+
+from streamtable import subscribe
+from streamtable.errors import InvalidStatement, NotSupported, SourceUnavailable
+from streamtable.subscriptions import feed
+from streamtable.subscriptions.query import QueryRelation
+
+QUERIES = {
+    "joined": "SELECT l.k, v, w FROM l JOIN r ON l.k = r.k",
+    "kept": "SELECT l.k, v, w FROM l LEFT JOIN r ON l.k = r.k",
+    "grouped": "SELECT k, count(*) AS n, sum(v) AS total, max(v) AS top FROM l GROUP BY k",
+    "joined_groups": "SELECT r.w, g.n FROM r JOIN (SELECT k, count(DISTINCT v) AS n FROM l GROUP BY k) g ON r.k = g.k",
+    "total": "SELECT count(*) AS n, min(v) AS least FROM l",
+    "different": "SELECT DISTINCT k FROM l EXCEPT SELECT k FROM r",
+    "no_rule": "SELECT k, v FROM l LIMIT 1000",
+}
+CHANGES = (
+    "INSERT INTO l VALUES (1, 10), (1, 11), (2, 20), (NULL, 1)",
+    "INSERT INTO r VALUES (1, 100), (3, 300)",
+    "MERGE INTO l USING (SELECT 1 AS k) s ON l.k = s.k WHEN MATCHED AND v = 10 THEN DELETE WHEN MATCHED THEN UPDATE SET v = 12",
+    "UPDATE r SET k = 2 WHERE k = 1",
+)
+
+
+@pytest.fixture(scope="module")
+def database(spark: SparkSession) -> Iterator[SparkSession]:
+    spark.sql("CREATE DATABASE subscribed_queries")
+    spark.sql("USE subscribed_queries")
+    spark.sql("CREATE TABLE l (k INT, v INT) USING delta")
+    spark.sql("CREATE TABLE r (k INT, w INT) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)")
+    yield spark
+    spark.sql("USE default")
+    spark.sql("DROP DATABASE subscribed_queries CASCADE")
+
+
+@pytest.fixture
+def s(database: SparkSession) -> Iterator[SparkSession]:
+    yield database
+    close_cursors()
+
+
+def test_queries_of_all_kinds_are_what_they_would_be_computed_anew(s: SparkSession) -> None:
+    """The changes since AS OF, added to the contents then, are the contents now; after every commit."""
+    kept = {name: Counter[tuple[Any, ...]]() for name in QUERIES}
+    times: dict[str, list[Any]] = {name: [] for name in QUERIES}
+    for name, query in QUERIES.items():
+        s.sql(f"DECLARE {name} CURSOR FOR SUBSCRIBE ({query})")
+    for change in ("SELECT 1", *CHANGES):
+        s.sql(change)
+        for name, query in QUERIES.items():
+            for at, diff, *row in answer(s, f"FETCH ALL {name} WITH (TIMEOUT = '0s')"):
+                kept[name][tuple(row)] += diff
+                times[name].append(at)
+            if change != CHANGES[0]:
+                assert {row: n for row, n in kept[name].items() if n} == Counter(answer(s, query)), (name, change)
+    for name in QUERIES:
+        assert times[name] == sorted(times[name])
+    # One input: its version; two: both versions in one number.
+    joined, until = QUERIES["joined"], 2_000_000_001
+    assert set(times["grouped"]) == {1, 2} and set(times["joined"]) == {1_000_000_001, until, 2_000_000_002}
+    rest = answer(s, f"SUBSCRIBE ({joined}) AS OF {until} WITH (SNAPSHOT FALSE, PROGRESS)")  # as a client that comes back
+    assert ({row[0] for row in rest if not row[1]}, rest[0][:2]) == ({until + 1}, (until, True))
+    assert {row[0] for row in answer(s, f"SUBSCRIBE ({joined}) AS OF 0 UP TO {until}")} == {until - 1_000_000_000}
+
+
+def test_a_top_k_speaks_only_when_the_top_changes(s: SparkSession) -> None:
+    s.sql("CREATE TABLE scores (v INT) USING delta")
+    s.sql("INSERT INTO scores VALUES (5)")
+    s.sql("DECLARE c CURSOR FOR SUBSCRIBE (SELECT v FROM scores ORDER BY v DESC LIMIT 1)")
+    assert answer(s, "FETCH ALL c") == [(1, 1, 5)]
+    s.sql("INSERT INTO scores VALUES (3)")
+    assert answer(s, "FETCH ALL c WITH (TIMEOUT '0s')") == []
+    s.sql("INSERT INTO scores VALUES (9)")
+    assert set(answer(s, "FETCH ALL c")) == {(3, 1, 9), (3, -1, 5)}
+
+
+def test_an_expression_that_fails_ends_the_subscription(s: SparkSession) -> None:
+    s.sql("CREATE TABLE divided (a INT) USING delta")
+    s.sql("INSERT INTO divided VALUES (1)")
+    s.sql("DECLARE c CURSOR FOR SUBSCRIBE (SELECT 10 / a AS x FROM divided)")
+    assert answer(s, "FETCH c") == [(1, 1, 10.0)]
+    s.sql("INSERT INTO divided VALUES (0)")
+    for _ in range(2):
+        with pytest.raises(PySparkException, match="DIVIDE_BY_ZERO"):
+            s.sql("FETCH c")
+
+
+def test_views_stream_tables_paths_and_what_has_no_history(s: SparkSession) -> None:
+    s.sql("CREATE TABLE base (k INT, v INT) USING delta")
+    s.sql("INSERT INTO base VALUES (1, 1), (1, 2)")
+    s.sql("CREATE VIEW big AS SELECT k, v FROM base WHERE v > 1")
+    s.sql("CREATE STREAM TABLE sums AS SELECT k, sum(v) AS total FROM base GROUP BY k")
+    path = s.sql("DESCRIBE DETAIL base").collect()[0]["location"].removeprefix("file:")
+    for cursor, relation in {"v": "big", "st": "sums", "p": f"delta.`{path}`"}.items():
+        s.sql(f"DECLARE {cursor} CURSOR FOR SUBSCRIBE {relation}")
+    assert [answer(s, f"FETCH ALL {c}")[0][1:] for c in ("v", "st")] == [(1, 1, 2), (1, 1, 3)]
+    s.sql("INSERT INTO base VALUES (1, 5)")
+    s.sql("REFRESH STREAM TABLE sums")
+    assert [row[1:] for row in answer(s, "FETCH ALL v")] == [(1, 1, 5)]
+    assert {row[1:] for row in answer(s, "FETCH ALL st")} == {(1, 1, 8), (-1, 1, 3)}
+    assert len(answer(s, "FETCH ALL p")) == 3
+    s.sql("DROP VIEW big")
+    with pytest.raises(SourceUnavailable, match="the view spark_catalog.subscribed_queries.big was dropped: the subscription ends"):
+        s.sql("FETCH v")
+    for cursor in ("v", "st", "p"):
+        s.sql(f"CLOSE {cursor}")
+    assert answer(s, "SUBSCRIBE (SELECT 1 AS a) WITH (PROGRESS)") == [
+        (0, True, None, None),
+        (0, False, 1, 1),
+        (1, True, None, None),
+    ]
+    s.sql("CREATE TABLE no_delta (a INT) USING parquet")
+    s.sql("SELECT 1 AS a").createOrReplaceTempView("passing")
+    refused = {
+        "no_delta": (InvalidStatement, "is no Delta table"),
+        "(SELECT * FROM no_delta)": (NotSupported, "has no history"),
+        "(SELECT current_timestamp() AS now FROM base)": (NotSupported, "reads the clock"),
+        "(SELECT rand() AS x FROM base)": (NotSupported, "rand"),
+        "passing": (InvalidStatement, "temporary view passing"),
+        "nothing": (InvalidStatement, "TABLE_OR_VIEW_NOT_FOUND"),
+    }
+    for relation, (kind, message) in refused.items():
+        with pytest.raises(kind, match=message):
+            s.sql(f"SUBSCRIBE {relation}")
+    s.sql("DROP STREAM TABLE sums")
+
+
+def test_python_reads_as_rows_come(s: SparkSession) -> None:
+    s.sql("CREATE TABLE events (id INT, what STRING) USING delta")
+    s.sql("INSERT INTO events VALUES (1, 'a')")
+    later = threading.Timer(0.5, lambda: s.sql("INSERT INTO events VALUES (2, 'b')"))
+    later.start()
+    with subscribe(s, "events", up_to=3) as rows:
+        assert rows.schema.names == ["timestamp", "diff", "id", "what"]
+        assert [(row.timestamp, row.id, row["what"]) for row, _ in zip(rows, range(2), strict=False)] == [(1, 1, "a"), (2, 2, "b")]
+        assert rows.fetch(5, timeout=0) == [] and list(rows) == []
+    later.join()
+
+    async def first(count: int) -> list[Row]:
+        async with subscribe(s, "(SELECT id FROM events) WITH (PROGRESS)", as_of=1, snapshot=False) as rows:
+            found = []
+            async for row in rows:
+                found.append(row)
+                if len(found) == count:
+                    break
+            return found
+
+    assert [tuple(row) for row in asyncio.run(first(3))] == [(1, True, None, None), (2, False, 1, 2), (3, True, None, None)]
+    waiting = subscribe(s, "events", snapshot=False)
+    threading.Timer(0.3, waiting.close).start()
+    assert list(waiting) == []
+
+
+def test_a_slow_reader_of_much_holds_little(s: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond a few rows a batch stays in Spark: nothing but a partition at a time is read."""
+    monkeypatch.setattr("streamtable.subscriptions.rows._FEW", 10)
+    s.sql("CREATE TABLE many (id BIGINT) USING delta")
+    s.sql("INSERT INTO many SELECT id FROM range(50000)")
+    with subscribe(s, "many", as_of=0) as rows:
+        assert next(rows).timestamp == 1
+        assert len(rows._ahead) < 1000
+        assert sum(1 for _, _ in zip(rows, range(49_998), strict=False)) == 49_998
+    s.sql("DECLARE c CURSOR FOR SUBSCRIBE many AS OF 0 WITHIN TIMESTAMP ORDER BY id DESC")
+    assert [row[2] for row in answer(s, "FETCH 3 c")] + [row[2] for row in answer(s, "FETCH 2 c")] == list(range(49999, 49994, -1))
+
+
+def test_subscribers_of_one_object_share_the_work(s: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    s.sql("CREATE TABLE shared (k INT) USING delta")
+    computed: list[tuple[int, int]] = []
+    changes = QueryRelation.changes
+
+    def counted(self: QueryRelation, after: int, upto: int) -> Any:
+        computed.append((after, upto))
+        return changes(self, after, upto)
+
+    monkeypatch.setattr(QueryRelation, "changes", counted)
+    query = "(SELECT k, count(*) AS n FROM shared GROUP BY k)"
+    sessions = [s.newSession() for _ in range(5)]
+    for each in sessions:
+        each.sql("USE subscribed_queries")
+        each.sql(f"DECLARE c CURSOR FOR SUBSCRIBE {query}")
+    assert len(feed._feeds) == 1
+    for n in range(3):
+        s.sql(f"INSERT INTO shared VALUES ({n})")
+        assert [answer(each, "FETCH c") for each in sessions] == [[(n + 1, 1, n, 1)]] * 5
+    assert computed == [(0, 1), (1, 2), (2, 3)]
+    for each in sessions:
+        each.sql("CLOSE c")
+    assert not feed._feeds
+
+
+def test_a_commit_is_there_at_once(s: SparkSession) -> None:
+    s.sql("CREATE TABLE soon (k INT) USING delta")
+    with subscribe(s, "soon") as rows:
+        s.sql("INSERT INTO soon VALUES (1)")
+        began = time.monotonic()
+        assert next(rows).k == 1
+        assert time.monotonic() - began < 20  # no test of speed: it must not wait for something else
+
+
+def test_structured_streaming_reads_exactly_once_over_restarts(s: SparkSession, tmp_path: Path) -> None:
+    s.sql("CREATE TABLE streamed (k INT, v INT) USING delta")
+    s.sql("CREATE TABLE received (timestamp BIGINT, diff BIGINT, k INT, n BIGINT) USING delta")
+    relation = "(SELECT k, count(*) AS n FROM streamed GROUP BY k)"
+    s.sql("INSERT INTO streamed VALUES (1, 1), (1, 2)")
+
+    def run() -> None:
+        rows = s.readStream.format("streamtable").option("subscribe", relation).load()
+        query = (
+            rows.writeStream.option("checkpointLocation", str(tmp_path))
+            .trigger(availableNow=True)
+            .toTable("received", format="delta")
+        )
+        query.awaitTermination()
+
+    run()
+    s.sql("INSERT INTO streamed VALUES (2, 1)")
+    s.sql("UPDATE streamed SET k = 2 WHERE v = 2")
+    run()
+    run()
+    assert set(answer(s, "SELECT * FROM received")) == {
+        (1, 1, 1, 2),
+        (2, 1, 2, 1),
+        (3, -1, 1, 2),
+        (3, 1, 1, 1),
+        (3, -1, 2, 1),
+        (3, 1, 2, 2),
+    }
+    assert s.table("received").count() == 6
+    for entry in (tmp_path / "commits").glob("*1*"):
+        entry.unlink()  # as if it was killed between the sink's commit and its own: the same batch again, which Delta knows
+    run()
+    assert s.table("received").count() == 6
