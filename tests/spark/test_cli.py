@@ -144,6 +144,11 @@ def test_why_no_session_starts(raised: Exception, said: str) -> None:
     assert said in str(sessions._not_started(raised, "no memory"))
 
 
+def test_a_server_that_is_not_there_is_told_at_once() -> None:
+    with pytest.raises(NotEnabled, match="nobody answers at sc://localhost:1/"):
+        sessions.connected("sc://localhost:1/;token=secret")
+
+
 @pytest.mark.parametrize(
     ("raised", "said"),
     [

@@ -136,8 +136,8 @@ def test_a_python_client_of_thrift(server: Running, expected: list[hosts.Answer]
             ("rows_inserted", "BIGINT"),
         ]
         assert all(isinstance(value, int) for value in cursor.fetchall()[0][3:])
-        cursor.get_tables(database_name="default", table_name="typed%")
-        assert [row[2] for row in cursor.fetchall()] == ["typed", "typed_names"]
+        cursor.get_tables(database_name="default")
+        assert {row[2] for row in cursor.fetchall()} >= {"typed", "typed_names"}
         assert cursor.get_table_schema("typed_names") == [("name", "STRING"), ("n", "BIGINT")]
         # The schedule runs in the server; another session sees what it does.
         cursor.execute("INSERT INTO typed VALUES (2, 'a')")

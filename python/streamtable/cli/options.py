@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from streamtable.api.tables import StreamTables
 from streamtable.cli.output import ExitCode, Output
-from streamtable.cli.sessions import opened
+from streamtable.cli.sessions import opened, silence
 from streamtable.errors import NotEnabled
 
 __all__ = ["AsJson", "Conf", "Desk", "Limit", "Remote", "TableName", "at_desk", "reported", "settings_of"]
@@ -46,6 +46,7 @@ class Desk:
 def at_desk(remote: str | None, conf: list[str] | None, as_json: bool) -> Iterator[Desk]:
     """Open the session that the options ask for; errors are printed, and become exit codes."""
     out = Output(as_json)
+    silence()
     with reported(out), opened(remote, settings_of(conf)) as spark:
         yield Desk(spark, out)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from urllib.parse import urlsplit
 
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
@@ -16,7 +18,7 @@ from streamtable.errors import NotEnabled
 from streamtable.jvm_output import jvm_output
 from streamtable.session import configure
 
-__all__ = ["connected", "local", "opened"]
+__all__ = ["connected", "local", "opened", "silence"]
 
 QUIET = {
     "spark.ui.enabled": "false",
@@ -29,13 +31,18 @@ LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.
 """They write errors to stderr, as JSON with stack traces; what is in them is in the exceptions as well."""
 
 WORDS_OF_JAVA = 15
+CONNECT_PORT, SECONDS_TO_ANSWER = 15002, 10
+
+
+def silence() -> None:
+    """Keep these loggers from telling each error a second time."""
+    for name in LOGGERS:  # by this class, or Spark would meet a logger that does not understand it
+        PySparkLogger.getLogger(name).disabled = True
 
 
 @contextmanager
 def opened(remote: str | None, conf: Mapping[str, str]) -> Iterator[SparkSession]:
     """Give a session and end it afterwards. Raises NotEnabled where none can be had."""
-    for name in LOGGERS:  # by this class, or Spark would meet a logger that does not understand it
-        PySparkLogger.getLogger(name).disabled = True
     spark = connected(remote) if remote else local(conf)
     try:
         yield spark
@@ -74,9 +81,12 @@ def _started(builder: SparkSession.Builder) -> SparkSession | Exception:
 def connected(remote: str) -> SparkSession:
     """Connect to a server by Spark Connect."""
     try:
+        # By itself, the client tries for ten minutes before it says that nobody is there.
+        url = urlsplit(remote)
+        socket.create_connection((url.hostname or "", url.port or CONNECT_PORT), timeout=SECONDS_TO_ANSWER).close()
         spark = SparkSession.builder.remote(remote).create()
         spark.sql("SELECT 1").collect()
-    except Exception as error:  # grpc's errors, those of the client library, and of a URL that is none
+    except Exception as error:  # of the network, grpc's errors, those of the client library, and of a URL that is none
         raise _not_connected(remote, error) from error
     return spark
 
@@ -106,6 +116,6 @@ def _not_connected(remote: str, error: Exception) -> NotEnabled:
             f"{where} asks for a token, or for another one",
             hint="give it in the URL: sc://localhost:15002/;token=... (with the name localhost, or the client insists on TLS)",
         )
-    if "UNAVAILABLE" in text:
+    if "UNAVAILABLE" in text or isinstance(error, OSError):
         return NotEnabled(f"nobody answers at {where}", hint="start a server there (streamtable server), and check host and port")
     return NotEnabled(f"{where} cannot be used: {text.splitlines()[0]}", hint="a URL looks like sc://localhost:15002")
