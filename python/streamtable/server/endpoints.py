@@ -89,6 +89,8 @@ def spark_settings(server: Server, endpoints: Endpoints) -> dict[str, str]:
         "spark.hadoop.hive.server2.thrift.bind.host": endpoints.host,
         "spark.hadoop.hive.server2.thrift.port": str(endpoints.thrift or 0),
         "spark.hadoop.hive.server2.enable.doAs": "false",  # all work as the server's own user
+        # Delta keeps schemas in its logs; getColumns of JDBC asks the metastore alone.
+        "spark.databricks.delta.catalog.update.enabled": "true",
         "spark.connect.grpc.binding.address": endpoints.host,
         "spark.connect.grpc.binding.port": str(endpoints.connect or 0),
     }
