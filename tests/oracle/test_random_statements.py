@@ -114,7 +114,7 @@ def check(spark: SparkSession, place: Path, seed: int, number: int) -> None:
 
 @pytest.mark.timeout(900)
 def test_slips_do_no_harm(spark: SparkSession, place: Path) -> None:
-    check(spark, place, seed=1, number=40)
+    check(spark, place, seed=1, number=25)
 
 
 @pytest.mark.fuzz
