@@ -45,12 +45,12 @@ def check(spark: SparkSession, seed: int, rounds: int) -> None:
         for statement in statements(rnd):
             spark.sql(statement)
         together(refresh, QUERIES)
-    assert len(moved) > len(QUERIES) / 2, "the random DML changed too little"
+    assert len(moved) > len(QUERIES) / 3, "the random DML changed too little"
 
 
 @pytest.mark.timeout(1800)
 def test_all_of_sql_stays_exact(database: SparkSession) -> None:
-    check(database, seed=5, rounds=2)
+    check(database, seed=5, rounds=1)
 
 
 @pytest.mark.fuzz

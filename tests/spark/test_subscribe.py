@@ -62,7 +62,7 @@ def expected(versions: list[Counter[tuple[Any, ...]]], as_of: int, snapshot: boo
     return rows
 
 
-@pytest.mark.parametrize(("name", "stride"), [("with_feed", 2), ("without_feed", 3)])
+@pytest.mark.parametrize(("name", "stride"), [("with_feed", 2), pytest.param("without_feed", 3, marks=pytest.mark.fuzz)])
 def test_from_every_commit_to_every_commit(s: SparkSession, name: str, stride: int) -> None:
     last = version(s, name)
     versions = [Counter(answer(s, f"SELECT * FROM {name} VERSION AS OF {at}")) for at in range(last + 1)]
