@@ -8,8 +8,27 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql._typing import OptionalPrimitiveType
 
 from streamtable import configure
+
+INTERPRETED: dict[str, OptionalPrimitiveType] = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""Tests run thousands of plans once each, on a few rows: compiling them costs a quarter of the time. The fuzz ring compiles."""
+
+SMALL: dict[str, OptionalPrimitiveType] = {
+    "spark.driver.memory": "6g",
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:ReservedCodeCacheSize=512m",
+    "spark.ui.enabled": "false",
+    "spark.ui.retainedJobs": "50",  # what Spark remembers of its past is the most of its memory otherwise
+    "spark.ui.retainedStages": "50",
+    "spark.ui.retainedTasks": "200",
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.streamtable.auto.fullShare": "1e9",  # what runs take must not decide what a test sees
+    "spark.log.level": "ERROR",
+}
 
 
 @pytest.fixture(scope="session")
@@ -19,23 +38,16 @@ def working_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark(working_folder: Path) -> Iterator[SparkSession]:
+def spark(working_folder: Path, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """Return a session as a user gets it from `configure`, small enough for two cores."""
+    fuzz = request.config.getoption("markexpr") == "fuzz"
+    settings = SMALL if fuzz else SMALL | INTERPRETED
     before = Path.cwd()
     os.chdir(working_folder)  # configure() keeps the metastore and the warehouse in the current folder
     try:
-        builder = configure(SparkSession.builder.master("local[2]").appName("streamtable tests"))
+        builder = configure(SparkSession.builder.master("local[2]").appName("streamtable tests").config(map=settings))
     finally:
         os.chdir(before)
-    session = (
-        builder.config("spark.driver.memory", "3g")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.default.parallelism", "2")
-        .config("spark.databricks.delta.snapshotPartitions", "2")
-        .config("spark.streamtable.auto.fullShare", "1e9")  # what runs take must not decide what a test sees
-        .config("spark.log.level", "ERROR")
-        .getOrCreate()
-    )
+    session = builder.getOrCreate()
     yield session
     session.stop()
