@@ -114,8 +114,7 @@ def live(seed: int, point: str) -> None:
     writers = [Thread(target=write, args=(spark, random.Random(seed + n), stopping)) for n in range(2)]
     for writer in writers:
         writer.start()
-    print("alive", flush=True)
-    sys.stdin.read()  # until told to end in peace
+    sys.stdin.read()  # until who started this is gone: nobody would kill it any more
     stopping.set()
     for writer in writers:
         writer.join()
