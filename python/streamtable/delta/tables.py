@@ -62,7 +62,6 @@ class TableState:
     schema_json: str
     partition_columns: tuple[str, ...]
     frontier: str | None
-    bytes: int | None
 
 
 @dataclass(frozen=True)
@@ -133,7 +132,6 @@ def state(session: SparkSession, path: str) -> TableState:
         found["schema_json"],
         tuple(found["partition_columns"]),
         found.get("frontier"),
-        found.get("bytes"),
     )
 
 

@@ -44,7 +44,7 @@ object DeltaBridge {
     compact(render(
       ("table_id" -> metadata.id) ~ ("version" -> snapshot.version) ~ ("properties" -> metadata.configuration) ~
         ("schema_json" -> metadata.schemaString) ~ ("partition_columns" -> metadata.partitionColumns.toList) ~
-        ("frontier" -> frontierOf(snapshot)) ~ ("bytes" -> snapshot.checksumOpt.map(_.tableSizeBytes))))
+        ("frontier" -> frontierOf(snapshot))))
   }
 
   private def frontierOf(snapshot: Snapshot): Option[String] =
@@ -105,9 +105,16 @@ object DeltaBridge {
   def holdsFiles(spark: SparkSession, path: String, version: Long): Boolean = {
     val log = DeltaLog.forTable(spark, path)
     val actions = log.getChanges(version).takeWhile(_._1 == version).flatMap(_._2).toSeq
-    val files = actions.collect { case f @ (_: RemoveFile | _: AddCDCFile) => absolutePath(log.dataPath.toString, f.asInstanceOf[FileAction].path) }
-    val vectors = actions.collect { case r: RemoveFile if r.deletionVector != null && r.deletionVector.isOnDisk => r.deletionVector.absolutePath(log.dataPath) }
-    (files ++ vectors).distinct.forall(file => file.getFileSystem(log.newDeltaHadoopConf()).exists(file))
+    !gone(log, actions.collect { case r: RemoveFile => r; case c: AddCDCFile => c })
+  }
+
+  /** Whether one of the files, or of their deletion vectors, is not there any more. */
+  private def gone(log: DeltaLog, files: Seq[FileAction]): Boolean = {
+    val there = log.dataPath.getFileSystem(log.newDeltaHadoopConf())
+    files.flatMap { file =>
+      val vector = Option(file.deletionVector).filter(_.isOnDisk).map(_.absolutePath(log.dataPath))
+      absolutePath(log.dataPath.toString, file.path) +: vector.toSeq
+    }.distinct.exists(!there.exists(_))
   }
 
   /** How many files a compaction would save (small ones beyond the first of a partition) or rewrite (with a part `deleted` of their rows). */
@@ -133,15 +140,10 @@ object DeltaBridge {
   def retained(spark: SparkSession, path: String, after: Long): String = {
     val log = DeltaLog.forTable(spark, path)
     val first = DeltaHistoryManager.getEarliestDeltaFile(log)
-    val files = log.dataPath.getFileSystem(log.newDeltaHadoopConf())
-    def gone(actions: Seq[FileAction]): Boolean = actions.flatMap { file =>
-      val vector = Option(file.deletionVector).filter(_.isOnDisk).map(_.absolutePath(log.dataPath))
-      absolutePath(log.dataPath.toString, file.path) +: vector.toSeq
-    }.distinct.exists(!files.exists(_))
     val lost = log.getChanges(math.max(after + 1, first)).map { case (version, actions) =>
       val removed = actions.collect { case r: RemoveFile => r }
       val feed = actions.collect { case c: AddCDCFile => c }
-      (version, gone(removed), gone(if (feed.isEmpty) removed.filter(_.dataChange) else feed))
+      (version, gone(log, removed), gone(log, if (feed.isEmpty) removed.filter(_.dataChange) else feed))
     }.toList
     compact(render(
       ("commits" -> first) ~ ("tables" -> log.history.getEarliestRecreatableCommit) ~
