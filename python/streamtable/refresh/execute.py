@@ -187,7 +187,7 @@ def _recorded(run: Run, choice: Choice, pinned: Mapping[str, int]) -> Frontier:
 
 def _runs(run: Run, choice: Choice) -> tuple[Ran, ...]:
     """Remember what this refresh took, up to its commit, next to those of the same plan before it."""
-    before = run.frontier.runs if run.frontier and run.frontier.fingerprint == run.prepared.fingerprint else ()
+    before = run.frontier.runs_of(run.prepared.fingerprint) if run.frontier else ()
     if run.load is None:
         return before
     ran = Ran(choice.action is Action.DIFFERENTIAL, run.load.changed, run.load.rows, _elapsed(run))

@@ -30,7 +30,7 @@ def facts_of(spark: SparkSession, run: Run) -> Facts:
         lost = error.reason
     run.load = load_of(run.session, run.target, since)
     share = config.read(spark, config.FULL_SHARE)
-    runs = frontier.runs if frontier and frontier.fingerprint == prepared.fingerprint else ()
+    runs = frontier.runs_of(prepared.fingerprint) if frontier else ()
     estimated = costs(run.load, runs) if run.load and share is None else None
     before = frontier.sources if frontier else {}
     changed = frozenset(s for s in sources_of(prepared.tree) if run.target.get(s.path) != before.get(s.path))

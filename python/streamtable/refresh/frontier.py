@@ -59,6 +59,10 @@ class Frontier:
         both = [(self.sources[path], wanted) for path, wanted in vector.versions.items() if path in self.sources]
         return any(mine.table_id == wanted.table_id and mine.number > wanted.number for mine, wanted in both)
 
+    def runs_of(self, fingerprint: str) -> tuple[Ran, ...]:
+        """Return what the last refreshes cost, as far as they were of this plan."""
+        return self.runs if self.fingerprint == fingerprint else ()
+
     def to_json(self) -> str:
         """Spell the frontier for the log."""
         return json.dumps(asdict(self), default=datetime.isoformat)

@@ -46,9 +46,9 @@ def create(spark: SparkSession, statement: CreateStreamTable) -> Outcome:
     finally:
         release(prepared)
     try:
-        entry = load(spark, definition.statement.name)
         if not statement.with_data:
-            return Outcome(full, Action.NO_DATA, "created WITH NO DATA", 0, 0, _since(started), entry.state.version)
+            version = load(spark, definition.statement.name).state.version
+            return Outcome(full, Action.NO_DATA, "created WITH NO DATA", 0, 0, _since(started), version)
         # A scheduler sees the table as soon as it is there; whoever comes second finds it filled.
         done = _PATIENCE(lambda: refresh(spark, load(spark, definition.statement.name)))
         return replace(done, reason="the table was created", duration_ms=_since(started))
