@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, DecimalType, LongType, StringType, StructField, StructType, TimestampType
 
 from streamtable.delta.bridge import JavaRows
+from streamtable.monitor.results import Row, Rows, columns
 from streamtable.queue import consumers, definition
 from streamtable.sql.queue import (
     CreateQueue,
@@ -24,7 +24,7 @@ from streamtable.sql.queue import (
 
 __all__ = ["describe_queue", "run_queue"]
 
-_STATUS = StructType([StructField(name, StringType()) for name in ("name", "status")])
+_STATUS = columns(name=StringType, status=StringType)
 
 _COLUMNS: dict[str, DataType] = {
     "consumer": StringType(),
@@ -43,14 +43,14 @@ def describe_queue(spark: SparkSession, statement: QueueStatement) -> StructType
         case NextBatch(queue):
             return consumers.schema(spark, definition.load(spark, queue))
         case ShowQueues():
-            return StructType([StructField(name, StringType()) for name in ("name", "subscribe")])
+            return columns(name=StringType, subscribe=StringType)
         case ShowConsumers():
             return StructType([StructField(name, kind) for name, kind in _COLUMNS.items()])
         case _:
             return _STATUS
 
 
-def run_queue(spark: SparkSession, statement: QueueStatement) -> list[tuple[Any, ...]] | JavaRows:
+def run_queue(spark: SparkSession, statement: QueueStatement) -> Rows | JavaRows:
     """Carry the statement out and return the rows of its result."""
     match statement:
         case CreateQueue():
@@ -79,7 +79,7 @@ def run_queue(spark: SparkSession, statement: QueueStatement) -> list[tuple[Any,
             return [(consumer, "FINISHED" if finished else "NO BATCH")]
 
 
-def _shown(behind: consumers.Lag) -> tuple[Any, ...]:
+def _shown(behind: consumers.Lag) -> Row:
     consumer = behind.consumer
     end = None if consumer.batch_end is None else Decimal(consumer.batch_end)
     times = (consumer.registered_at, consumer.seen_at)

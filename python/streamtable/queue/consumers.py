@@ -21,7 +21,7 @@ from streamtable.errors import ConcurrentRefresh, ConsumerExists, ConsumerNotFou
 from streamtable.queue.definition import CONSUMERS, Queue
 from streamtable.queue.retries import Retries
 from streamtable.subscriptions import micro_batches
-from streamtable.subscriptions.feed import close_feed, open_feed
+from streamtable.subscriptions.feed import opened
 from streamtable.subscriptions.subscription import schema_of
 
 __all__ = [
@@ -166,12 +166,9 @@ def schema(spark: SparkSession, queue: Queue) -> StructType:
 
 def lag(spark: SparkSession, queue: Queue) -> list[Lag]:
     """Return the consumers with what they have before them."""
-    feed = open_feed(_circumstances(spark, queue), queue.subscribe.relation)
-    try:
+    with opened(_circumstances(spark, queue), queue.subscribe.relation) as feed:
         inputs = feed.relation.inputs
         latest = inputs.latest()
-    finally:
-        close_feed(feed)
 
     def pending(consumer: Consumer) -> int:
         return sum(have - done for have, done in zip(latest, inputs.times.versions(consumer.position), strict=True))

@@ -20,7 +20,7 @@ from streamtable.subscriptions.relation import Relation
 from streamtable.subscriptions.rows import Form, Rows
 from streamtable.subscriptions.table import TableRelation
 
-__all__ = ["Feed", "close_feed", "open_feed"]
+__all__ = ["Feed", "close_feed", "open_feed", "opened"]
 
 R = TypeVar("R")
 
@@ -92,6 +92,16 @@ def close_feed(feed: Feed) -> None:
             return
         del _feeds[feed.key]
     feed.close()
+
+
+@contextmanager
+def opened(spark: SparkSession, wanted: Name | Query) -> Iterator[Feed]:
+    """Lend a feed for one question."""
+    feed = open_feed(spark, wanted)
+    try:
+        yield feed
+    finally:
+        close_feed(feed)
 
 
 def _open(spark: SparkSession, wanted: Name | Query) -> Relation:

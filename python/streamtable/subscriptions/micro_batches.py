@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
@@ -11,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from streamtable.errors import InvalidStatement
 from streamtable.sql.parse import AnyStatement
 from streamtable.sql.subscribe import Subscribe, WithinTimestamp
-from streamtable.subscriptions.feed import Feed, close_feed, open_feed
+from streamtable.subscriptions.feed import opened
 from streamtable.subscriptions.output import Output
 
 __all__ = ["batch", "latest"]
@@ -20,11 +18,11 @@ __all__ = ["batch", "latest"]
 def latest(spark: SparkSession, statement: AnyStatement) -> int | None:
     """Return the latest time before UP TO; None while AS OF is still to come."""
     subscribe = _checked(statement)
-    with _open(spark, subscribe) as feed:
+    with opened(spark, subscribe.relation) as feed:
         relation = feed.relation
         times, now = relation.inputs.times, relation.inputs.latest()
         begin = subscribe.as_of or 0
-        if any(have < want for have, want in zip(now, times.versions(begin), strict=True)):
+        if not times.reached(begin, now):
             return None
         time, up_to = times.of(now), subscribe.up_to
         if up_to is None or time < up_to:
@@ -37,7 +35,7 @@ def latest(spark: SparkSession, statement: AnyStatement) -> int | None:
 def batch(spark: SparkSession, statement: AnyStatement, start: int | None, end: int) -> DataFrame:
     """Return what a batch holds, the same whenever it is asked for: the contents to begin with, and what came after."""
     subscribe = _checked(statement)
-    with _open(spark, subscribe) as feed:
+    with opened(spark, subscribe.relation) as feed:
         relation = feed.relation
         output = Output(relation.schema, relation.inputs.times.type, subscribe.modifier, progress=False)
         frames, position = list[DataFrame](), start
@@ -61,12 +59,3 @@ def _checked(statement: AnyStatement) -> Subscribe:
         message = "a stream has neither rows of progress nor an order within a time"
         raise InvalidStatement(message, hint="leave PROGRESS and WITHIN TIMESTAMP out; the checkpoint keeps the progress")
     return statement
-
-
-@contextmanager
-def _open(spark: SparkSession, statement: Subscribe) -> Iterator[Feed]:
-    feed = open_feed(spark, statement.relation)
-    try:
-        yield feed
-    finally:
-        close_feed(feed)

@@ -14,7 +14,7 @@ from streamtable import config
 from streamtable.delta.bridge import missing_file
 from streamtable.errors import HistoryLost, InvalidStatement
 from streamtable.sql.subscribe import Subscribe
-from streamtable.subscriptions.feed import close_feed, open_feed
+from streamtable.subscriptions.feed import close_feed, open_feed, opened
 from streamtable.subscriptions.output import Output
 from streamtable.subscriptions.rows import Form, Rows
 
@@ -27,12 +27,9 @@ _log = logging.getLogger(__name__)
 
 def schema_of(spark: SparkSession, statement: Subscribe) -> StructType:
     """Return the columns of a subscription without beginning it; raises what is wrong with it."""
-    feed = open_feed(spark, statement.relation)
-    try:
+    with opened(spark, statement.relation) as feed:
         relation = feed.relation
         return Output(relation.schema, relation.inputs.times.type, statement.modifier, statement.progress).schema
-    finally:
-        close_feed(feed)
 
 
 class Subscription(Generic[R]):
@@ -113,7 +110,7 @@ class Subscription(Generic[R]):
         if statement.up_to == as_of:
             return
         yield from self._progress(as_of)
-        while any(have < want for have, want in zip(self._inputs.latest(), times.versions(as_of), strict=True)):
+        while not times.reached(as_of, self._inputs.latest()):
             yield None
         if statement.snapshot:
             yield self._feed.snapshot(as_of, self._output, self._form).read()

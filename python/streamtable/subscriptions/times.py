@@ -52,6 +52,10 @@ class Times:
             time = time * 10**self.digits + version
         return time
 
+    def reached(self, time: int, vector: Vector) -> bool:
+        """Tell whether every input has come to its version at `time`."""
+        return all(have >= want for have, want in zip(vector, self.versions(time), strict=True))
+
     def versions(self, time: int) -> Vector:
         """Read the versions back."""
         found = list[int]()
