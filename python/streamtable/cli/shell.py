@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from streamtable.cli.output import Output
-from streamtable.sql.parse import grammar
+from streamtable.sql.parse import keywords
 from streamtable.sql.scripts import is_complete, split
 
 __all__ = ["completions", "interact"]
@@ -52,9 +52,8 @@ def interact(spark: SparkSession, out: Output, limit: int) -> None:
 
 def completions(spark: SparkSession) -> list[str]:
     """Return the words of our grammar, some of Spark's, and the tables of the current schema."""
-    ours = set(re.findall(r"^_([A-Z]+)\.1:", grammar(), re.MULTILINE))
     tables = [row["tableName"] for row in spark.sql("SHOW TABLES").collect()]
-    return [*sorted(ours | set(OF_SPARK)), *tables]
+    return [*sorted({*keywords(), *OF_SPARK}), *tables]
 
 
 def _answer(spark: SparkSession, out: Output, text: str, limit: int) -> None:

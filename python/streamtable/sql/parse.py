@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -50,6 +51,11 @@ def grammar() -> str:
     packaged = files("streamtable") / "grammar" / _GRAMMAR
     checkout = Path(__file__).parents[3] / "grammar" / _GRAMMAR
     return (packaged if packaged.is_file() else checkout).read_text(encoding="utf-8")
+
+
+def keywords() -> list[str]:
+    """Return the words of the grammar, sorted."""
+    return sorted(set(re.findall(r"^_([A-Z]+)\.1:", grammar(), re.MULTILINE)))
 
 
 @lru_cache(maxsize=1)
