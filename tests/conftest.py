@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql._typing import OptionalPrimitiveType
 
 from streamtable import configure
 
-INTERPRETED: dict[str, OptionalPrimitiveType] = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """Tests run thousands of plans once each, on a few rows: compiling them costs a quarter of the time. The fuzz ring compiles."""
 
-SMALL: dict[str, OptionalPrimitiveType] = {
+SMALL = {
     "spark.driver.memory": "6g",
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:ReservedCodeCacheSize=512m",
     "spark.ui.enabled": "false",
@@ -41,11 +40,13 @@ def working_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def spark(working_folder: Path, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """Return a session as a user gets it from `configure`, small enough for two cores."""
     fuzz = request.config.getoption("markexpr") == "fuzz"
-    settings = SMALL if fuzz else SMALL | INTERPRETED
     before = Path.cwd()
     os.chdir(working_folder)  # configure() keeps the metastore and the warehouse in the current folder
     try:
-        builder = configure(SparkSession.builder.master("local[2]").appName("streamtable tests").config(map=settings))
+        builder = SparkSession.builder.master("local[2]").appName("streamtable tests")
+        for setting in (SMALL if fuzz else SMALL | INTERPRETED).items():
+            builder.config(*setting)
+        configure(builder)
     finally:
         os.chdir(before)
     session = builder.getOrCreate()
