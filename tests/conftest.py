@@ -40,13 +40,13 @@ def working_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def spark(working_folder: Path, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """Return a session as a user gets it from `configure`, small enough for two cores."""
     fuzz = request.config.getoption("markexpr") == "fuzz"
+    builder = SparkSession.builder.master("local[2]").appName("streamtable tests")
+    for setting in (SMALL if fuzz else SMALL | INTERPRETED).items():
+        builder.config(*setting)
     before = Path.cwd()
     os.chdir(working_folder)  # configure() keeps the metastore and the warehouse in the current folder
     try:
-        builder = SparkSession.builder.master("local[2]").appName("streamtable tests")
-        for setting in (SMALL if fuzz else SMALL | INTERPRETED).items():
-            builder.config(*setting)
-        configure(builder)
+        builder = configure(builder)
     finally:
         os.chdir(before)
     session = builder.getOrCreate()
