@@ -60,9 +60,10 @@ def prepared_for(
 
 def refuse_temporary_views(spark: SparkSession, error: InvalidQuery) -> None:
     """Say that a table which Spark does not find is a temporary view of the caller: a refresh has a session of its own."""
-    for view in spark.catalog.listTables():
-        if view.isTemporary and f"`{view.name}` cannot be found" in error.reason:
-            raise _temporary(view.name) from error
+    # Not spark.catalog.listTables(): it asks the metastore for every table of the database.
+    for view in spark.sql("SHOW VIEWS").collect():
+        if view["isTemporary"] and f"`{view['viewName']}` cannot be found" in error.reason:
+            raise _temporary(view["viewName"]) from error
 
 
 def _temporary(view: str) -> InvalidStatement:
