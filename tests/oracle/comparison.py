@@ -28,6 +28,7 @@ def _plain(value: Any) -> Any:
 
 def assert_exact(spark: SparkSession, table: str, query: str) -> None:
     """Compare schema and bag of `table` with `query`."""
-    assert [(f.name, f.dataType) for f in spark.table(table).schema] == [(f.name, f.dataType) for f in spark.sql(query).schema]
-    present, expected = bag(spark, f"SELECT * FROM {table}"), bag(spark, query)
+    contents, wanted = spark.table(table), spark.sql(query)
+    assert [(f.name, f.dataType) for f in contents.schema] == [(f.name, f.dataType) for f in wanted.schema]
+    present, expected = bag_of(contents), bag_of(wanted)
     assert present == expected, f"{table}: missing {expected - present}, surplus {present - expected}"
