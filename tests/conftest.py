@@ -18,8 +18,7 @@ SMALL = {
     "spark.driver.memory": "6g",
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:ReservedCodeCacheSize=512m",
     "spark.ui.enabled": "false",
-    "spark.ui.retainedJobs": "50",  # what Spark remembers of its past is the most of its memory otherwise
-    "spark.ui.retainedStages": "50",
+    "spark.ui.retainedStages": "50",  # what Spark remembers of its past is the most of its memory otherwise
     "spark.ui.retainedTasks": "200",
     "spark.sql.ui.retainedExecutions": "20",
     "spark.sql.shuffle.partitions": "2",
