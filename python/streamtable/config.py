@@ -76,6 +76,9 @@ SUSPEND_AFTER = Setting("spark.streamtable.scheduler.suspendAfter", 3, "how many
 SUBSCRIBE_POLL = Setting(
     "spark.streamtable.subscribe.pollSeconds", 0.1, "how often a subscription that waits looks for new commits", _seconds
 )
+REPLICATION_POLL = Setting(
+    "spark.streamtable.replication.pollSeconds", 5.0, "how often a scheduler applies the enabled subscriptions", _seconds
+)
 
 PYTHON = Setting(
     "spark.streamtable.python",
@@ -115,6 +118,7 @@ SETTINGS: tuple[Setting[Any], ...] = (
     BLOCK_SOURCE_DDL,
     ALERTS_POLL,
     SUBSCRIBE_POLL,
+    REPLICATION_POLL,
     PYTHON,
 )
 

@@ -14,7 +14,9 @@
     │   ├── QueueNotFound         no such queue; near names are listed
     │   ├── QueueInUse            the queue still has consumers
     │   ├── ConsumerExists        the queue has a consumer of this name
-    │   └── ConsumerNotFound      the queue has no consumer of this name
+    │   ├── ConsumerNotFound      the queue has no consumer of this name
+    │   ├── ReplicationObjectExists    the name is taken (this and the next: replication/errors.py)
+    │   └── ReplicationObjectNotFound  no such publication, subscription or slot; near names are listed
     ├── NotIncremental            a valid query, but DIFFERENTIAL was asked for and an operator cannot be maintained
     ├── DirectWriteRefused        INSERT, UPDATE, DELETE, MERGE, TRUNCATE or ALTER TABLE on a stream table
     ├── RefreshError              a refresh could not be finished; the table keeps its last good state
@@ -22,6 +24,7 @@
     │   ├── SourceChanged         a source changed its shape so that the query no longer fits
     │   ├── HistoryLost           the change history since the frontier is no longer complete
     │   ├── ConcurrentRefresh     another refresh of the same table committed first
+    │   ├── ReplicationConflict   a subscription cannot apply a change (replication/errors.py)
     │   └── StreamTableSuspended  the table is suspended; RESUME it first
     ├── NotSupported              valid and understood, but not built yet
     ├── NotEnabled                the session lacks a jar, a setting or the Python side; the text says what to add

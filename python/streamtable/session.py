@@ -81,18 +81,19 @@ def enable(spark: SparkSession) -> None:
 
 
 def start_scheduler(spark: SparkSession, on_alert: Callable[[Alert], object] | None = None) -> Scheduler:
-    """Refresh the stream tables by their schedules from now on, in threads of this process, until the scheduler is stopped.
+    """Refresh stream tables by their schedules, and apply enabled subscriptions, in threads, until the scheduler is stopped.
 
-    Alerts go to the logger `streamtable.alerts` and, in a thread of the scheduler's, to `on_alert`. Settings that start with
-    `spark.streamtable.` are read from the session again and again: SET changes them.
+    Alerts go to the logger `streamtable.alerts` and to `on_alert`. The session's settings count as they are at each moment.
     """
     from streamtable.monitor.watch import Watch
+    from streamtable.replication.worker import ApplyWorker
     from streamtable.schedule.engine import SparkEngine
     from streamtable.schedule.loop import Scheduler
 
     enable(spark)
     scheduler = Scheduler(SparkEngine(spark)).start()
     Watch(spark, on_alert).start(scheduler.wait)
+    ApplyWorker(spark).start(scheduler.wait)
     return scheduler
 
 

@@ -30,6 +30,7 @@ __all__ = [
     "retention",
     "size",
     "state",
+    "transaction",
     "versions",
 ]
 
@@ -133,6 +134,13 @@ def state(session: SparkSession, path: str) -> TableState:
         tuple(found["partition_columns"]),
         found.get("frontier"),
     )
+
+
+def transaction(session: SparkSession, path: str, application: str) -> int | None:
+    """Return the latest number that an application has put into the table's commits."""
+    with translated(path):
+        found: int | None = bridge(session).transaction(session._jsparkSession, path, application)
+    return found
 
 
 def versions(session: SparkSession, paths: Sequence[str]) -> tuple[Version | None, ...]:

@@ -15,6 +15,7 @@ from streamtable.differentiate.rules import findings
 from streamtable.monitor.dependencies import dependency_rows
 from streamtable.monitor.history import Line, history
 from streamtable.monitor.queues import describe_queue, run_queue
+from streamtable.monitor.replication import describe_replication, run_replication
 from streamtable.monitor.results import Rows, columns
 from streamtable.refresh.alter import alter
 from streamtable.refresh.checks import prepared_for
@@ -30,6 +31,7 @@ from streamtable.schedule.failures import told
 from streamtable.sql.parse import AnyStatement
 from streamtable.sql.printing import to_sql
 from streamtable.sql.queue import QueueStatement
+from streamtable.sql.replication import ReplicationStatement
 from streamtable.sql.statements import (
     AlterStreamTable,
     CreateStreamTable,
@@ -108,6 +110,8 @@ def describe(spark: SparkSession, statement: AnyStatement) -> StructType:
             return cursors.schema(spark, cursor)
         case _ if isinstance(statement, QueueStatement):
             return describe_queue(spark, statement)
+        case _ if isinstance(statement, ReplicationStatement):
+            return describe_replication(statement)
         case _:
             return RESULTS[type(statement)]
 
@@ -158,8 +162,10 @@ def run(spark: SparkSession, statement: AnyStatement) -> Rows | JavaRows:
         case CloseCursor(cursor):
             cursors.close(spark, cursor)
             return [(cursor, "CLOSED")]
-        case _:
+        case _ if isinstance(statement, QueueStatement):
             return run_queue(spark, statement)
+        case _:
+            return run_replication(spark, statement)
 
 
 def _refreshed(done: Outcome) -> tuple[Any, ...]:

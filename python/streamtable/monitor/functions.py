@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice, takewhile
 
 from pyspark.sql import SparkSession
@@ -15,8 +15,9 @@ from streamtable.errors import InvalidStatement
 from streamtable.monitor.alerts import alerts
 from streamtable.monitor.dependencies import dependency_rows
 from streamtable.monitor.freshness import Freshness, freshness
-from streamtable.monitor.health import source_health
+from streamtable.monitor.health import slot_health, source_health
 from streamtable.monitor.history import Line, history
+from streamtable.monitor.replication_views import VIEWS
 from streamtable.monitor.results import Row, Rows, columns
 from streamtable.refresh.choose import Action
 from streamtable.refresh.frontier import Frontier
@@ -185,7 +186,7 @@ def _source_health(asked: Asked) -> Rows:
             each.warning,
             each.path,
         )
-        for each in source_health(asked.spark, asked.tables)
+        for each in source_health(asked.spark, asked.tables) + (slot_health(asked.spark) if asked.name is None else [])
     ]
 
 
@@ -195,6 +196,10 @@ def _dependencies(asked: Asked) -> Rows:
 
 def _alerts(asked: Asked) -> Rows:
     return [(each.name, each.kind.value, each.since, each.text) for each in alerts(asked.spark, asked.tables, asked.fresh)]
+
+
+def _shown(rows: Callable[[SparkSession, str | None], Rows], asked: Asked) -> Rows:
+    return rows(asked.spark, asked.name)
 
 
 _AGE: Mapping[str, type[DataType]] = {
@@ -279,5 +284,6 @@ FUNCTIONS: Mapping[str, TableFunction] = {
     ),
     "stream_table_dependencies": TableFunction(columns(name=StringType, source=StringType, kind=StringType), _dependencies),
     "alerts": TableFunction(columns(name=StringType, alert=StringType, since=TimestampType, text=StringType), _alerts),
+    **{name: TableFunction(columns, partial(_shown, rows)) for name, (columns, rows) in VIEWS.items()},
 }
 """All there are; the shim's `TableFunctions.names` are these keys."""

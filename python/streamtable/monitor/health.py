@@ -11,14 +11,28 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog.entries import Entry
 from streamtable.delta.rows import reads_feed
-from streamtable.delta.tables import CommitSummary, commits, holds_files, retention
+from streamtable.delta.tables import CommitSummary, Version, commits, holds_files, retention
 from streamtable.errors import HistoryLost
 from streamtable.refresh.frontier import Frontier, Vector
+from streamtable.replication import objects, slots
+from streamtable.replication.objects import Kind, Stored
 
-__all__ = ["Health", "SourceState", "source_health"]
+__all__ = ["Health", "SourceState", "slot_health", "source_health"]
 
 ENOUGH = 0.25
 """The history is expiring when less than this part of its time is left."""
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """What has to happen before history expires, and what follows when it is lost."""
+
+    acts: str
+    otherwise: str
+
+
+_TABLE = _Reader("refresh", "the next refresh recomputes")
+_SLOT = _Reader("apply", "the subscription has to copy it anew")
 
 
 class SourceState(str, Enum):
@@ -55,35 +69,52 @@ class Health:
 def source_health(spark: SparkSession, found: Sequence[Entry]) -> list[Health]:
     """Look at every source of the given stream tables."""
     vector = Vector.read(spark, sorted({source for entry in found for source in entry.definition.sources}))
+    healths = list[Health]()
+    for entry in found:
+        frontier = Frontier.of(entry.state.frontier)
+        for path, source in entry.definition.sources.items():
+            read = frontier.sources.get(path) if frontier else None
+            healths.append(_health(spark, Health(entry.definition.name, source, path, SourceState.OK), read, vector, _TABLE))
+    return healths
+
+
+def slot_health(spark: SparkSession, found: Sequence[Stored] | None = None) -> list[Health]:
+    """Look at every table of the given replication slots, or of all."""
+    positions = [(slot, each) for slot in found or objects.every(spark, Kind.SLOT) for each in slots.positions(slot).values()]
+    vector = Vector.read(spark, sorted({each.path for _, each in positions}))
     return [
-        _health(spark, Health(entry.definition.name, source, path, SourceState.OK), Frontier.of(entry.state.frontier), vector)
-        for entry in found
-        for path, source in entry.definition.sources.items()
+        _health(
+            spark,
+            Health(str(slot), each.table, each.path, SourceState.OK),
+            Version(each.table_id, each.confirmed),
+            vector,
+            _SLOT,
+        )
+        for slot, each in positions
     ]
 
 
-def _health(spark: SparkSession, source: Health, frontier: Frontier | None, vector: Vector) -> Health:
+def _health(spark: SparkSession, source: Health, read: Version | None, vector: Vector, reader: _Reader) -> Health:
     latest = vector.versions.get(source.path)
-    read = frontier.sources.get(source.path) if frontier else None
     found = replace(source, read=read.number if read else None, latest=latest.number if latest else None)
     if latest is None:
-        return replace(found, state=SourceState.GONE, warning="it is gone: a refresh fails until it is restored")
+        return replace(found, state=SourceState.GONE, warning=f"it is gone: to {reader.acts} fails until it is restored")
     if read is None:
         return replace(found, state=SourceState.NOT_READ)
     if read.table_id != latest.table_id or read.number > latest.number:
-        return replace(found, state=SourceState.RECREATED, warning="it was recreated: the next refresh recomputes")
+        return replace(found, state=SourceState.RECREATED, warning=f"it was recreated: {reader.otherwise}")
     try:
         pending = commits(spark, source.path, read.number, latest.number)
     except HistoryLost as error:
-        return replace(found, state=SourceState.LOST, warning=f"{error.reason}: the next refresh recomputes")
+        return replace(found, state=SourceState.LOST, warning=f"{error.reason}: {reader.otherwise}")
     return replace(
-        _outlook(spark, found, pending, vector.at),
+        _outlook(spark, found, pending, vector.at, reader),
         change_mode="cdf" if reads_feed(spark, source.path, pending) else "diff",
         behind_since=next((each.at for each in pending if each.data_change), None),
     )
 
 
-def _outlook(spark: SparkSession, found: Health, pending: Sequence[CommitSummary], now: datetime) -> Health:
+def _outlook(spark: SparkSession, found: Health, pending: Sequence[CommitSummary], now: datetime, reader: _Reader) -> Health:
     """Say until when what is still to be read is kept."""
     if not pending:
         return found
@@ -92,11 +123,11 @@ def _outlook(spark: SparkSession, found: Health, pending: Sequence[CommitSummary
     if removal := next((each for each in pending if each.removes_rows), None):
         # VACUUM takes the oldest files first: while those of the first removal are there, all are.
         if not holds_files(spark, found.path, removal.version):
-            text = f"VACUUM took files of version {removal.version}: the next refresh recomputes"
+            text = f"VACUUM took files of version {removal.version}: {reader.otherwise}"
             return replace(found, state=SourceState.LOST, warning=text)
         ends.append((removal.at + kept.files, kept.files, "VACUUM keeps files"))
     until, span, why = min(ends)
     if until - now >= ENOUGH * span:
         return replace(found, history_until=until)
-    text = f"{why} for {span}: refresh before {until:%Y-%m-%d %H:%M:%S} UTC, or the table is recomputed"
+    text = f"{why} for {span}: {reader.acts} before {until:%Y-%m-%d %H:%M:%S} UTC; after that {reader.otherwise}"
     return replace(found, state=SourceState.EXPIRING, history_until=until, warning=text)

@@ -27,9 +27,11 @@ _PIECES = re.compile(
 )
 _BLOCK_MARKS = re.compile(r"/\*(?!\+)|\*/")
 _COMMENTS = ("line", "block")
-_CANDIDATE = re.compile(r"--|/\*|\bSUBSCRIBE\b", re.IGNORECASE)
+_CANDIDATE = re.compile(r"--|/\*|\bSUBSCRIBE\b|\bPUBLICATION\b", re.IGNORECASE)
 _SUBSCRIBES = (["SUBSCRIBE"], ["DECLARE"], ["COPY"], ["CREATE", "QUEUE"])
 """How statements open in which AS is that of AS OF."""
+_PUBLISHES = (["CREATE", "PUBLICATION"], ["ALTER", "PUBLICATION"])
+"""How those open in which WHERE has a condition in parentheses behind it."""
 
 MASK = "\0"
 """What stands for each character of a query in parentheses."""
@@ -38,7 +40,8 @@ MASK = "\0"
 def blanked(text: str) -> str:
     """Return `text` with what the grammar does not read replaced by as many other characters, so that all offsets stay.
 
-    Every comment before the AS of a query becomes spaces; the query in parentheses behind SUBSCRIBE becomes `MASK`s.
+    Every comment before the AS of a query becomes spaces; the query in parentheses behind SUBSCRIBE and
+    the condition behind WHERE become `MASK`s.
     Raises StatementSyntaxError for a comment that is never closed.
     """
     if not _CANDIDATE.search(text):
@@ -48,13 +51,15 @@ def blanked(text: str) -> str:
         kind, start, position = next(pieces(text, position))
         piece = text[start:position]
         subscribes = words[:1] in _SUBSCRIBES or words[:2] in _SUBSCRIBES
-        if kind == "as" and not subscribes:
+        publishes = words[:2] in _PUBLISHES
+        if kind == "as" and not subscribes and not publishes:
             return "".join(kept) + text[start:]
         if kind in _COMMENTS:
             kept.append(_blanks(piece))
             continue
         kept.append(piece)
-        if subscribes and piece == "(" and (words[-1] == "SUBSCRIBE" or words[-2:] == ["SUBSCRIBE", "TO"]):
+        masks = subscribes and (words[-1] == "SUBSCRIBE" or words[-2:] == ["SUBSCRIBE", "TO"])
+        if piece == "(" and (masks or (publishes and words[-1] == "WHERE")):
             position = _closing(text, position)
             kept.append(MASK * (position - start - 1))
         if kind != "space":

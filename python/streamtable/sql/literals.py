@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 _ESCAPE = re.compile(
     r"\\u(?P<short>[0-9a-fA-F]{4})|\\U(?P<long>[0-9a-fA-F]{8})|\\(?P<octal>[01][0-7]{2})|\\(?P<single>.)|(?P<pair>''|\"\")",
@@ -52,3 +53,13 @@ def _meaning(found: re.Match[str], quote: str) -> str:
             return _SINGLE.get(text[1], text[1])
         case _:
             return quote if text[0] == quote else text
+
+
+def listed(items: Iterable[str]) -> str:
+    """Return items in parentheses."""
+    return f"({', '.join(items)})"
+
+
+def words(*parts: object) -> str:
+    """Join the words that apply: what is empty, False or None is left out."""
+    return " ".join(str(part) for part in parts if part)

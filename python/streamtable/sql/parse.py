@@ -13,13 +13,14 @@ from lark.exceptions import VisitError
 
 from streamtable.sql.comments import blanked
 from streamtable.sql.queue import QueueStatement
+from streamtable.sql.replication import ReplicationStatement
 from streamtable.sql.schedule import MINIMUM_SECONDS
 from streamtable.sql.statements import Name, Schedule, Statement
 from streamtable.sql.subscribe import SubscribeStatement
 from streamtable.sql.syntax_errors import explain
 from streamtable.sql.transform import ToStatement
 
-AnyStatement: TypeAlias = Statement | SubscribeStatement | QueueStatement
+AnyStatement: TypeAlias = Statement | SubscribeStatement | QueueStatement | ReplicationStatement
 
 _GRAMMAR = "streamtable.lark"
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from streamtable.sql.literals import quote_name, quote_string
+from streamtable.sql.literals import listed, quote_name, quote_string, words
 from streamtable.sql.parse import AnyStatement
+from streamtable.sql.printing_replication import replicating
 from streamtable.sql.queue import (
     CreateQueue,
     DropQueue,
@@ -66,43 +67,45 @@ def to_sql(statement: AnyStatement) -> str:
         case AlterStreamTable(name, action):
             return f"ALTER STREAM TABLE {name} {_action(action)}"
         case DropStreamTable(name, if_exists, cascade):
-            return _words("DROP STREAM TABLE", if_exists and "IF EXISTS", name, cascade and "CASCADE")
+            return words("DROP STREAM TABLE", if_exists and "IF EXISTS", name, cascade and "CASCADE")
         case RefreshStreamTable(name, full, cascade):
-            return _words("REFRESH STREAM TABLE", name, full and "FULL", cascade and "CASCADE")
+            return words("REFRESH STREAM TABLE", name, full and "FULL", cascade and "CASCADE")
         case ShowStreamTables(namespace, like):
             pattern = None if like is None else quote_string(like)
-            return _words("SHOW STREAM TABLES", namespace and "IN", namespace, pattern and "LIKE", pattern)
+            return words("SHOW STREAM TABLES", namespace and "IN", namespace, pattern and "LIKE", pattern)
         case DescribeStreamTable(name, extended):
-            return _words("DESCRIBE STREAM TABLE", extended and "EXTENDED", name)
+            return words("DESCRIBE STREAM TABLE", extended and "EXTENDED", name)
         case ShowCreateStreamTable(name):
             return f"SHOW CREATE STREAM TABLE {name}"
         case ShowRefreshHistory(of, limit):
-            return _words("SHOW REFRESH HISTORY", of and "FOR", of, limit is not None and f"LIMIT {limit}")
+            return words("SHOW REFRESH HISTORY", of and "FOR", of, limit is not None and f"LIMIT {limit}")
         case ShowDependencies(of):
-            return _words("SHOW STREAM TABLE DEPENDENCIES", of and "FOR", of)
+            return words("SHOW STREAM TABLE DEPENDENCIES", of and "FOR", of)
         case ExplainStreamTable(name, delta):
-            return _words("EXPLAIN", delta and "DELTA", "STREAM TABLE", name)
+            return words("EXPLAIN", delta and "DELTA", "STREAM TABLE", name)
         case VerifyStreamTable(name):
             return f"VERIFY STREAM TABLE {name}"
         case Subscribe() | CopyToStdout() | DeclareCursor() | Fetch() | CloseCursor():
             return _subscribing(statement)
-        case _:
+        case _ if isinstance(statement, QueueStatement):
             return _queueing(statement)
+        case _:
+            return replicating(statement)
 
 
 def _create(create: CreateStreamTable) -> Iterator[str]:
     """Yield the lines; the schedule and the mode are always written, because people ask for them."""
-    opening = _words("CREATE", create.or_replace and "OR REPLACE", "STREAM TABLE")
-    named = _words(opening, create.if_not_exists and "IF NOT EXISTS", create.name)
-    yield f"{named} {_listed(map(_column, create.columns))}" if create.columns else named
+    opening = words("CREATE", create.or_replace and "OR REPLACE", "STREAM TABLE")
+    named = words(opening, create.if_not_exists and "IF NOT EXISTS", create.name)
+    yield f"{named} {listed(map(_column, create.columns))}" if create.columns else named
     yield f"SCHEDULE {create.schedule.sql()}"
     yield f"REFRESH MODE {create.mode.value}"
     if not create.with_data:
         yield "WITH NO DATA"
     if create.partitioned_by:
-        yield f"PARTITIONED BY {_listed(map(quote_name, create.partitioned_by))}"
+        yield f"PARTITIONED BY {listed(map(quote_name, create.partitioned_by))}"
     if create.clustered_by:
-        yield f"CLUSTER BY {_listed(map(quote_name, create.clustered_by))}"
+        yield f"CLUSTER BY {listed(map(quote_name, create.clustered_by))}"
     if create.comment is not None:
         yield f"COMMENT {quote_string(create.comment)}"
     if create.location is not None:
@@ -115,14 +118,14 @@ def _create(create: CreateStreamTable) -> Iterator[str]:
 def _subscribing(statement: SubscribeStatement) -> str:
     match statement:
         case Subscribe():
-            return _words(*_subscribe(statement))
+            return words(*_subscribe(statement))
         case CopyToStdout(subscribe):
             return f"COPY ({to_sql(subscribe)}) TO STDOUT"
         case DeclareCursor(cursor, subscribe):
             return f"DECLARE {quote_name(cursor)} CURSOR FOR {to_sql(subscribe)}"
         case Fetch(cursor, count, timeout):
             limit = timeout is not None and f"WITH (TIMEOUT = '{timeout}ms')"
-            return _words("FETCH", "ALL" if count is None else str(count), "FROM", quote_name(cursor), limit)
+            return words("FETCH", "ALL" if count is None else str(count), "FROM", quote_name(cursor), limit)
         case CloseCursor(cursor):
             return f"CLOSE {quote_name(cursor)}"
 
@@ -130,15 +133,15 @@ def _subscribing(statement: SubscribeStatement) -> str:
 def _queueing(statement: QueueStatement) -> str:
     match statement:
         case CreateQueue(name, subscribe, if_not_exists):
-            return _words("CREATE QUEUE", if_not_exists and "IF NOT EXISTS", name, "FOR", to_sql(subscribe))
+            return words("CREATE QUEUE", if_not_exists and "IF NOT EXISTS", name, "FOR", to_sql(subscribe))
         case DropQueue(name, if_exists, force):
-            return _words("DROP QUEUE", if_exists and "IF EXISTS", name, force and "FORCE")
+            return words("DROP QUEUE", if_exists and "IF EXISTS", name, force and "FORCE")
         case RegisterConsumer(consumer, queue, at):
-            return _words("REGISTER CONSUMER", quote_name(consumer), "ON", queue, at is not None and f"AT {at}")
+            return words("REGISTER CONSUMER", quote_name(consumer), "ON", queue, at is not None and f"AT {at}")
         case UnregisterConsumer(consumer, queue):
             return f"UNREGISTER CONSUMER {quote_name(consumer)} ON {queue}"
         case ShowQueues(namespace):
-            return _words("SHOW QUEUES", namespace and "IN", namespace)
+            return words("SHOW QUEUES", namespace and "IN", namespace)
         case ShowConsumers(queue):
             return f"SHOW CONSUMERS ON {queue}"
         case NextBatch(queue, consumer):
@@ -154,9 +157,9 @@ def _subscribe(statement: Subscribe) -> Iterator[str]:
         yield _modifier(statement.modifier)
     options = [*(["PROGRESS"] if statement.progress else []), *([] if statement.snapshot else ["SNAPSHOT = FALSE"])]
     if options:
-        yield f"WITH {_listed(options)}"
+        yield f"WITH {listed(options)}"
     if statement.as_of is not None:
-        yield _words("AS OF", statement.at_least and "AT LEAST", str(statement.as_of))
+        yield words("AS OF", statement.at_least and "AT LEAST", str(statement.as_of))
     if statement.up_to is not None:
         yield f"UP TO {statement.up_to}"
 
@@ -169,9 +172,9 @@ def _enclosed(query: str) -> str:
 def _modifier(modifier: Modifier) -> str:
     match modifier:
         case Upsert(key):
-            return f"ENVELOPE UPSERT (KEY {_listed(map(quote_name, key))})"
+            return f"ENVELOPE UPSERT (KEY {listed(map(quote_name, key))})"
         case Debezium(key):
-            return f"ENVELOPE DEBEZIUM (KEY {_listed(map(quote_name, key))})"
+            return f"ENVELOPE DEBEZIUM (KEY {listed(map(quote_name, key))})"
         case WithinTimestamp(order):
             return f"WITHIN TIMESTAMP ORDER BY {', '.join(map(_order_item, order))}"
 
@@ -179,7 +182,7 @@ def _modifier(modifier: Modifier) -> str:
 def _order_item(item: OrderItem) -> str:
     by = quote_name(item.column) if isinstance(item.column, str) else str(item.column)
     nulls = item.nulls_first is not None and f"NULLS {'FIRST' if item.nulls_first else 'LAST'}"
-    return _words(by, item.descending and "DESC", nulls)
+    return words(by, item.descending and "DESC", nulls)
 
 
 def _column(column: ColumnSpec) -> str:
@@ -207,13 +210,4 @@ def _action(action: Action) -> str:
 
 def _properties(properties: Iterable[tuple[str, str]]) -> str:
     pairs = (f"{quote_string(key)} = {quote_string(value)}" for key, value in properties)
-    return f"TBLPROPERTIES {_listed(pairs)}"
-
-
-def _listed(items: Iterable[str]) -> str:
-    return f"({', '.join(items)})"
-
-
-def _words(*words: str | Name | bool | None) -> str:
-    """Join the words that apply: what is False or None is left out."""
-    return " ".join(str(word) for word in words if word)
+    return f"TBLPROPERTIES {listed(pairs)}"

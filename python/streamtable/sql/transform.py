@@ -52,6 +52,7 @@ from streamtable.sql.statements import (
     VerifyStreamTable,
 )
 from streamtable.sql.subscribe import Subscribe, WithinTimestamp
+from streamtable.sql.transform_replication import REPLICATION, ReplicationRules
 from streamtable.sql.transform_subscribe import SubscribeRules
 
 Properties = tuple[tuple[str, str], ...]
@@ -85,11 +86,12 @@ _AS_THEY_ARE: Mapping[str, Callable[..., Any]] = {
     "suspend": Suspend,
     "unregister": lambda consumer, queue: UnregisterConsumer(str(consumer), queue),
     "verify": VerifyStreamTable,
+    **REPLICATION,
 }
 
 
 @v_args(meta=True, inline=True)
-class ToStatement(SubscribeRules):
+class ToStatement(SubscribeRules, ReplicationRules):
     """The rules of the statements on stream tables, and all rules together."""
 
     def __default__(self, data: Any, children: list[Any], meta: Meta) -> Any:

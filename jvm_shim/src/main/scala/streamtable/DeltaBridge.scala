@@ -51,6 +51,10 @@ object DeltaBridge {
     snapshot.checksumOpt.flatMap(_.domainMetadata).getOrElse(snapshot.domainMetadata)
       .collectFirst { case d if d.domain == "streamtable" && !d.removed => d.configuration }
 
+  /** The latest number that an application has put into the table's commits; null where there is none. */
+  def transaction(spark: SparkSession, path: String, application: String): java.lang.Long =
+    Snapshots.latest(spark, path).setTransactions.find(_.appId == application).map(t => Long.box(t.version)).orNull
+
   /** Table id and latest version of each path, in one call; null for a table that is gone. */
   def versions(spark: SparkSession, paths: JavaList[String]): String =
     compact(render(JArray(paths.asScala.map { path =>

@@ -83,7 +83,16 @@ private object Openings {
     "SHOW QUEUES",
     "SHOW CONSUMERS",
     "NEXT BATCH",
-    "FINISH BATCH").map(_.split(' ').toSeq)
+    "FINISH BATCH",
+    "CREATE PUBLICATION",
+    "ALTER PUBLICATION",
+    "DROP PUBLICATION",
+    "CREATE SUBSCRIPTION",
+    "ALTER SUBSCRIPTION",
+    "DROP SUBSCRIPTION",
+    "APPLY SUBSCRIPTION",
+    "CREATE REPLICATION SLOT",
+    "DROP REPLICATION SLOT").map(_.split(' ').toSeq)
 
   // `DECLARE c INT` and `DECLARE c CURSOR FOR SELECT ...` are Spark's.
   private val subscribes = Set("FOR SUBSCRIBE", "WITHOUT HOLD FOR SUBSCRIBE").map(_.split(' ').toSeq)

@@ -24,7 +24,9 @@ object TableFunctions {
 
   /** Those of `FUNCTIONS` in Python's monitor: Spark wants the names before Python can be asked. */
   val names: Seq[String] =
-    Seq("stream_tables", "refresh_history", "refresh_stats", "staleness", "source_health", "stream_table_dependencies", "alerts")
+    Seq(
+      "stream_tables", "refresh_history", "refresh_stats", "staleness", "source_health", "stream_table_dependencies", "alerts",
+      "publications", "subscriptions", "subscription_tables", "subscription_stats", "replication_slots")
 
   /** What Spark takes the answer's size for: enough to broadcast it. */
   val small: BigInt = 1 << 16

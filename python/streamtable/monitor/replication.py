@@ -1,0 +1,71 @@
+"""The statements and table functions of replication: the columns of their results, and what carries them out."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import LongType, StringType, StructType
+
+from streamtable.monitor.results import Rows, columns
+from streamtable.replication import alter, objects, publications, run
+from streamtable.replication.objects import Kind, Stored
+from streamtable.sql.replication import (
+    AlterPublication,
+    AlterSubscription,
+    ApplySubscription,
+    CreatePublication,
+    CreateReplicationSlot,
+    CreateSubscription,
+    DropPublication,
+    DropSubscription,
+    ReplicationStatement,
+)
+
+__all__ = ["describe_replication", "run_replication"]
+
+_STATUS = columns(name=StringType, status=StringType)
+_APPLIED = columns(
+    table=StringType,
+    state=StringType,
+    position=LongType,
+    inserts=LongType,
+    updates=LongType,
+    deletes=LongType,
+    update_missing=LongType,
+    delete_missing=LongType,
+)
+
+
+def describe_replication(statement: ReplicationStatement) -> StructType:
+    """Return the columns of the statement's result."""
+    return _APPLIED if isinstance(statement, ApplySubscription) else _STATUS
+
+
+def run_replication(spark: SparkSession, statement: ReplicationStatement) -> Rows:
+    """Carry the statement out and return the rows of its result."""
+    dropped: Stored | None
+    match statement:
+        case ApplySubscription(name):
+            progress = run.apply(spark, name)
+            return [(each.table, each.state, each.position, *vars(each.applied).values()) for each in progress]
+        case CreatePublication():
+            return [(str(publications.create(spark, statement)), "CREATED")]
+        case CreateSubscription():
+            return [(str(alter.create(spark, statement)), "CREATED")]
+        case CreateReplicationSlot():
+            return [(str(alter.create_slot(spark, statement)), "CREATED")]
+        case AlterPublication(name):
+            publications.alter(spark, statement)
+            return [(str(name), "ALTERED")]
+        case AlterSubscription(name):
+            alter.alter(spark, statement)
+            return [(str(name), "ALTERED")]
+        case DropPublication(name, if_exists):
+            finding = objects.find if if_exists else objects.load
+            dropped = finding(spark, Kind.PUBLICATION, name)
+            if dropped:
+                objects.drop(spark, dropped)
+        case DropSubscription():
+            dropped = alter.drop(spark, statement)
+        case _:
+            dropped = alter.drop_slot(spark, statement)
+    return [(str(dropped), "DROPPED")] if dropped else []

@@ -1,0 +1,172 @@
+"""What there is to see of publications, subscriptions and slots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime, timezone
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import BooleanType, LongType, StringType, StructType, TimestampType
+
+from streamtable.monitor.health import Health, SourceState, slot_health
+from streamtable.monitor.results import Row, Rows, columns
+from streamtable.replication import objects, slots
+from streamtable.replication.objects import Kind, Stored
+from streamtable.replication.publications import definition, published
+from streamtable.replication.subscriptions import Relation, Subscription
+from streamtable.sql.parse import parse_name
+
+__all__ = ["SLOT_STATUS", "VIEWS"]
+
+SLOT_STATUS = ("reserved", "extended", "unreserved", "lost")
+"""Whether what a slot still needs is kept: for long, for a while, until somebody cleans up, not any more."""
+
+
+def _stored(spark: SparkSession, kind: Kind, name: str | None) -> Iterator[Stored]:
+    if name is None:
+        yield from objects.every(spark, kind)
+    else:
+        yield objects.load(spark, kind, parse_name(name))
+
+
+def _publications(spark: SparkSession, name: str | None) -> Rows:
+    return [_publication(spark, each) for each in _stored(spark, Kind.PUBLICATION, name)]
+
+
+def _publication(spark: SparkSession, stored: Stored) -> Row:
+    said = definition(stored)
+    tables = sorted(".".join(table.name) for table in published(spark, stored, stored.name[:-1]))
+    return str(stored), said.objects.all_tables, ", ".join(tables), ", ".join(said.publish), stored.content["sql"]
+
+
+def _subscriptions(spark: SparkSession, name: str | None) -> Rows:
+    return [
+        (str(s), s.enabled, s.connection, ", ".join(s.publications), s.slot, s.disable_on_error, s.origin)
+        for s in map(Subscription.of, _stored(spark, Kind.SUBSCRIPTION, name))
+    ]
+
+
+def _at(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _relations(spark: SparkSession, name: str | None) -> Iterator[tuple[Subscription, Relation]]:
+    for subscription in map(Subscription.of, _stored(spark, Kind.SUBSCRIPTION, name)):
+        for _, relation in sorted(subscription.relations.items()):
+            yield subscription, relation
+
+
+def _subscription_tables(spark: SparkSession, name: str | None) -> Rows:
+    return [
+        (
+            str(of),
+            each.table,
+            each.state,
+            each.position,
+            each.stopped_at,
+            each.skip,
+            each.error,
+            _at(each.changed_at),
+        )
+        for of, each in _relations(spark, name)
+    ]
+
+
+def _subscription_stats(spark: SparkSession, name: str | None) -> Rows:
+    return [(str(of), each.table, *(getattr(each, counter) for counter in _COUNTERS)) for of, each in _relations(spark, name)]
+
+
+_COUNTERS = (
+    "inserts",
+    "updates",
+    "deletes",
+    "insert_exists",
+    "update_missing",
+    "delete_missing",
+    "apply_errors",
+    "sync_errors",
+)
+
+
+def _replication_slots(spark: SparkSession, name: str | None) -> Rows:
+    found = list(_stored(spark, Kind.SLOT, name))
+    since = {(str(slot), each.table): _at(each.confirmed_at) for slot in found for each in slots.positions(slot).values()}
+    now = datetime.now(timezone.utc)
+    return [_slot(each, since[each.name, each.source], now) for each in (slot_health(spark, found) if found else [])]
+
+
+def _slot(health: Health, since: datetime, now: datetime) -> Row:
+    confirmed, latest = health.read, health.latest
+    assert confirmed is not None, "a slot has a position for each of its tables"
+    lag = None if latest is None else max(latest - confirmed, 0)
+    return (
+        health.name,
+        health.source,
+        confirmed + 1,
+        confirmed,
+        lag,
+        _status(health, now),
+        since,
+        health.history_until,
+        health.warning,
+    )
+
+
+def _status(health: Health, now: datetime) -> str:
+    if health.state is SourceState.OK:
+        return "reserved"
+    if health.state is SourceState.EXPIRING and health.history_until is not None:
+        return "extended" if now < health.history_until else "unreserved"
+    return "lost"
+
+
+VIEWS: Mapping[str, tuple[StructType, Callable[[SparkSession, str | None], Rows]]] = {
+    "publications": (
+        columns(name=StringType, all_tables=BooleanType, tables=StringType, publish=StringType, statement=StringType),
+        _publications,
+    ),
+    "subscriptions": (
+        columns(
+            name=StringType,
+            enabled=BooleanType,
+            connection=StringType,
+            publications=StringType,
+            slot_name=StringType,
+            disable_on_error=BooleanType,
+            origin=StringType,
+        ),
+        _subscriptions,
+    ),
+    "subscription_tables": (
+        columns(
+            subscription=StringType,
+            table=StringType,
+            state=StringType,
+            position=LongType,
+            stopped_at=LongType,
+            skip=LongType,
+            error=StringType,
+            changed_at=TimestampType,
+        ),
+        _subscription_tables,
+    ),
+    "subscription_stats": (
+        columns(subscription=StringType, table=StringType, **dict.fromkeys(_COUNTERS, LongType)),
+        _subscription_stats,
+    ),
+    "replication_slots": (
+        columns(
+            slot=StringType,
+            table=StringType,
+            restart_version=LongType,
+            confirmed_version=LongType,
+            lag=LongType,
+            status=StringType,
+            inactive_since=TimestampType,
+            history_until=TimestampType,
+            warning=StringType,
+        ),
+        _replication_slots,
+    ),
+}
+"""The table functions: their columns, and what gives their rows."""

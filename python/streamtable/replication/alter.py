@@ -1,0 +1,214 @@
+"""CREATE, ALTER and DROP SUBSCRIPTION, CREATE and DROP REPLICATION SLOT."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from streamtable.errors import InvalidStatement
+from streamtable.replication import objects, slots
+from streamtable.replication.errors import ReplicationObjectNotFound
+from streamtable.replication.objects import Kind, Stored
+from streamtable.replication.publications import Published, published
+from streamtable.replication.run import published_to
+from streamtable.replication.source import source_of
+from streamtable.replication.subscriptions import Relation, Subscription, publisher_of
+from streamtable.sql.replication import (
+    AlterSubscription,
+    CreateReplicationSlot,
+    CreateSubscription,
+    Disable,
+    DropReplicationSlot,
+    DropSubscription,
+    Enable,
+    RefreshPublication,
+    SetConnection,
+    SetOptions,
+    SetPublications,
+    Skip,
+)
+from streamtable.sql.statements import Name, Rename
+
+__all__ = ["alter", "create", "create_slot", "drop", "drop_slot"]
+
+_log = logging.getLogger(__name__)
+
+
+def create(spark: SparkSession, statement: CreateSubscription) -> Subscription:
+    """Make a subscription and, unless told otherwise, its slot; what its tables hold is copied by the first APPLY."""
+    said = dict(statement.options)
+    connect = said.get("connect", "true") == "true"
+    slot = said.get("slot_name", statement.name.parts[-1])
+    located = objects.free(spark, Kind.SUBSCRIPTION, statement.name)
+    publisher = publisher_of(statement.connection, located.name[0])
+    subscription = Subscription.create(
+        spark,
+        statement.name,
+        connection=statement.connection,
+        publications=list(statement.publications),
+        enabled=connect and said.get("enabled", "true") == "true",
+        slot=None if slot == "none" else slot,
+        disable_on_error=said.get("disable_on_error") == "true",
+        origin=said.get("origin", "any"),
+    )
+    if not connect:
+        _log.warning("%s is not connected: create its slot, ENABLE it and REFRESH PUBLICATION", subscription)
+        return subscription
+    try:
+        tables = _checked(spark, subscription)
+        if subscription.slot is not None and said.get("create_slot", "true") == "true":
+            every = [each for several in tables.values() for each in several]
+            slots.create(spark, Name((*publisher, subscription.slot)), every)
+        return _followed(spark, subscription, copy=said.get("copy_data", "true") == "true")
+    except Exception:
+        objects.drop(spark, subscription.stored)
+        raise
+
+
+def alter(spark: SparkSession, statement: AlterSubscription) -> None:
+    """Change a subscription."""
+    subscription = Subscription.load(spark, statement.name)
+    match statement.action:
+        case Rename(to):
+            objects.rename(spark, subscription.stored, to)
+        case SetConnection(connection):
+            publisher_of(connection, subscription.stored.name[0])
+            subscription.change(spark, connection=connection)
+        case Enable():
+            subscription.slot_name()
+            subscription.change(spark, enabled=True)
+        case Disable():
+            subscription.change(spark, enabled=False)
+        case SetOptions(options):
+            _set(spark, subscription, dict(options))
+        case Skip(version):
+            _skip(spark, subscription, version)
+        case RefreshPublication(options):
+            _refresh(spark, subscription, dict(options))
+        case SetPublications(how, names, options):
+            after, refreshing = _publications(subscription, how, names), dict(options).get("refresh", "true") == "true"
+            if refreshing:
+                _may_refresh(subscription)
+            subscription = subscription.change(spark, publications=after)
+            if refreshing:
+                _refresh(spark, subscription, dict(options))
+
+
+def drop(spark: SparkSession, statement: DropSubscription) -> Stored | None:
+    """Drop a subscription and its slot; None when there is none and IF EXISTS was said."""
+    if statement.if_exists and objects.find(spark, Kind.SUBSCRIPTION, statement.name) is None:
+        return None
+    subscription = Subscription.load(spark, statement.name)
+    if subscription.slot is not None:
+        slot = objects.find(spark, Kind.SLOT, subscription.slot_name())
+        if slot is None:
+            hint = "DISABLE it, SET (slot_name = NONE), and drop it then"
+            raise ReplicationObjectNotFound(f"{subscription} has the slot {subscription.slot}, which is not there", hint=hint)
+        objects.drop(spark, slot)
+    objects.drop(spark, subscription.stored)
+    return subscription.stored
+
+
+def create_slot(spark: SparkSession, statement: CreateReplicationSlot) -> Stored:
+    """Make a slot for the tables of some publications of its schema."""
+    namespace = objects.free(spark, Kind.SLOT, statement.name).name[:-1]
+    stored = [objects.load(spark, Kind.PUBLICATION, Name((*namespace, each))) for each in statement.publications]
+    return slots.create(spark, statement.name, [table for each in stored for table in published(spark, each, namespace)])
+
+
+def drop_slot(spark: SparkSession, statement: DropReplicationSlot) -> Stored | None:
+    """Drop a slot that no subscription in sight uses."""
+    if statement.if_exists and objects.find(spark, Kind.SLOT, statement.name) is None:
+        return None
+    slot = objects.load(spark, Kind.SLOT, statement.name)
+    for each in map(Subscription.of, objects.every(spark, Kind.SUBSCRIPTION)):
+        if each.enabled and each.slot_name().parts == slot.name:
+            raise InvalidStatement(
+                f"the slot {slot} is that of the subscription {each}", hint="DROP SUBSCRIPTION, or DISABLE it first"
+            )
+    objects.drop(spark, slot)
+    return slot
+
+
+def _checked(spark: SparkSession, subscription: Subscription) -> Mapping[str, list[Published]]:
+    """Return what is published; warn of publications that are not there, and raise what does not fit."""
+    namespace = publisher_of(subscription.connection, subscription.stored.name[0])
+    for name in subscription.publications:
+        if objects.find(spark, Kind.PUBLICATION, Name((*namespace, name))) is None:
+            _log.warning("the publication %s.%s does not exist", ".".join(namespace), name)
+    tables = published_to(spark, subscription)
+    for name, several in tables.items():
+        source_of(spark, several)
+        subscription.target(spark, name)
+    return tables
+
+
+def _followed(spark: SparkSession, subscription: Subscription, copy: bool) -> Subscription:
+    """Take in tables that are published now, and forget those that are not."""
+    tables, known = _checked(spark, subscription), subscription.relations
+    slot = objects.find(spark, Kind.SLOT, subscription.slot_name()) if subscription.slot is not None else None
+    if slot is not None:
+        slot = slots.advance(spark, slot, [each for several in tables.values() for each in several], {})
+    begun = slots.positions(slot) if slot else {}
+    after = dict[str, Relation]()
+    for name, (first, *_) in tables.items():
+        relation = known.get(name)
+        if relation is None or relation.source_id != first.table_id:
+            position = None if copy else begun[".".join(first.name)].confirmed if slot else source_of(spark, [first]).version
+            relation = Relation.new(name, first.table_id, position)
+        after[name] = relation
+    return subscription.change(spark, after.values()) if after != known else subscription
+
+
+def _may_refresh(subscription: Subscription) -> None:
+    if not subscription.enabled:
+        message = f"REFRESH PUBLICATION is not allowed while the subscription {subscription} is disabled"
+        raise InvalidStatement(message, hint="ALTER SUBSCRIPTION ... ENABLE, or say WITH (refresh = false)")
+
+
+def _refresh(spark: SparkSession, subscription: Subscription, said: Mapping[str, str]) -> None:
+    _may_refresh(subscription)
+    _followed(spark, subscription, copy=said.get("copy_data", "true") == "true")
+
+
+def _publications(subscription: Subscription, how: str, names: tuple[str, ...]) -> list[str]:
+    known = subscription.publications
+    if how == "SET":
+        return list(names)
+    wrong = [name for name in names if (name in known) == (how == "ADD")]
+    if wrong:
+        there = "already" if how == "ADD" else "not"
+        raise InvalidStatement(
+            f"the publication {wrong[0]} is {there} in the subscription {subscription}", hint="SELECT * FROM subscriptions()"
+        )
+    after = [*known, *names] if how == "ADD" else [name for name in known if name not in names]
+    if not after:
+        raise InvalidStatement(f"{subscription} cannot be left without a publication", hint="DROP SUBSCRIPTION, or SET PUBLICATION")
+    return after
+
+
+def _set(spark: SparkSession, subscription: Subscription, said: Mapping[str, str]) -> None:
+    content: dict[str, Any] = {key: said[key] for key in ("origin",) if key in said}
+    if "disable_on_error" in said:
+        content["disable_on_error"] = said["disable_on_error"] == "true"
+    if "slot_name" in said:
+        if subscription.enabled:
+            hint = "ALTER SUBSCRIPTION ... DISABLE"
+            raise InvalidStatement(f"the slot of {subscription} cannot be set while it is enabled", hint=hint)
+        content["slot"] = None if said["slot_name"] == "none" else said["slot_name"]
+    subscription.change(spark, **content)
+
+
+def _skip(spark: SparkSession, subscription: Subscription, version: int | None) -> None:
+    relations = subscription.relations
+    stopped = {name: each for name, each in relations.items() if version is None or each.stopped_at == version}
+    if not stopped:
+        places = sorted(f"{each.table} at {each.stopped_at}" for each in relations.values() if each.stopped_at is not None)
+        what = f"stopped: {', '.join(places)}" if places else "nothing stopped"
+        hint = "SELECT * FROM subscription_stats() tells where a table stopped"
+        raise InvalidStatement(f"no table of {subscription} stopped at {version} ({what})", hint=hint)
+    subscription.change(spark, {**relations, **{n: replace(each, skip=version) for n, each in stopped.items()}}.values())

@@ -1,0 +1,151 @@
+"""One table of a subscription, moved from its position to the publisher's latest version: each step is one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+
+from streamtable.delta.tables import CommitSummary, Located, commits, transaction
+from streamtable.errors import ConcurrentRefresh, HistoryLost, InvalidStatement
+from streamtable.replication import operations
+from streamtable.replication.errors import ReplicationConflict
+from streamtable.replication.source import IDENTITY, Source
+from streamtable.replication.subscriptions import APPLICATIONS, Relation
+from streamtable.replication.writer import Applied, Writer
+
+__all__ = ["Table"]
+
+_TRUNCATE, _ONLY_REMOVES = "TRUNCATE", ("UPDATE", "DELETE", "TRUNCATE")
+
+
+@dataclass
+class Table:
+    """A relation on its way; `position` is what was reached, and `done` what that took, also when an error ends it."""
+
+    session: SparkSession
+    source: Source
+    target: Located
+    relation: Relation
+    foreign_only: bool
+    done: Applied = field(default_factory=Applied)
+
+    def __post_init__(self) -> None:
+        # What the table itself records was committed with its rows; what the relation does came with none.
+        self._recorded = self._transaction()
+        known = [each for each in (self._recorded, self.relation.position) if each is not None]
+        self.position = max(known, default=None)
+
+    def copy(self) -> None:
+        """Write the rows that are there now, unless that was done before a crash."""
+        if self.position is None:
+            writer, upto = self._writer(), self.source.version
+            rows = operations.snapshot(self.session, self.source, writer.schema)
+            self.done += writer.merge(rows, upto) if self.source.key else writer.append(rows, upto)
+            self.position = upto
+
+    def follow(self) -> None:
+        """Apply all commits up to the latest version, those together that can be."""
+        assert self.position is not None, "it was copied, or began at a position"
+        if self.relation.source_id != self.source.table_id or self.position > self.source.version:
+            hint = "ALTER SUBSCRIPTION ... REFRESH PUBLICATION copies it anew"
+            raise HistoryLost(f"{self.source.name} was dropped and created again", hint=hint)
+        pending = commits(self.session, self.source.path, self.position, self.source.version)
+        for part in self._parts(pending):
+            self._apply(part)
+
+    def _parts(self, pending: tuple[CommitSummary, ...]) -> Iterator[tuple[CommitSummary, ...]]:
+        """Yield the commits between truncations, and those alone."""
+        part = list[CommitSummary]()
+        for each in pending:
+            if each.operation == _TRUNCATE:
+                yield from filter(None, (tuple(part), (each,)))
+                part = []
+            else:
+                part.append(each)
+        if part:
+            yield tuple(part)
+
+    def _apply(self, part: tuple[CommitSummary, ...]) -> None:
+        """Apply commits together; where that fails, those before the one that is at fault."""
+        try:
+            self.done += self._step(part)
+            self.position, self._recorded = part[-1].version, self._transaction()
+        except ConcurrentRefresh:
+            raise
+        except Exception as error:
+            if len(part) == 1:
+                raise Stopped(part[0].version) from error
+            middle = error.position - part[0].version if isinstance(error, ReplicationConflict) else len(part) // 2
+            for half in filter(None, (part[:middle], part[middle : middle + 1], part[middle + 1 :])):
+                self._apply(half)
+
+    def _step(self, part: tuple[CommitSummary, ...]) -> Applied:
+        left_out = {each.version for each in part if self._is_left_out(each)}
+        pending = [each for each in part if each.data_change and each.version not in left_out]
+        if not pending:
+            return Applied()
+        source, writer, upto = self.source, self._writer(), part[-1].version
+        if pending[0].operation == _TRUNCATE:
+            return writer.truncate(upto) if source.publishes("truncate") else Applied()
+        read, after = _reading(source, pending), part[0].version - 1
+        left_out |= _ignored(source, pending)
+        changes = read(self.session, source, writer.schema, after, upto, left_out)
+        if source.key:
+            return writer.merge(changes, upto)
+        return writer.replace(changes, upto) if _by_rows(source) else writer.append(changes, upto)
+
+    def _is_left_out(self, commit: CommitSummary) -> bool:
+        ours = any(application.startswith(APPLICATIONS) for application in commit.transactions)
+        return commit.version == self.relation.skip or (self.foreign_only and ours)
+
+    def _writer(self) -> Writer:
+        """Open the table. What is written then conflicts with later commits; that none came before is looked at here."""
+        writer = Writer(self.session, self.target, self.source, self.relation.application)
+        if self._transaction() != self._recorded:
+            raise ConcurrentRefresh(f"another process applies to {writer.name}; nothing was written", hint="apply again")
+        return writer
+
+    def _transaction(self) -> int | None:
+        return transaction(self.session, self.target.path, self.relation.application)
+
+
+class Stopped(Exception):
+    """A commit could not be applied: `__cause__` says why."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.position = position
+
+
+def _by_rows(source: Source) -> bool:
+    return source.full and (source.publishes("update") or source.publishes("delete"))
+
+
+def _reading(source: Source, pending: Collection[CommitSummary]) -> Callable[..., DataFrame]:
+    """Choose how changes are read. Raises InvalidStatement for what cannot be sent without a key."""
+    if source.key:
+        return operations.keyed
+    kinds = [kind for kind in ("insert", "update", "delete") if source.publishes(kind)]
+    if kinds and not (source.full and len(kinds) == 3):
+        for each in pending:
+            if each.removes_rows and not (kinds == ["insert"] and each.operation in _ONLY_REMOVES):
+                raise _unknown(source, kinds, each)
+    return operations.weighted
+
+
+def _unknown(source: Source, kinds: list[str], at: CommitSummary) -> InvalidStatement:
+    by = f"version {at.version} ({at.operation})"
+    if source.full or kinds == ["insert"]:
+        message = f"of what {by} of {source.name} did, {' and '.join(kinds)} cannot be told from the rest without a key"
+    else:
+        message = f"{source.name} has no replica identity and publishes updates or deletes, as {by} did"
+    return InvalidStatement(message, hint=f"ALTER TABLE {source.name} SET TBLPROPERTIES ({IDENTITY} = 'column, ...')")
+
+
+def _ignored(source: Source, pending: Collection[CommitSummary]) -> set[int]:
+    """Return the commits that remove rows of a table that sends inserts only, and cannot tell them by a key."""
+    if source.key or _by_rows(source):
+        return set()
+    return {each.version for each in pending if each.removes_rows or not source.publishes("insert")}

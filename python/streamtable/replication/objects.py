@@ -1,0 +1,139 @@
+"""Publications, subscriptions and slots are Delta tables without rows: a property holds what they are and have come to.
+
+So each of their moves is a Delta commit, which costs no Spark job; they have their place in the catalog, and nothing has to be
+installed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+from delta.tables import DeltaTable
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from streamtable.catalog.entries import table_names
+from streamtable.delta.commit import commit
+from streamtable.delta.tables import Located, drop_files, locate, state
+from streamtable.errors import SourceUnavailable, near_names
+from streamtable.replication.errors import ReplicationObjectExists, ReplicationObjectNotFound
+from streamtable.sql.statements import Name
+
+__all__ = ["Kind", "Stored", "change", "create", "drop", "every", "find", "free", "is_one", "load", "rename"]
+
+_PREFIX = "streamtable.replication."
+_COLUMNS = StructType([StructField("none", StringType())])
+"""A table has to have a column."""
+
+
+class Kind(str, Enum):
+    """What an object is; the value is what people see."""
+
+    PUBLICATION = "publication"
+    SUBSCRIPTION = "subscription"
+    SLOT = "replication slot"
+
+    @property
+    def key(self) -> str:
+        """Return the property that every table of the kind has."""
+        return _PREFIX + self.name.lower()
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An object as its table tells it at `version`; `content` is what its property holds."""
+
+    kind: Kind
+    name: tuple[str, ...]
+    path: str
+    version: int
+    content: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return ".".join(self.name)
+
+
+def create(spark: SparkSession, kind: Kind, name: Name, content: Mapping[str, Any]) -> Stored:
+    """Make the table of an object. Raises ReplicationObjectExists."""
+    located = free(spark, kind, name)
+    builder = DeltaTable.create(spark).tableName(str(Name(located.name[1:]))).addColumns(_COLUMNS)
+    builder.property(kind.key, json.dumps(content)).property("delta.checkpointInterval", "100").execute()
+    return load(spark, kind, name)
+
+
+def free(spark: SparkSession, kind: Kind, name: Name) -> Located:
+    """Return the full name, which nothing has. Raises ReplicationObjectExists."""
+    located = locate(spark, name.parts)
+    if located.kind != "none":
+        hint = f"choose another name, or DROP {kind.value.upper()}"
+        raise ReplicationObjectExists(f"{'.'.join(located.name)} exists already", hint=hint)
+    return located
+
+
+def find(spark: SparkSession, kind: Kind, name: Name) -> Stored | None:
+    """Return the object of a name, if there is one."""
+    located = locate(spark, name.parts)
+    if located.kind != "delta":
+        return None
+    try:
+        found = state(spark, located.path)
+    except SourceUnavailable:  # its files are gone: it is nobody's
+        return None
+    text = found.properties.get(kind.key)
+    return None if text is None else Stored(kind, located.name, located.path, found.version, json.loads(text))
+
+
+def load(spark: SparkSession, kind: Kind, name: Name) -> Stored:
+    """Return the object of a name. Raises ReplicationObjectNotFound, with near names."""
+    if stored := find(spark, kind, name):
+        return stored
+    full = locate(spark, name.parts).name
+    known = [str(each) for each in every(spark, kind, full[:-1])] if spark.catalog.databaseExists(str(Name(full[:-1]))) else []
+    near = near_names(".".join(full), known)
+    raise ReplicationObjectNotFound(
+        f"there is no {kind.value} {'.'.join(full)}.{near}", hint=f"the table function {_VIEWS[kind]}() lists them"
+    )
+
+
+_VIEWS = {Kind.PUBLICATION: "publications", Kind.SUBSCRIPTION: "subscriptions", Kind.SLOT: "replication_slots"}
+
+
+def every(spark: SparkSession, kind: Kind, namespace: Sequence[str] | None = None) -> Iterator[Stored]:
+    """Yield the objects of a kind in a namespace, or in all."""
+    for parts in table_names(spark, namespace):
+        if stored := find(spark, kind, Name(parts)):
+            yield stored
+
+
+def is_one(properties: Mapping[str, str]) -> bool:
+    """Tell whether a table with these properties is an object of replication, or a queue: nothing to be published."""
+    return any(key.startswith(_PREFIX) or key == "streamtable.queue" for key in properties)
+
+
+def change(spark: SparkSession, stored: Stored, content: Mapping[str, Any]) -> Stored:
+    """Replace the content. Raises ConcurrentRefresh when somebody else did so since."""
+    done = commit(
+        spark,
+        stored.path,
+        read_version=stored.version,
+        application=stored.kind.key,
+        number=stored.version + 1,
+        properties={stored.kind.key: json.dumps(content)},
+    )
+    return replace(stored, version=done.version, content=content)
+
+
+def rename(spark: SparkSession, stored: Stored, to: Name) -> None:
+    """Give an object another name."""
+    free(spark, stored.kind, to)
+    spark.sql(f"ALTER TABLE {Name(stored.name)} RENAME TO {to}")
+
+
+def drop(spark: SparkSession, stored: Stored) -> None:
+    """Forget an object."""
+    spark.sql(f"DROP TABLE {Name(stored.name)}")
+    drop_files(spark, stored.path)

@@ -1,0 +1,168 @@
+"""Publications: which tables they are for, and what of these is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from streamtable.catalog.entries import table_names
+from streamtable.delta.rows import read
+from streamtable.delta.tables import Located, TableState, locate, state
+from streamtable.errors import InvalidStatement, SourceUnavailable
+from streamtable.replication import objects
+from streamtable.replication.objects import Kind, Stored
+from streamtable.sql.parse import parse
+from streamtable.sql.printing import to_sql
+from streamtable.sql.replication import (
+    AddObjects,
+    AlterPublication,
+    CreatePublication,
+    DropObjects,
+    Objects,
+    PublishedTable,
+    SetObjects,
+    SetOptions,
+)
+from streamtable.sql.statements import Name, Rename
+
+__all__ = ["Published", "alter", "create", "definition", "published"]
+
+
+@dataclass(frozen=True)
+class Published:
+    """One table as one publication sends it: all columns if none are named, all rows if `where` is None."""
+
+    name: tuple[str, ...]
+    path: str
+    table_id: str
+    publication: str
+    columns: tuple[str, ...]
+    where: str | None
+    publish: tuple[str, ...]
+
+
+def create(spark: SparkSession, statement: CreatePublication) -> Stored:
+    """Make a publication. Raises what is wrong with its tables, and ReplicationObjectExists."""
+    named = replace(statement, objects=_canonical(spark, statement.objects))
+    return objects.create(spark, Kind.PUBLICATION, statement.name, {"sql": to_sql(named)})
+
+
+def definition(stored: Stored) -> CreatePublication:
+    """Return what the publication is for."""
+    statement = parse(stored.content["sql"])
+    assert isinstance(statement, CreatePublication), "it was printed from one"
+    return statement
+
+
+def alter(spark: SparkSession, statement: AlterPublication) -> None:
+    """Change what a publication is for, or its name."""
+    stored = objects.load(spark, Kind.PUBLICATION, statement.name)
+    known = definition(stored)
+    match statement.action:
+        case Rename(to):
+            objects.rename(spark, stored, to)
+            return
+        case SetOptions(options):
+            publish = dict(options)["publish"].split(",")
+            known = replace(known, publish=tuple(kind for kind in publish if kind))
+        case SetObjects(wanted):
+            known = replace(known, objects=_canonical(spark, wanted))
+        case AddObjects(more):
+            known = replace(known, objects=_added(stored, known.objects, _canonical(spark, more)))
+        case DropObjects(fewer):
+            known = replace(known, objects=_dropped(spark, stored, known.objects, fewer))
+    objects.change(spark, stored, {"sql": to_sql(known)})
+
+
+def published(spark: SparkSession, stored: Stored, namespace: tuple[str, ...]) -> Iterator[Published]:
+    """Yield the tables of a publication as they are now, those of one schema and what it names besides; some may be gone.
+
+    A table that is in a schema of the publication as well is sent whole.
+    """
+    statement = definition(stored)
+    wanted, found = statement.objects, set[tuple[str, ...]]()
+    whole: Iterable[tuple[str, ...]] = ()
+    if wanted.all_tables or Name(namespace) in wanted.schemas:
+        excepted = {name.parts for name in wanted.excepted}
+        whole = (parts for parts in table_names(spark, namespace) if parts not in excepted)
+    for table in (*(PublishedTable(Name(parts)) for parts in whole), *wanted.tables):
+        located, at = _table(spark, table.name)
+        if at is not None and located.name not in found:
+            found.add(located.name)
+            yield Published(located.name, located.path, at.table_id, str(stored), table.columns, table.where, statement.publish)
+
+
+def _table(spark: SparkSession, name: Name) -> tuple[Located, TableState | None]:
+    """Look up a Delta table that can be published."""
+    located = locate(spark, name.parts)
+    if located.kind != "delta":
+        return located, None
+    try:
+        found = state(spark, located.path)
+    except SourceUnavailable:
+        return located, None
+    return located, None if objects.is_one(found.properties) else found
+
+
+def _canonical(spark: SparkSession, wanted: Objects) -> Objects:
+    """Name everything in full, and check what is said of the tables."""
+    tables = tuple(_checked(spark, table) for table in wanted.tables)
+    again = [str(table.name) for n, table in enumerate(tables) if table.name in [each.name for each in tables[:n]]]
+    if again:
+        raise InvalidStatement(f"the table {again[0]} is listed twice", hint="list it once; conditions are joined by OR")
+    catalog = spark.catalog.currentCatalog()
+    schemas = tuple(Name((catalog, *s.parts)[-2:]) for s in wanted.schemas)
+    for schema in schemas:
+        if not spark.catalog.databaseExists(str(schema)):
+            raise InvalidStatement(f"there is no schema {schema}", hint="SHOW SCHEMAS")
+    excepted = tuple(Name(locate(spark, name.parts).name) for name in wanted.excepted)
+    return Objects(tables, schemas, wanted.all_tables, excepted)
+
+
+def _checked(spark: SparkSession, table: PublishedTable) -> PublishedTable:
+    located, found = _table(spark, table.name)
+    full = ".".join(located.name)
+    if found is None:
+        raise InvalidStatement(f"{full} cannot be published", hint="publish a Delta table or a stream table that exists")
+    rows = read(spark, found.path, found.version)
+    columns = {name.casefold(): name for name in rows.columns}
+    if unknown := [name for name in table.columns if name.casefold() not in columns]:
+        raise InvalidStatement(f"the column {unknown[0]} does not exist in {full}", hint=f"it has {', '.join(rows.columns)}")
+    if table.where is not None:
+        try:
+            filtered = rows.where(table.where)
+        except AnalysisException as error:
+            raise InvalidStatement(
+                f"the condition on {full} is none: {error.getMessage()}", hint="write a condition on its columns"
+            ) from error
+        if not filtered._jdf.queryExecution().analyzed().deterministic():
+            raise InvalidStatement(f"the condition on {full} is not the same each time", hint="leave out functions like rand()")
+    return PublishedTable(Name(located.name), tuple(columns[name.casefold()] for name in table.columns), table.where)
+
+
+def _added(stored: Stored, known: Objects, more: Objects) -> Objects:
+    if known.all_tables or more.all_tables:
+        hint = "ALTER PUBLICATION ... SET says anew what a publication is for"
+        raise InvalidStatement(f"{stored}: ALL TABLES stands alone, nothing can be added to it nor it to others", hint=hint)
+    names = {table.name for table in known.tables}
+    if again := [table.name for table in more.tables if table.name in names]:
+        raise InvalidStatement(f"{stored} is for {again[0]} already", hint="SET says anew what a publication is for")
+    return Objects(known.tables + more.tables, tuple(dict.fromkeys(known.schemas + more.schemas)))
+
+
+def _dropped(spark: SparkSession, stored: Stored, known: Objects, fewer: Objects) -> Objects:
+    catalog = spark.catalog.currentCatalog()
+    tables = {Name(locate(spark, table.name.parts).name) for table in fewer.tables}
+    schemas = {Name((catalog, *schema.parts)[-2:]) for schema in fewer.schemas}
+    missing = (tables - {table.name for table in known.tables}) | (schemas - set(known.schemas))
+    if missing:
+        raise InvalidStatement(f"{stored} is not for {_listed(missing)}", hint="SELECT * FROM publications()")
+    kept = tuple(table for table in known.tables if table.name not in tables)
+    return Objects(kept, tuple(schema for schema in known.schemas if schema not in schemas))
+
+
+def _listed(names: Iterable[Name]) -> str:
+    return ", ".join(sorted(map(str, names)))

@@ -1,0 +1,159 @@
+"""The statements on subscriptions: create, alter, drop, and apply what was committed since."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from threading import Lock
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from streamtable.errors import ConcurrentRefresh, InvalidStatement
+from streamtable.replication import objects, slots
+from streamtable.replication.apply import Stopped, Table
+from streamtable.replication.errors import ReplicationConflict
+from streamtable.replication.objects import Kind
+from streamtable.replication.publications import Published, published
+from streamtable.replication.source import source_of
+from streamtable.replication.subscriptions import Relation, Subscription, TableState, now, publisher_of
+from streamtable.replication.writer import Applied
+from streamtable.sql.statements import Name
+
+__all__ = ["Progress", "apply", "published_to"]
+
+_sessions: dict[tuple[int, str], tuple[SparkSession, Lock]] = {}
+"""By Spark context and subscription: making a session takes long, and one applies at a time, because positions are its settings."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What APPLY SUBSCRIPTION did with one table."""
+
+    table: str
+    state: str
+    position: int | None
+    applied: Applied
+
+
+def apply(spark: SparkSession, name: Name) -> list[Progress]:
+    """Copy what is to be copied and apply what was committed up to now.
+
+    A table that cannot go on does not hold up the others; the first of the errors is raised in the end.
+    """
+    subscription = Subscription.load(spark, name)
+    session, lock = _circumstances(spark, subscription)
+    with lock:
+        subscription = Subscription.load(spark, name)
+        if not subscription.enabled:
+            raise InvalidStatement(f"the subscription {subscription} is disabled", hint="ALTER SUBSCRIPTION ... ENABLE")
+        slot = objects.load(spark, Kind.SLOT, subscription.slot_name())
+        tables = published_to(spark, subscription)
+        subscription = _copying(spark, subscription)
+        before, relations = subscription.relations, subscription.relations
+        progress, errors = list[Progress](), list[Exception]()
+        for table in before.keys() & tables.keys():  # others wait until REFRESH PUBLICATION takes them in, or forgets them
+            moved, applied, error = _advance(session, subscription, before[table], tables[table])
+            relations[table] = moved
+            progress.append(Progress(table, moved.state, moved.position, applied))
+            errors += [error] if error else []
+        lasting = [each for each in errors if not isinstance(each, ConcurrentRefresh)]
+        disabled = {"enabled": False} if lasting and subscription.disable_on_error else {}
+        if disabled or relations != before:
+            subscription.change(spark, relations.values(), **disabled)
+        reached = {".".join(tables[each.table][0].name): each.position for each in progress if each.position is not None}
+        slots.advance(spark, slot, [each for several in tables.values() for each in several], reached)
+    if errors:
+        raise errors[0]
+    return sorted(progress, key=lambda each: each.table)
+
+
+def published_to(spark: SparkSession, subscription: Subscription) -> dict[str, list[Published]]:
+    """Return what the publications send now, by table. Raises InvalidStatement for a table outside of the publisher's schema."""
+    namespace = publisher_of(subscription.connection, subscription.stored.name[0])
+    found = dict[str, list[Published]]()
+    for publication in subscription.publications:
+        stored = objects.find(spark, Kind.PUBLICATION, Name((*namespace, publication)))
+        for table in published(spark, stored, namespace) if stored else ():
+            if table.name[:-1] != namespace:
+                hint = f"subscribe to a publication of tables in {'.'.join(namespace)}"
+                raise InvalidStatement(f"{table.publication} publishes {'.'.join(table.name)}, of another schema", hint=hint)
+            found.setdefault(table.name[-1], []).append(table)
+    return found
+
+
+def _copying(spark: SparkSession, subscription: Subscription) -> Subscription:
+    """Let people see which tables are being copied."""
+    waiting = {name: each for name, each in subscription.relations.items() if each.state == TableState.INIT}
+    begun = {name: replace(each, state=TableState.DATA_COPY.value) for name, each in waiting.items()}
+    return subscription.change(spark, (subscription.relations | begun).values()) if begun else subscription
+
+
+def _advance(
+    session: SparkSession, subscription: Subscription, relation: Relation, publications: list[Published]
+) -> tuple[Relation, Applied, Exception | None]:
+    """Copy a table or apply its changes; return what it has come to, also when an error stopped it."""
+    copying, table = relation.state == TableState.DATA_COPY, None
+    stopped_at, error = None, None
+    state = relation.state
+    try:
+        source = source_of(session, publications)
+        target = subscription.target(session, relation.table)
+        table = Table(session, source, target, relation, subscription.origin == "none")
+        if copying:
+            table.copy()
+            state = TableState.FINISHED_COPY.value
+        else:
+            table.follow()
+            state = _NEXT[state]
+    except Stopped as stopped:
+        stopped_at, error = stopped.position, stopped.__cause__
+    except (PySparkException, Py4JJavaError) as failed:
+        error = failed
+    done = table.done if table else Applied()
+    position = table.position if table else relation.position
+    skipped = relation.skip is not None and position is not None and position >= relation.skip
+    moved = replace(
+        _counted(relation, done, error, copying),
+        state=state,
+        position=position,
+        stopped_at=stopped_at,
+        skip=None if skipped else relation.skip,
+        error=str(error) if error else None,
+    )
+    if moved != relation:
+        moved = replace(moved, changed_at=now())
+    return moved, done, error if isinstance(error, Exception) else None
+
+
+_NEXT: Mapping[str, str] = {
+    TableState.FINISHED_COPY.value: TableState.SYNCED.value,
+    TableState.SYNCED.value: TableState.READY.value,
+    TableState.READY.value: TableState.READY.value,
+}
+
+
+def _counted(relation: Relation, done: Applied, error: BaseException | None, copying: bool) -> Relation:
+    return replace(
+        relation,
+        inserts=relation.inserts + done.inserts,
+        updates=relation.updates + done.updates,
+        deletes=relation.deletes + done.deletes,
+        update_missing=relation.update_missing + done.update_missing,
+        delete_missing=relation.delete_missing + done.delete_missing,
+        insert_exists=relation.insert_exists + isinstance(error, ReplicationConflict),
+        sync_errors=relation.sync_errors + (error is not None and copying),
+        apply_errors=relation.apply_errors + (error is not None and not copying),
+    )
+
+
+def _circumstances(spark: SparkSession, subscription: Subscription) -> tuple[SparkSession, Lock]:
+    """Return a session in which conditions mean what they meant at CREATE SUBSCRIPTION."""
+    key = (id(spark.sparkContext), subscription.id)
+    if key not in _sessions:
+        session = spark.newSession()
+        for setting, value in subscription.settings.items():
+            session.conf.set(setting, value)
+        _sessions[key] = session, Lock()
+    return _sessions[key]

@@ -1,0 +1,60 @@
+"""Replication slots: per table of the publisher, up to which version its changes were applied and confirmed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timezone
+
+from pyspark.sql import SparkSession
+
+from streamtable.delta.tables import versions
+from streamtable.replication import objects
+from streamtable.replication.objects import Kind, Stored
+from streamtable.replication.publications import Published
+from streamtable.sql.statements import Name
+
+__all__ = ["Position", "advance", "create", "positions"]
+
+
+@dataclass(frozen=True)
+class Position:
+    """A slot's position in one table: all changes up to `confirmed` were applied, or need not be, as was said at an ISO time."""
+
+    table: str
+    path: str
+    table_id: str
+    confirmed: int
+    confirmed_at: str
+
+
+def create(spark: SparkSession, name: Name, tables: Iterable[Published]) -> Stored:
+    """Make a slot that begins at the present versions of the tables."""
+    stored = objects.create(spark, Kind.SLOT, name, {"positions": []})
+    return advance(spark, stored, tables, {})
+
+
+def positions(slot: Stored) -> dict[str, Position]:
+    """Return the positions by table."""
+    return {each["table"]: Position(**each) for each in slot.content["positions"]}
+
+
+def advance(spark: SparkSession, slot: Stored, tables: Iterable[Published], confirmed: Mapping[str, int]) -> Stored:
+    """Begin with new tables at their present versions, forget those that are not listed, confirm what was applied.
+
+    Of two who move a slot at once the second fails; the slot is behind then, which does no harm, until the next time.
+    """
+    before, now = positions(slot), datetime.now(timezone.utc).isoformat()
+    after = dict[str, Position]()
+    for table in sorted({each.path: each for each in tables}.values(), key=lambda each: each.name):
+        name = ".".join(table.name)
+        known = before.get(name)
+        if known is None or known.table_id != table.table_id:
+            (version,) = versions(spark, [table.path])
+            assert version is not None, "it was there a moment ago"
+            known = Position(name, table.path, table.table_id, version.number, now)
+        done = confirmed.get(name, known.confirmed)
+        after[name] = replace(known, confirmed=done, confirmed_at=now) if done > known.confirmed else known
+    if after == before:
+        return slot
+    return objects.change(spark, slot, {"positions": [asdict(each) for each in after.values()]})

@@ -1,0 +1,90 @@
+"""A table of the publisher as a subscription reads it: what all of its publications send of it, and how rows are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from streamtable.delta.rows import read
+from streamtable.delta.tables import state
+from streamtable.errors import InvalidStatement
+from streamtable.replication.publications import Published
+from streamtable.sql.literals import unquote_name
+
+__all__ = ["FULL", "IDENTITY", "Source", "source_of"]
+
+IDENTITY = "streamtable.replicaIdentity"
+"""The table property that says by which columns a changed row is known at the subscriber."""
+
+FULL = "FULL"
+"""The identity of a table whose rows are known by all that is in them."""
+
+_NOTHING = "NOTHING"
+
+
+@dataclass(frozen=True)
+class Source:
+    """`columns` are those that are sent; `key` is the declared key, None where there is none; `full` says: the whole row."""
+
+    name: str
+    path: str
+    table_id: str
+    version: int
+    columns: tuple[str, ...]
+    key: tuple[str, ...] | None
+    full: bool
+    publications: tuple[Published, ...]
+
+    def publishes(self, kind: str) -> bool:
+        """Tell whether a publication sends changes of a kind."""
+        return any(kind in each.publish for each in self.publications)
+
+    def passes(self, kind: str | None = None) -> Column:
+        """Return the condition on rows that changes of a kind (of any, for the initial copy) are sent for."""
+        conditions = [each.where for each in self.publications if kind is None or kind in each.publish]
+        if None in conditions:
+            return F.lit(True)
+        # What is NULL is not sent.
+        return reduce(Column.__or__, [F.coalesce(F.expr(each), F.lit(False)) for each in conditions if each], F.lit(False))
+
+
+def source_of(spark: SparkSession, publications: Sequence[Published]) -> Source:
+    """Put together what several publications say of one table, as it is now. Raises InvalidStatement for what does not fit."""
+    first, name = publications[0], ".".join(publications[0].name)
+    found = state(spark, first.path)
+    rows = read(spark, first.path, found.version)
+    lists = {frozenset(each.columns) for each in publications}
+    if len(lists) > 1:
+        which = " and ".join(each.publication for each in publications)
+        hint = "a subscription takes one list of columns for each table: make two subscriptions, or the lists the same"
+        raise InvalidStatement(f"{which} send different columns of {name}", hint=hint)
+    columns = first.columns or tuple(rows.columns)
+    declared = found.properties.get(IDENTITY, _NOTHING)
+    key = None if declared in (FULL, _NOTHING) else _key(declared, rows, name)
+    source = Source(name, first.path, found.table_id, found.version, columns, key, declared == FULL, tuple(publications))
+    if source.publishes("update") or source.publishes("delete"):
+        _check(source, rows)
+    return source
+
+
+def _key(declared: str, rows: DataFrame, name: str) -> tuple[str, ...]:
+    known = {column.casefold(): column for column in rows.columns}
+    wanted = [unquote_name(part.strip()) for part in declared.split(",")]
+    if unknown := [column for column in wanted if column.casefold() not in known]:
+        hint = f"ALTER TABLE {name} SET TBLPROPERTIES ({IDENTITY} = 'column, ...'), or FULL, or NOTHING"
+        raise InvalidStatement(f"the replica identity of {name} is the column {unknown[0]}, which it does not have", hint=hint)
+    return tuple(known[column.casefold()] for column in wanted)
+
+
+def _check(source: Source, rows: DataFrame) -> None:
+    """Refuse a list of columns without the identity: the subscriber would not know which row changed."""
+    identity: Iterable[str] = rows.columns if source.full else source.key or ()
+    if left_out := [column for column in identity if column not in source.columns]:
+        hint = "add it to the list of columns, or publish inserts only"
+        raise InvalidStatement(
+            f"the column {left_out[0]} of {source.name} is part of its replica identity, but is not sent", hint=hint
+        )

@@ -1,0 +1,169 @@
+"""Subscriptions: which publications they follow, and how far each of their tables has come."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from enum import Enum
+from functools import cached_property
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from streamtable.delta.tables import Located, locate
+from streamtable.errors import InvalidStatement, NotSupported
+from streamtable.refresh.prepare import captured_settings
+from streamtable.replication import objects
+from streamtable.replication.objects import Kind, Stored
+from streamtable.sql.parse import parse_name
+from streamtable.sql.statements import Name
+
+__all__ = ["Relation", "Subscription", "TableState", "now", "publisher_of"]
+
+
+def now() -> str:
+    """Return the time as it is kept."""
+    return datetime.now(timezone.utc).isoformat()
+
+
+class TableState(str, Enum):
+    """How far a table has come; the value is what people see."""
+
+    INIT = "init"
+    DATA_COPY = "data copy"
+    FINISHED_COPY = "finished copy"
+    SYNCED = "synced"
+    READY = "ready"
+
+
+@dataclass(frozen=True)
+class Relation:
+    """One table of the publisher's schema, and of ours; `changed_at` is an ISO time.
+
+    `position` is the version up to which it is applied, if nothing later is recorded in the subscriber's table itself.
+    `stopped_at` is the version that could not be applied, `skip` the one to be left out.
+    """
+
+    table: str
+    id: str
+    source_id: str
+    state: str
+    position: int | None
+    stopped_at: int | None
+    skip: int | None
+    error: str | None
+    changed_at: str
+    inserts: int = 0
+    updates: int = 0
+    deletes: int = 0
+    insert_exists: int = 0
+    update_missing: int = 0
+    delete_missing: int = 0
+    apply_errors: int = 0
+    sync_errors: int = 0
+
+    @classmethod
+    def new(cls, table: str, source_id: str, position: int | None) -> Relation:
+        """Begin with a table: with its rows, or at a position with what comes after it."""
+        state = TableState.INIT if position is None else TableState.READY
+        return cls(table, uuid.uuid4().hex, source_id, state.value, position, None, None, None, now())
+
+    @property
+    def application(self) -> str:
+        """Name the table's subscription in the commits of the subscriber's table."""
+        return f"{APPLICATIONS}{self.id}"
+
+
+APPLICATIONS = "streamtable.subscription."
+"""How the names open under which subscriptions write."""
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """What CREATE and ALTER SUBSCRIPTION said; `slot` is None when it has none."""
+
+    stored: Stored
+    connection: str
+    publications: tuple[str, ...]
+    enabled: bool
+    slot: str | None
+    disable_on_error: bool
+    origin: str
+    id: str
+    settings: Mapping[str, str]
+    tables: tuple[Relation, ...]
+
+    def __str__(self) -> str:
+        return str(self.stored)
+
+    @classmethod
+    def of(cls, stored: Stored) -> Subscription:
+        """Read it from its table."""
+        known = dict(stored.content)
+        tables = tuple(Relation(**each) for each in known["tables"])
+        return cls(stored, **{**known, "publications": tuple(known["publications"]), "tables": tables})
+
+    @classmethod
+    def create(cls, spark: SparkSession, name: Name, **said: Any) -> Subscription:
+        """Make its table."""
+        content = {**said, "id": uuid.uuid4().hex, "settings": captured_settings(spark), "tables": []}
+        return cls.of(objects.create(spark, Kind.SUBSCRIPTION, name, content))
+
+    @classmethod
+    def load(cls, spark: SparkSession, name: Name) -> Subscription:
+        """Return the subscription of a name. Raises ReplicationObjectNotFound, with near names."""
+        return cls.of(objects.load(spark, Kind.SUBSCRIPTION, name))
+
+    @property
+    def namespace(self) -> tuple[str, ...]:
+        """Return the schema that it is in, which is that of the subscriber's tables."""
+        return self.stored.name[:-1]
+
+    @cached_property
+    def content(self) -> dict[str, Any]:
+        """Return what its table's property holds."""
+        return {key: value for key, value in asdict(self).items() if key != "stored"}
+
+    @property
+    def relations(self) -> dict[str, Relation]:
+        """Return the tables by name."""
+        return {each.table: each for each in self.tables}
+
+    def change(self, spark: SparkSession, relations: Iterable[Relation] | None = None, **said: Any) -> Subscription:
+        """Change what was said, the relations, or both, in one commit. Raises ConcurrentRefresh when somebody else did so since."""
+        content = {**self.content, **said}
+        if relations is not None:
+            content["tables"] = [asdict(each) for each in relations]
+        return Subscription.of(objects.change(spark, self.stored, content))
+
+    def target(self, spark: SparkSession, table: str) -> Located:
+        """Return the subscriber's table. Raises InvalidStatement when there is none."""
+        located = locate(spark, (*self.namespace, table))
+        if located.kind != "delta":
+            hint = "create it with the columns of the publisher's, or take it out of the publication"
+            raise InvalidStatement(f"the subscription {self} needs the Delta table {'.'.join(located.name)}", hint=hint)
+        return located
+
+    def slot_name(self) -> Name:
+        """Return the full name of its slot. Raises InvalidStatement when it has none."""
+        if self.slot is None:
+            hint = "ALTER SUBSCRIPTION ... SET (slot_name = '...')"
+            raise InvalidStatement(f"the subscription {self} has no replication slot", hint=hint)
+        return Name((*publisher_of(self.connection, self.stored.name[0]), self.slot))
+
+
+def publisher_of(connection: str, catalog: str) -> tuple[str, ...]:
+    """Return the schema that a connection names. Raises InvalidStatement, or NotSupported for what lies outside of the session."""
+    pairs = dict(pair.partition("=")[::2] for pair in connection.split())
+    if outside := [key for key in pairs if key in ("warehouse", "host", "port", "remote")]:
+        hint = "CONNECTION 'database=schema' or 'database=catalog.schema' names a schema that this session sees"
+        raise NotSupported(f"a publisher by {outside[0]} cannot be subscribed to yet", hint=hint)
+    if set(pairs) != {"database"} or not pairs["database"]:
+        hint = "write CONNECTION 'database=schema' or 'database=catalog.schema'"
+        raise InvalidStatement(f"the connection {connection!r} names no publisher", hint=hint)
+    parts = parse_name(pairs["database"]).parts
+    if len(parts) > 2:
+        raise InvalidStatement(f"{pairs['database']} is no schema", hint="write 'database=schema' or 'database=catalog.schema'")
+    return parts if len(parts) == 2 else (catalog, *parts)

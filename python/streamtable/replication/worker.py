@@ -1,0 +1,62 @@
+"""The apply worker of a scheduler: enabled subscriptions follow their publishers."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from threading import Thread
+
+from pyspark.sql import SparkSession
+
+from streamtable import config
+from streamtable.replication import objects, run
+from streamtable.replication.objects import Kind
+from streamtable.replication.subscriptions import Subscription
+from streamtable.sql.statements import Name
+
+__all__ = ["ApplyWorker"]
+
+log = logging.getLogger("streamtable.replication")
+
+_LIST_EVERY = 60.0
+"""Seconds after which new subscriptions are looked for: to list a catalog takes long."""
+
+
+class ApplyWorker:
+    """Applies the subscriptions of the session's catalog one after another, again and again."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._names: list[Name] = []
+        self._listed_at: float | None = None
+        self._pause = config.read(spark, config.REPLICATION_POLL)
+
+    def start(self, stopped: Callable[[float], bool]) -> None:
+        """Apply from now on, in a thread, until `stopped`, which waits for so many seconds, says so."""
+
+        def work() -> None:
+            while not stopped(self._pause):
+                self.look()
+
+        Thread(target=work, name="streamtable apply worker", daemon=True).start()
+
+    def look(self) -> None:
+        """Apply what was committed since; what fails is logged, and tried again the next time."""
+        try:
+            self._pause = config.read(self._spark, config.REPLICATION_POLL)
+            if self._listed_at is None or time.monotonic() - self._listed_at > _LIST_EVERY:
+                self._names = [Name(each.name) for each in objects.every(self._spark, Kind.SUBSCRIPTION)]
+                self._listed_at = time.monotonic()
+        except Exception:  # whatever it is, it must not be the last look
+            log.exception("the subscriptions cannot be looked at")
+        for name in self._names:
+            self._apply(name)
+
+    def _apply(self, name: Name) -> None:
+        try:
+            stored = objects.find(self._spark, Kind.SUBSCRIPTION, name)
+            if stored and Subscription.of(stored).enabled:
+                run.apply(self._spark, name)
+        except Exception as error:  # the others are to be applied as well
+            log.warning("the subscription %s cannot go on: %s", name, error)

@@ -1,0 +1,207 @@
+"""Operations into the subscriber's table: a commit of Delta's has the rows and, as a transaction identifier, the position."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from delta.tables import DeltaTable
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from streamtable.delta.bridge import translated
+from streamtable.delta.commit import Committed, Positions, commit, positions
+from streamtable.delta.rows import read, read_located
+from streamtable.delta.tables import Located, TableState, state
+from streamtable.errors import InvalidStatement
+from streamtable.replication.errors import ReplicationConflict
+from streamtable.replication.operations import KEY, NOT_UNIQUE, NUMBER, OPERATION, ROW, VERSION, form
+from streamtable.replication.source import Source
+from streamtable.sql.builder import qualified
+
+__all__ = ["Applied", "Writer"]
+
+_FILE, _INDEX = "__streamtable_file", "__streamtable_row"
+_MISSING = {"U": "update_missing", "D": "delete_missing"}
+
+
+@dataclass(frozen=True)
+class Applied:
+    """How many rows were inserted, updated and deleted, and how many updates and deletes found none."""
+
+    inserts: int = 0
+    updates: int = 0
+    deletes: int = 0
+    update_missing: int = 0
+    delete_missing: int = 0
+
+    def __add__(self, other: Applied) -> Applied:
+        mine, theirs = vars(self), vars(other)
+        return Applied(**{name: mine[name] + theirs[name] for name in mine})
+
+
+class Writer:
+    """The subscriber's table as it is now; `application` names the subscription of this table in its commits."""
+
+    def __init__(self, session: SparkSession, target: Located, source: Source, application: str) -> None:
+        self._session, self._source, self._application = session, source, application
+        self.name, self._path = ".".join(target.name), target.path
+        self._state: TableState = state(session, target.path)
+        self.schema: StructType = read(session, target.path, self._state.version).schema
+
+    def merge(self, operations: DataFrame, upto: int) -> Applied:
+        """Apply operations on keys, in the order of their versions. Raises ReplicationConflict at the first that does not fit."""
+        resolved = self._resolved(operations).persist()
+        try:
+            outcome = F.col("__outcome")
+            done = {name: F.count_if(outcome == name) for name in ("I", "U", "D", *_MISSING.values())}
+            conflict = F.min(F.when(outcome.isin("insert_exists", NOT_UNIQUE), F.col(VERSION)))
+            row = resolved.agg(conflict.alias("conflict"), *(count.alias(name) for name, count in done.items())).collect()[0]
+            if row["conflict"] is not None:
+                raise self._conflict(resolved, row["conflict"])
+            counts = Applied(row["I"], row["U"], row["D"], row["update_missing"], row["delete_missing"])
+            if row["I"] + row["U"] + row["D"]:
+                self._merge(resolved.where(outcome.isin("I", "U", "D")), upto)
+            return counts
+        finally:
+            resolved.unpersist()
+
+    def append(self, rows: DataFrame, upto: int) -> Applied:
+        """Add rows that came."""
+        added = rows.select(*self._whole(self._fields()))
+        # Not by an append of Delta's, which does not see what another process has committed since.
+        return Applied(inserts=self._commit(upto, added).rows_added) if not rows.isEmpty() else Applied()
+
+    def replace(self, rows: DataFrame, upto: int) -> Applied:
+        """Apply rows that came and went, each of them known by all that is in it: of equal rows, one."""
+        fields = self._fields()
+        forms = [form(F.col(ROW)[name], self.schema[name].dataType).alias(f"__form{n}") for n, name in enumerate(fields)]
+        net = rows.groupBy(*forms).agg(F.first(ROW).alias(ROW), F.sum(NUMBER).alias(NUMBER)).where(F.col(NUMBER) != 0).persist()
+        try:
+            going, coming = net.where(F.col(NUMBER) < 0), net.where(F.col(NUMBER) > 0)
+            wanted = int(going.agg(F.sum(-F.col(NUMBER))).collect()[0][0] or 0)
+            if not wanted:
+                return self.append(coming.select(ROW, F.explode(F.array_repeat(F.lit(1), F.col(NUMBER).cast("int")))), upto)
+            if self._state.properties.get("delta.enableDeletionVectors") != "true":
+                hint = f"ALTER TABLE {self.name} SET TBLPROPERTIES (delta.enableDeletionVectors = true)"
+                raise InvalidStatement(f"rows of {self.name} can only be deleted one by one with deletion vectors", hint=hint)
+            found = positions(self._session, self._located(going, fields), self._path, self._state.version)
+            added = coming.select(*self._whole(fields), F.explode(F.array_repeat(F.lit(1), F.col(NUMBER).cast("int"))).alias("__n"))
+            done = self._commit(upto, added.drop("__n"), found)
+            return Applied(inserts=done.rows_added, deletes=found.count, delete_missing=wanted - found.count)
+        finally:
+            net.unpersist()
+
+    def truncate(self, upto: int) -> Applied:
+        """Remove all rows."""
+        done = self._commit(upto, replace_all=True)
+        return Applied(deletes=done.rows_removed)
+
+    def _commit(
+        self, upto: int, add: DataFrame | None = None, remove: Positions | None = None, replace_all: bool = False
+    ) -> Committed:
+        """Write rows and position on top of the version that was read. Raises ConcurrentRefresh for a commit in between."""
+        return commit(
+            self._session,
+            self._path,
+            read_version=self._state.version,
+            application=self._application,
+            number=upto,
+            add=add,
+            remove=remove,
+            replace_all=replace_all,
+        )
+
+    def _resolved(self, operations: DataFrame) -> DataFrame:
+        """Add what becomes of each operation: itself, a conflict, or a row that it misses."""
+        key = self._source.key
+        assert key is not None, "operations on keys come from a table that has one"
+        mine = {name.casefold(): name for name in self.schema.names}
+        present = F.struct(*(F.col(qualified((mine[name.casefold()],))).alias(name) for name in key)).alias("__present")
+        existing = read(self._session, self._path, self._state.version).select(present).distinct()
+        joined = operations.join(existing, F.col(KEY).eqNullSafe(F.col("__present")), "left")
+        before = Window.partitionBy(KEY).orderBy(VERSION).rowsBetween(Window.unboundedPreceding, -1)
+        moved = F.last(F.when(F.col(OPERATION).isin("I", "D"), F.col(OPERATION) == "I"), ignorenulls=True).over(before)
+        again = F.count("*").over(Window.partitionBy(KEY, VERSION)) > 1
+        exists, operation = F.coalesce(moved, F.col("__present").isNotNull()), F.col(OPERATION)
+        outcome = (
+            F.when((operation == NOT_UNIQUE) | again, NOT_UNIQUE)
+            .when((operation == "I") & exists, "insert_exists")
+            .when((operation == "I") | exists, operation)
+        )
+        for kind, missing in _MISSING.items():
+            outcome = outcome.when(operation == kind, missing)
+        return joined.withColumn("__outcome", outcome)
+
+    def _merge(self, effective: DataFrame, upto: int) -> None:
+        """Write the last operation on each key."""
+        last = F.max_by(F.struct(OPERATION, ROW), VERSION).alias("__last")
+        changes = effective.groupBy(KEY).agg(last, F.first("__present").isNotNull().alias("__exists"))
+        changes = changes.where(F.col("__exists") | (F.col(f"__last.{OPERATION}") != "D")).alias("changes")
+        key = self._source.key or ()
+        same = (_of("target", name).eqNullSafe(F.col(f"changes.{KEY}")[name]) for name in key)
+        condition = F.expr("true")
+        for each in same:
+            condition = condition & each
+        values: dict[str, str | Column] = {qualified((n,)): F.col(f"changes.__last.{ROW}")[n] for n in self._source.columns}
+        gone = F.col(f"changes.__last.{OPERATION}") == "D"
+        merge = DeltaTable.forPath(self._session, self._path).alias("target").merge(changes, condition)
+        merge = merge.whenMatchedDelete(gone).whenMatchedUpdate(set=values)
+        with translated(self._path), self._numbered(upto):
+            merge.whenNotMatchedInsert(values=values).execute()
+
+    @contextmanager
+    def _numbered(self, upto: int) -> Iterator[None]:
+        """Have Delta put the position into the commit, and skip a commit whose position it has."""
+        settings = {"txnAppId": self._application, "txnVersion": str(upto)}
+        for key, value in settings.items():
+            self._session.conf.set(f"spark.databricks.delta.write.{key}", value)
+        try:
+            yield
+        finally:
+            for key in settings:
+                self._session.conf.unset(f"spark.databricks.delta.write.{key}")
+
+    def _conflict(self, resolved: DataFrame, version: int) -> ReplicationConflict:
+        of_it = resolved.where((F.col(VERSION) == version) & F.col("__outcome").isin("insert_exists", NOT_UNIQUE))
+        outcome, key = of_it.select("__outcome", F.to_json(KEY, {"ignoreNullFields": "false"})).first() or ("", "")
+        where = f"version {version} of {self._source.name}"
+        if outcome == NOT_UNIQUE:
+            message = f"{where} has several rows with the replica identity {key}, which must be unique"
+            return ReplicationConflict(message, version, hint="declare a key that is, or FULL")
+        message = f"insert_exists: {self.name} has a row with {key} already, which {where} inserts"
+        hint = f"delete that row, or ALTER SUBSCRIPTION ... SKIP (lsn = {version})"
+        return ReplicationConflict(message, version, hint=hint)
+
+    def _located(self, going: DataFrame, fields: list[str]) -> DataFrame:
+        """Find the rows that go: of more equal rows than have to go, the first."""
+        rows = read_located(self._session, self._path, self._state.version)
+        forms = [form(F.col(qualified((name,))), self.schema[name].dataType).alias(f"__mine{n}") for n, name in enumerate(fields)]
+        mine = rows.select(_FILE, _INDEX, *forms)
+        condition = F.expr("true")
+        for n in range(len(fields)):
+            condition = condition & F.col(f"__mine{n}").eqNullSafe(F.col(f"__form{n}"))
+        equal = Window.partitionBy(*(f"__form{n}" for n in range(len(fields)))).orderBy(_FILE, _INDEX)
+        ranked = mine.join(going, condition).withColumn("__nth", F.row_number().over(equal))
+        return ranked.where(F.col("__nth") <= -F.col(NUMBER)).select(_FILE, _INDEX)
+
+    def _fields(self) -> list[str]:
+        """Return the subscriber's names of the columns that are sent."""
+        mine = {name.casefold(): name for name in self.schema.names}
+        return [mine[name.casefold()] for name in self._source.columns]
+
+    def _whole(self, fields: list[str]) -> list[Column]:
+        """Return all columns of the subscriber's table: those that are not sent have their default."""
+        sent = {name.casefold() for name in fields}
+
+        def value(name: str) -> Column:
+            default = self.schema[name].metadata.get("CURRENT_DEFAULT", "NULL")
+            return F.col(ROW)[name] if name.casefold() in sent else F.expr(default).cast(self.schema[name].dataType)
+
+        return [value(name).alias(name) for name in self.schema.names]
+
+
+def _of(relation: str, name: str) -> Column:
+    return F.col(f"{relation}.{qualified((name,))}")

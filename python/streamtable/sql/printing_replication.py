@@ -1,0 +1,128 @@
+"""Publications, subscriptions and slots as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from streamtable.sql.literals import listed, quote_name, quote_string, words
+from streamtable.sql.replication import (
+    PUBLISH,
+    SWITCHES,
+    AddObjects,
+    AlterPublication,
+    AlterSubscription,
+    ApplySubscription,
+    CreatePublication,
+    CreateReplicationSlot,
+    CreateSubscription,
+    Disable,
+    DropObjects,
+    DropPublication,
+    DropReplicationSlot,
+    DropSubscription,
+    Enable,
+    Objects,
+    Options,
+    PublicationAction,
+    PublishedTable,
+    RefreshPublication,
+    ReplicationStatement,
+    SetConnection,
+    SetObjects,
+    SetOptions,
+    SetPublications,
+    Skip,
+    SubscriptionAction,
+)
+from streamtable.sql.statements import Rename
+
+
+def replicating(statement: ReplicationStatement) -> str:
+    """Return the statement as text."""
+    match statement:
+        case CreatePublication(name, objects, publish):
+            options = (("publish", ",".join(publish)),) if publish != PUBLISH else ()
+            what = _objects(objects)
+            return words("CREATE PUBLICATION", name, what and f"FOR {what}", _with(options))
+        case AlterPublication(name, action):
+            return f"ALTER PUBLICATION {name} {_publication_action(action)}"
+        case DropPublication(name, if_exists):
+            return words("DROP PUBLICATION", if_exists and "IF EXISTS", name)
+        case CreateSubscription(name, connection, publications, options):
+            source = f"CONNECTION {quote_string(connection)} PUBLICATION {_names(publications)}"
+            return words("CREATE SUBSCRIPTION", name, source, _with(options))
+        case AlterSubscription(name, subscription_action):
+            return f"ALTER SUBSCRIPTION {name} {_subscription_action(subscription_action)}"
+        case DropSubscription(name, if_exists):
+            return words("DROP SUBSCRIPTION", if_exists and "IF EXISTS", name)
+        case ApplySubscription(name):
+            return f"APPLY SUBSCRIPTION {name}"
+        case CreateReplicationSlot(name, publications):
+            return f"CREATE REPLICATION SLOT {name} FOR PUBLICATION {_names(publications)}"
+        case DropReplicationSlot(name, if_exists):
+            return words("DROP REPLICATION SLOT", if_exists and "IF EXISTS", name)
+
+
+def _publication_action(action: PublicationAction) -> str:
+    match action:
+        case AddObjects(objects):
+            return f"ADD {_objects(objects)}"
+        case SetObjects(objects):
+            return f"SET {_objects(objects)}"
+        case DropObjects(objects):
+            return f"DROP {_objects(objects)}"
+        case SetOptions(options):
+            return f"SET {_options(options)}"
+        case Rename(to):
+            return f"RENAME TO {to}"
+
+
+def _subscription_action(action: SubscriptionAction) -> str:
+    match action:
+        case SetConnection(connection):
+            return f"CONNECTION {quote_string(connection)}"
+        case SetPublications(how, publications, options):
+            return words(how, "PUBLICATION", _names(publications), _with(options))
+        case RefreshPublication(options):
+            return words("REFRESH PUBLICATION", _with(options))
+        case Enable():
+            return "ENABLE"
+        case Disable():
+            return "DISABLE"
+        case SetOptions(options):
+            return f"SET {_options(options)}"
+        case Skip(version):
+            return f"SKIP (lsn = {'NONE' if version is None else version})"
+        case Rename(to):
+            return f"RENAME TO {to}"
+
+
+def _objects(objects: Objects) -> str:
+    if objects.all_tables:
+        excepted = listed(f"TABLE {name}" for name in objects.excepted) if objects.excepted else None
+        return words("ALL TABLES", excepted and "EXCEPT", excepted)
+    schemas = (f"TABLES IN SCHEMA {schema}" for schema in objects.schemas)
+    return ", ".join((*map(_table, objects.tables), *schemas))
+
+
+def _table(table: PublishedTable) -> str:
+    # A comment at the end of the condition may run to the end of the line.
+    where = table.where is not None and f"WHERE ({table.where}\n)"
+    return words("TABLE", table.name, bool(table.columns) and listed(map(quote_name, table.columns)), where)
+
+
+def _names(names: tuple[str, ...]) -> str:
+    return ", ".join(map(quote_name, names))
+
+
+def _with(options: Options) -> str:
+    return f"WITH {_options(options)}" if options else ""
+
+
+def _options(options: Options) -> str:
+    return listed(_pairs(options))
+
+
+def _pairs(options: Options) -> Iterator[str]:
+    for key, value in options:
+        yield f"{key} = {value if key in SWITCHES else quote_string(value)}"

@@ -1,0 +1,206 @@
+"""Publications and subscriptions: tables that follow other tables, exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.errors import NumberFormatException
+from pyspark.sql import SparkSession
+from tests.spark.statements import answer
+
+from streamtable.errors import InvalidStatement
+from streamtable.replication.errors import ReplicationConflict, ReplicationObjectNotFound
+from streamtable.replication.worker import ApplyWorker
+
+KEYED = "USING delta TBLPROPERTIES (streamtable.replicaIdentity = 'id', delta.enableChangeDataFeed = true)"
+
+
+@pytest.fixture(scope="module")
+def s(spark: SparkSession) -> Iterator[SparkSession]:
+    """Return a session in the subscriber's schema; the publisher's is `pub`."""
+    spark.sql("CREATE DATABASE pub")
+    spark.sql("CREATE DATABASE sub")
+    spark.sql("USE sub")
+    yield spark
+    spark.sql("USE default")
+    for schema in ("pub", "sub"):
+        spark.sql(f"DROP DATABASE {schema} CASCADE")
+
+
+def contents(s: SparkSession, table: str) -> list[tuple[object, ...]]:
+    return answer(s, f"SELECT * FROM {table} ORDER BY ALL")
+
+
+def test_a_table_follows_another_by_its_key(s: SparkSession) -> None:
+    s.sql(f"CREATE TABLE pub.t (id INT, name STRING, n INT) {KEYED}")
+    s.sql("INSERT INTO pub.t VALUES (1, 'a', 10), (2, 'b', 20), (3, 'c', 30)")
+    # Other order, another type, a column more.
+    s.sql("CREATE TABLE t (n STRING, more STRING, name STRING, id INT) USING delta")
+    s.sql("CREATE PUBLICATION pub.p FOR TABLE pub.t")
+    assert answer(s, "CREATE SUBSCRIPTION s CONNECTION 'database=pub' PUBLICATION p") == [("spark_catalog.sub.s", "CREATED")]
+    assert answer(s, "APPLY SUBSCRIPTION s") == [("t", "finished copy", 1, 3, 0, 0, 0, 0)]
+    assert contents(s, "t") == [("10", None, "a", 1), ("20", None, "b", 2), ("30", None, "c", 3)]
+    s.sql("UPDATE t SET more = 'kept' WHERE id = 2")
+    s.sql("DELETE FROM t WHERE id = 3")
+    s.sql("INSERT INTO pub.t VALUES (4, 'd', 40)")
+    s.sql("UPDATE pub.t SET n = n + 1")
+    s.sql("DELETE FROM pub.t WHERE id = 1")
+    assert answer(s, "APPLY SUBSCRIPTION s") == [("t", "synced", 4, 1, 3, 1, 1, 0)]
+    assert contents(s, "t") == [("21", "kept", "b", 2), ("41", None, "d", 4)]
+    assert answer(s, "APPLY SUBSCRIPTION s") == [("t", "ready", 4, 0, 0, 0, 0, 0)]
+    s.sql("TRUNCATE TABLE pub.t")
+    s.sql("INSERT INTO pub.t VALUES (5, 'e', 50)")
+    assert answer(s, "APPLY SUBSCRIPTION s") == [("t", "ready", 6, 1, 0, 2, 0, 0)]
+    assert contents(s, "t") == [("50", None, "e", 5)]
+
+
+def test_rows_columns_kinds_and_identities(s: SparkSession) -> None:
+    for sql in (
+        f"CREATE TABLE pub.filtered (id INT, n INT, secret STRING) {KEYED}",
+        "INSERT INTO pub.filtered VALUES (1, 1, 'x'), (2, 9, 'x'), (3, 9, 'x'), (4, NULL, 'x')",
+        "CREATE TABLE pub.whole (a INT, m MAP<STRING, INT>) USING delta TBLPROPERTIES (streamtable.replicaIdentity = 'FULL')",
+        "INSERT INTO pub.whole VALUES (1, map('k', 1)), (1, map('k', 1)), (1, map('k', 1)), (NULL, NULL)",
+        "CREATE TABLE pub.log (at INT) USING delta",
+        "INSERT INTO pub.log VALUES (1)",
+        "CREATE TABLE filtered (id INT, n INT, d INT DEFAULT 7) USING delta TBLPROPERTIES (delta.feature.allowColumnDefaults = 'enabled')",
+        "CREATE TABLE whole (m MAP<STRING, INT>, a BIGINT) USING delta TBLPROPERTIES (delta.enableDeletionVectors = true)",
+        "CREATE TABLE log (at INT) USING delta",
+        "CREATE PUBLICATION pub.rows FOR TABLE pub.filtered (id, n) WHERE (n > 5)",
+        "CREATE PUBLICATION pub.schema FOR TABLES IN SCHEMA pub WITH (publish = 'insert')",
+        "ALTER PUBLICATION pub.schema SET TABLE pub.log",
+        "ALTER PUBLICATION pub.rows ADD TABLE pub.whole",
+        "CREATE SUBSCRIPTION several CONNECTION 'database=pub' PUBLICATION rows, schema",
+    ):
+        s.sql(sql)
+    copied = {row[0]: row[1:4] for row in answer(s, "APPLY SUBSCRIPTION several")}
+    assert copied == {"filtered": ("finished copy", 1, 2), "whole": ("finished copy", 1, 4), "log": ("finished copy", 1, 1)}
+    for sql in (
+        "UPDATE pub.filtered SET n = n + 5 WHERE id <> 3",  # 1: none to match; 2: match to match; 4: none to none
+        "UPDATE pub.filtered SET n = 0 WHERE id = 3",  # match to none
+        "UPDATE pub.filtered SET secret = 'y'",  # nothing that is sent
+        "INSERT INTO pub.whole VALUES (2, map('k', 2)), (2, map('k', 2))",
+        "UPDATE pub.log SET at = 2",
+        "INSERT INTO pub.log VALUES (3)",
+        "DELETE FROM pub.log WHERE at = 3",
+    ):
+        s.sql(sql)
+    s.sql("MERGE INTO pub.whole USING (SELECT 2 AS x) ON a = x WHEN MATCHED THEN DELETE")
+    s.sql("DELETE FROM whole WHERE a IS NULL")
+    s.sql("DELETE FROM pub.whole WHERE a IS NULL")
+    s.sql("INSERT INTO pub.whole VALUES (3, NULL)")
+    done = {row[0]: row[3:] for row in answer(s, "APPLY SUBSCRIPTION several")}
+    assert done == {"filtered": (1, 1, 1, 0, 0), "whole": (1, 0, 0, 0, 1), "log": (1, 0, 0, 0, 0)}
+    assert contents(s, "filtered") == [(1, 6, 7), (2, 14, 7)]
+    assert answer(s, "SELECT a, m['k'], count(*) FROM whole GROUP BY ALL ORDER BY 1") == [(1, 1, 3), (3, None, 1)]
+    assert contents(s, "log") == [(1,), (3,)]
+    # Without an identity, an update stops a table that sends updates, and it alone.
+    s.sql("ALTER PUBLICATION pub.schema SET (publish = 'insert, update')")
+    s.sql("UPDATE pub.log SET at = 5")
+    s.sql("DELETE FROM pub.whole WHERE a = 1")
+    with pytest.raises(InvalidStatement, match="pub.log has no replica identity"):
+        s.sql("APPLY SUBSCRIPTION several")
+    assert answer(s, "SELECT m, a FROM whole") == [(None, 3)]
+    s.sql("DROP SUBSCRIPTION several")
+
+
+def test_conflicts_stop_or_are_counted(s: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
+    s.sql(f"CREATE TABLE pub.c (id INT, v STRING) {KEYED}")
+    s.sql("INSERT INTO pub.c VALUES (1, 'a'), (2, 'b')")
+    s.sql("CREATE TABLE c (id INT, v INT) USING delta")
+    s.sql("INSERT INTO c VALUES (2, 0)")
+    s.sql("CREATE PUBLICATION pub.pc FOR TABLE pub.c")
+    s.sql("CREATE SUBSCRIPTION sc CONNECTION 'database=pub' PUBLICATION pc, later WITH (slot_name = 'its_slot')")
+    assert "the publication spark_catalog.pub.later does not exist" in caplog.text
+    # The copy is stuck on a value that is no number, then on a row that is there, and recovers.
+    with pytest.raises(NumberFormatException):
+        s.sql("APPLY SUBSCRIPTION sc")
+    s.sql("UPDATE pub.c SET v = id")
+    with pytest.raises(ReplicationConflict, match='insert_exists: spark_catalog.sub.c has a row with {"id":2}'):
+        s.sql("APPLY SUBSCRIPTION sc")
+    assert answer(s, "SELECT table, state FROM subscription_tables('sc')") == [("c", "data copy")]
+    s.sql("DELETE FROM c")
+    s.sql("APPLY SUBSCRIPTION sc")
+    # Five commits are one step; the third is at fault, and the two before it are applied.
+    s.sql("INSERT INTO c VALUES (5, 0)")
+    for sql in (
+        "INSERT INTO pub.c VALUES (3, 3)",
+        "UPDATE pub.c SET v = 30 WHERE id = 3",
+        "INSERT INTO pub.c VALUES (5, 5), (6, 6)",
+    ):
+        s.sql(sql)
+    s.sql("DELETE FROM pub.c WHERE id IN (1, 6)")
+    s.sql("INSERT INTO pub.c VALUES (7, 7)")
+    with pytest.raises(ReplicationConflict, match=r'{"id":5} already, which version 5 of spark_catalog.pub.c inserts'):
+        s.sql("APPLY SUBSCRIPTION sc")
+    assert contents(s, "c") == [(1, 1), (2, 2), (3, 30), (5, 0)]
+    s.sql("ALTER SUBSCRIPTION sc SET (disable_on_error = true)")
+    with pytest.raises(ReplicationConflict):
+        s.sql("APPLY SUBSCRIPTION sc")
+    with pytest.raises(InvalidStatement, match="is disabled"):
+        s.sql("APPLY SUBSCRIPTION sc")
+    with pytest.raises(InvalidStatement, match="not allowed while"):
+        s.sql("ALTER SUBSCRIPTION sc REFRESH PUBLICATION")
+    s.sql("ALTER SUBSCRIPTION sc SKIP (lsn = 5)")
+    s.sql("ALTER SUBSCRIPTION sc ENABLE")
+    assert answer(s, "APPLY SUBSCRIPTION sc") == [("c", "synced", 7, 1, 0, 1, 0, 1)]
+    assert contents(s, "c") == [(2, 2), (3, 30), (5, 0), (7, 7)]
+    stats = answer(
+        s, "SELECT insert_exists, update_missing, delete_missing, apply_errors, sync_errors FROM subscription_stats('sc')"
+    )
+    assert stats == [(3, 0, 1, 2, 2)]
+    # A key that is none.
+    s.sql("INSERT INTO pub.c VALUES (8, 8), (8, 8)")
+    with pytest.raises(ReplicationConflict, match="several rows with the replica identity"):
+        s.sql("APPLY SUBSCRIPTION sc")
+    # A slot that is gone keeps a subscription from being dropped with it.
+    s.sql("ALTER SUBSCRIPTION sc ENABLE")
+    s.sql("DROP TABLE pub.its_slot")
+    with pytest.raises(ReplicationObjectNotFound, match="its_slot"):
+        s.sql("DROP SUBSCRIPTION sc")
+    with pytest.raises(InvalidStatement, match="while it is enabled"):
+        s.sql("ALTER SUBSCRIPTION sc SET (slot_name = NONE)")
+    for sql in ("ALTER SUBSCRIPTION sc DISABLE", "ALTER SUBSCRIPTION sc SET (slot_name = NONE)"):
+        s.sql(sql)
+    with pytest.raises(InvalidStatement, match="no replication slot"):
+        s.sql("ALTER SUBSCRIPTION sc ENABLE")
+    assert answer(s, "DROP SUBSCRIPTION sc") == [("spark_catalog.sub.sc", "DROPPED")]
+    assert answer(s, "DROP SUBSCRIPTION IF EXISTS sc") == []
+
+
+def test_tables_come_and_go_and_changes_go_round_once(s: SparkSession) -> None:
+    for schema in ("pub", "sub"):
+        s.sql(f"CREATE TABLE {schema}.both (id INT, v INT) {KEYED}")
+    s.sql("CREATE PUBLICATION pub.there FOR ALL TABLES EXCEPT (TABLE pub.t, pub.c, pub.filtered, pub.whole, pub.log)")
+    s.sql("CREATE PUBLICATION sub.back FOR TABLE both")
+    for name, other, publication in (("sub.a", "pub", "there"), ("pub.b", "sub", "back")):
+        options = "WITH (copy_data = false, origin = none)"
+        s.sql(f"CREATE SUBSCRIPTION {name} CONNECTION 'database={other}' PUBLICATION {publication} {options}")
+    s.sql("INSERT INTO pub.both VALUES (1, 1)")
+    s.sql("INSERT INTO sub.both VALUES (2, 2)")
+    for _ in range(2):
+        ApplyWorker(s).look()
+    assert contents(s, "pub.both") == contents(s, "sub.both") == [(1, 1), (2, 2)]
+    assert answer(s, "SELECT sum(apply_errors + inserts) FROM subscription_stats() WHERE table = 'both'") == [(2,)]
+    # A table that comes later is copied, the others are not again.
+    s.sql("CREATE TABLE pub.late USING delta AS SELECT 1 AS x")
+    s.sql("CREATE TABLE late (x BIGINT) USING delta")
+    s.sql("DELETE FROM both")
+    s.sql("ALTER SUBSCRIPTION a REFRESH PUBLICATION")
+    assert answer(s, "SELECT table, state FROM subscription_tables('a')") == [("both", "ready"), ("late", "init")]
+    assert [row[:4] for row in answer(s, "APPLY SUBSCRIPTION a")] == [("both", "ready", 2, 0), ("late", "finished copy", 0, 1)]
+    s.sql("ALTER PUBLICATION pub.there SET TABLE pub.late")
+    s.sql("ALTER SUBSCRIPTION a REFRESH PUBLICATION")
+    s.sql("ALTER SUBSCRIPTION a RENAME TO renamed")
+    s.sql("INSERT INTO pub.late VALUES (2)")
+    slots = "SELECT table, restart_version, confirmed_version, lag, status FROM replication_slots('pub.a')"
+    assert answer(s, slots) == [("spark_catalog.pub.late", 1, 0, 1, "reserved")]
+    kept = ", ".join(f"delta.{name}RetentionDuration = 'interval 0 seconds'" for name in ("deletedFile", "log"))
+    s.sql(f"ALTER TABLE pub.late SET TBLPROPERTIES ({kept})")
+    assert [row[-1] for row in answer(s, slots)] == ["unreserved"]
+    warned = "SELECT warning FROM source_health() WHERE name = 'spark_catalog.pub.a' AND state = 'EXPIRING'"
+    assert "the subscription has to copy it anew" in answer(s, warned)[0][0]
+    with pytest.raises(InvalidStatement, match="is that of the subscription"):
+        s.sql("DROP REPLICATION SLOT pub.a")
+    for name in ("renamed", "pub.b"):
+        s.sql(f"DROP SUBSCRIPTION {name}")
