@@ -119,7 +119,6 @@ SETTINGS: tuple[Setting[Any], ...] = (
     ALERTS_POLL,
     SUBSCRIBE_POLL,
     REPLICATION_POLL,
-    PYTHON,
 )
 
 
