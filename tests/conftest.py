@@ -15,7 +15,7 @@ INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.facto
 """Tests run thousands of plans once each, on a few rows: compiling them costs a quarter of the time. The fuzz ring compiles."""
 
 SMALL = {
-    "spark.driver.memory": "6g",
+    "spark.driver.memory": "5g",
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:ReservedCodeCacheSize=512m",
     "spark.ui.enabled": "false",
     "spark.ui.retainedStages": "50",  # what Spark remembers of its past is the most of its memory otherwise
