@@ -43,6 +43,11 @@ def test_columns_of_every_function_and_rows_that_join(shop: SparkSession) -> Non
         "source_health": 3,
         "stream_table_dependencies": 3,
         "alerts": 0,
+        "publications": 0,
+        "subscriptions": 0,
+        "subscription_tables": 0,
+        "subscription_stats": 0,
+        "replication_slots": 0,
     }
     shop.sql("UPDATE sales SET amount = 21 WHERE id = 2")
     behind = one(shop, "SELECT * FROM staleness('st')")
