@@ -50,7 +50,7 @@ def check(spark: SparkSession, seed: int, rounds: int) -> None:
 
 @pytest.mark.timeout(1800)
 def test_all_of_sql_stays_exact(database: SparkSession) -> None:
-    check(database, seed=5, rounds=1)
+    check(database, seed=11, rounds=1)  # its one round changes both l and r
 
 
 @pytest.mark.fuzz
