@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 from streamtable.refresh.milestones import MILESTONES
+from tests.spark.killed import ended, run
 
 QUERIES = {
     "joined_groups": """SELECT a.k, a.n, b.hi FROM (SELECT k, count(*) AS n FROM l GROUP BY k) a
@@ -18,14 +16,10 @@ QUERIES = {
 
 PREAMBLE = f"""
 import os, signal, sys
-from pyspark.sql import SparkSession
-from streamtable import configure
 from streamtable.refresh.milestones import watch
 from tests.oracle.comparison import assert_exact
 
-spark = configure(SparkSession.builder.master("local[1]")).config("spark.ui.enabled", "false").config("spark.driver.memory", "1g") \\
-    .config("spark.sql.shuffle.partitions", "1").config("spark.databricks.delta.snapshotPartitions", "1") \\
-    .config("spark.log.level", "ERROR").getOrCreate()
+spark = session(1)
 QUERIES = {QUERIES!r}
 """
 
@@ -60,27 +54,9 @@ for name in sys.argv[3:] or QUERIES:
 """
 
 
-def run(folder: Path, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a program in a process group of its own, so that it can kill itself together with its JVM."""
-    command = [sys.executable, "-c", PREAMBLE + program, *arguments]
-    environment = environment_of_the_tests()
-    return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, start_new_session=True, check=False, timeout=300
-    )
-
-
-def environment_of_the_tests() -> dict[str, str]:
-    """Return the environment in which the package and the tests are importable from any folder."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(str(Path(place).resolve()) for place in [".", *sys.path] if place != "")}
-
-
-def ended(done: subprocess.CompletedProcess[str], status: int) -> None:
-    assert done.returncode == status, f"{done.stdout[-2000:]}\n{done.stderr[-6000:]}"
-
-
 def test_a_refresh_killed_at_every_milestone_ends_exact(tmp_path: Path) -> None:
     """One chain of processes: each recovers from the kill before, then is killed at the next milestone; one while it recovers."""
     for n, milestone in enumerate(MILESTONES, 1):
         before = {1: CREATE, 3: ""}.get(n, RECOVER)
-        ended(run(tmp_path, before + KILL, milestone, str(n), "joined_groups"), -9)
-    ended(run(tmp_path, RECOVER), 0)
+        ended(run(tmp_path, PREAMBLE + before + KILL, milestone, str(n), "joined_groups"), -9)
+    ended(run(tmp_path, PREAMBLE + RECOVER), 0)

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import random
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
-from tests.spark.test_crashes import environment_of_the_tests
+from tests.spark.killed import killed_at_random
 
 READERS = """
 import random, sys, threading
-from pyspark.sql import SparkSession
-from streamtable import configure, open_queue, subscribe
+from streamtable import open_queue, subscribe
 
-spark = configure(SparkSession.builder.master("local[2]")).config("spark.ui.enabled", "false").config("spark.driver.memory", "1g") \\
-    .config("spark.sql.shuffle.partitions", "1").config("spark.databricks.delta.snapshotPartitions", "1") \\
-    .config("spark.log.level", "ERROR").getOrCreate()
+spark = session(2)
 last = sys.argv[1] == "last"
 if not spark.catalog.tableExists("src"):
     spark.sql("CREATE TABLE src (id INT, v INT) USING delta")
@@ -73,20 +66,4 @@ print("commits", spark.sql("DESCRIBE HISTORY src").count(), flush=True)
 
 @pytest.mark.fuzz
 def test_readers_killed_at_random_lose_nothing_and_keep_nothing_twice(tmp_path: Path) -> None:
-    for _ in range(3):
-        command = [sys.executable, "-c", READERS, "again"]
-        with subprocess.Popen(
-            command, cwd=tmp_path, env=environment_of_the_tests(), stdout=subprocess.PIPE, text=True, start_new_session=True
-        ) as process:
-            assert process.stdout is not None and process.stdout.readline() == "started\n"
-            time.sleep(random.uniform(5, 25))
-            subprocess.run(["kill", "-9", "--", f"-{process.pid}"], check=True)  # the JVM too
-    done = subprocess.run(
-        [sys.executable, "-c", READERS, "last"],
-        cwd=tmp_path,
-        env=environment_of_the_tests(),
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    killed_at_random(tmp_path, READERS, seconds=(5, 25))
