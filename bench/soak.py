@@ -160,10 +160,10 @@ def soak(folder: str) -> int:
     while time.monotonic() < end:
         point = rnd.choice((*MILESTONES, "none"))
         command = [sys.executable, str(Path(__file__).resolve()), "live", str(SEED + 1000 * lives), point]
-        log = Path(folder, "stderr.log").open("w")  # noqa: SIM115  (the process keeps it)
-        process = subprocess.Popen(
-            command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True
-        )
+        with Path(folder, "stderr.log").open("w") as log:
+            process = subprocess.Popen(
+                command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True
+            )
         assert process.stdout is not None
         if rnd.random() < 0.8:
             process.stdout.readline()  # until it serves, or is gone
