@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -58,15 +59,15 @@ def create(spark: SparkSession, statement: CreateSubscription) -> Subscription:
     if not connect:
         _log.warning("%s is not connected: create its slot, ENABLE it and REFRESH PUBLICATION", subscription)
         return subscription
-    try:
+    with ExitStack() as undo:
+        undo.callback(objects.drop, spark, subscription.stored)
         tables = _checked(spark, subscription)
         if subscription.slot is not None and said.get("create_slot", "true") == "true":
             every = [each for several in tables.values() for each in several]
-            slots.create(spark, Name((*publisher, subscription.slot)), every)
-        return _followed(spark, subscription, copy=said.get("copy_data", "true") == "true")
-    except Exception:
-        objects.drop(spark, subscription.stored)
-        raise
+            undo.callback(objects.drop, spark, slots.create(spark, Name((*publisher, subscription.slot)), every))
+        followed = _followed(spark, subscription, tables, copy=said.get("copy_data", "true") == "true")
+        undo.pop_all()
+    return followed
 
 
 def alter(spark: SparkSession, statement: AlterSubscription) -> None:
@@ -147,9 +148,9 @@ def _checked(spark: SparkSession, subscription: Subscription) -> Mapping[str, li
     return tables
 
 
-def _followed(spark: SparkSession, subscription: Subscription, copy: bool) -> Subscription:
+def _followed(spark: SparkSession, subscription: Subscription, tables: Mapping[str, list[Published]], copy: bool) -> Subscription:
     """Take in tables that are published now, and forget those that are not."""
-    tables, known = _checked(spark, subscription), subscription.relations
+    known = subscription.relations
     slot = objects.find(spark, Kind.SLOT, subscription.slot_name()) if subscription.slot is not None else None
     if slot is not None:
         slot = slots.advance(spark, slot, [each for several in tables.values() for each in several], {})
@@ -172,7 +173,7 @@ def _may_refresh(subscription: Subscription) -> None:
 
 def _refresh(spark: SparkSession, subscription: Subscription, said: Mapping[str, str]) -> None:
     _may_refresh(subscription)
-    _followed(spark, subscription, copy=said.get("copy_data", "true") == "true")
+    _followed(spark, subscription, _checked(spark, subscription), copy=said.get("copy_data", "true") == "true")
 
 
 def _publications(subscription: Subscription, how: str, names: tuple[str, ...]) -> list[str]:

@@ -113,13 +113,18 @@ def _canonical(spark: SparkSession, wanted: Objects) -> Objects:
     again = [str(table.name) for n, table in enumerate(tables) if table.name in [each.name for each in tables[:n]]]
     if again:
         raise InvalidStatement(f"the table {again[0]} is listed twice", hint="list it once; conditions are joined by OR")
-    catalog = spark.catalog.currentCatalog()
-    schemas = tuple(Name((catalog, *s.parts)[-2:]) for s in wanted.schemas)
+    schemas = _schemas(spark, wanted)
     for schema in schemas:
         if not spark.catalog.databaseExists(str(schema)):
             raise InvalidStatement(f"there is no schema {schema}", hint="SHOW SCHEMAS")
     excepted = tuple(Name(locate(spark, name.parts).name) for name in wanted.excepted)
     return Objects(tables, schemas, wanted.all_tables, excepted)
+
+
+def _schemas(spark: SparkSession, wanted: Objects) -> tuple[Name, ...]:
+    """Name the schemas in full."""
+    catalog = spark.catalog.currentCatalog()
+    return tuple(Name((catalog, *schema.parts)[-2:]) for schema in wanted.schemas)
 
 
 def _checked(spark: SparkSession, table: PublishedTable) -> PublishedTable:
@@ -154,9 +159,8 @@ def _added(stored: Stored, known: Objects, more: Objects) -> Objects:
 
 
 def _dropped(spark: SparkSession, stored: Stored, known: Objects, fewer: Objects) -> Objects:
-    catalog = spark.catalog.currentCatalog()
     tables = {Name(locate(spark, table.name.parts).name) for table in fewer.tables}
-    schemas = {Name((catalog, *schema.parts)[-2:]) for schema in fewer.schemas}
+    schemas = set(_schemas(spark, fewer))
     missing = (tables - {table.name for table in known.tables}) | (schemas - set(known.schemas))
     if missing:
         raise InvalidStatement(f"{stored} is not for {_listed(missing)}", hint="SELECT * FROM publications()")

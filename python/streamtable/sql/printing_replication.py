@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 
 from streamtable.sql.literals import listed, quote_name, quote_string, words
 from streamtable.sql.replication import (
@@ -120,9 +119,4 @@ def _with(options: Options) -> str:
 
 
 def _options(options: Options) -> str:
-    return listed(_pairs(options))
-
-
-def _pairs(options: Options) -> Iterator[str]:
-    for key, value in options:
-        yield f"{key} = {value if key in SWITCHES else quote_string(value)}"
+    return listed(f"{key} = {value if key in SWITCHES else quote_string(value)}" for key, value in options)
