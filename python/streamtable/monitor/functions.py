@@ -21,6 +21,7 @@ from streamtable.monitor.replication_views import VIEWS
 from streamtable.monitor.results import Row, Rows, columns
 from streamtable.refresh.choose import Action
 from streamtable.refresh.frontier import Frontier
+from streamtable.replication.objects import Kind, Stored, every
 from streamtable.sql.parse import parse_name
 
 __all__ = ["FUNCTIONS", "call", "describe"]
@@ -41,6 +42,10 @@ class Asked:
     @cached_property
     def fresh(self) -> dict[str, Freshness]:
         return freshness(self.spark, list({each.path: each for each in (*self._all, *self.tables)}.values()))
+
+    @cached_property
+    def slots(self) -> list[Stored]:
+        return list(every(self.spark, Kind.SLOT)) if self.name is None else []
 
     @cached_property
     def _all(self) -> list[Entry]:
@@ -186,7 +191,7 @@ def _source_health(asked: Asked) -> Rows:
             each.warning,
             each.path,
         )
-        for each in source_health(asked.spark, asked.tables) + (slot_health(asked.spark) if asked.name is None else [])
+        for each in source_health(asked.spark, asked.tables) + slot_health(asked.spark, asked.slots)
     ]
 
 

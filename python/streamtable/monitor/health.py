@@ -14,8 +14,8 @@ from streamtable.delta.rows import reads_feed
 from streamtable.delta.tables import CommitSummary, Version, commits, holds_files, retention
 from streamtable.errors import HistoryLost
 from streamtable.refresh.frontier import Frontier, Vector
-from streamtable.replication import objects, slots
-from streamtable.replication.objects import Kind, Stored
+from streamtable.replication import slots
+from streamtable.replication.objects import Stored
 
 __all__ = ["Health", "SourceState", "slot_health", "source_health"]
 
@@ -78,9 +78,9 @@ def source_health(spark: SparkSession, found: Sequence[Entry]) -> list[Health]:
     return healths
 
 
-def slot_health(spark: SparkSession, found: Sequence[Stored] | None = None) -> list[Health]:
-    """Look at every table of the given replication slots, or of all."""
-    positions = [(slot, each) for slot in found or objects.every(spark, Kind.SLOT) for each in slots.positions(slot).values()]
+def slot_health(spark: SparkSession, found: Sequence[Stored]) -> list[Health]:
+    """Look at every table of the given replication slots."""
+    positions = [(slot, each) for slot in found for each in slots.positions(slot).values()]
     vector = Vector.read(spark, sorted({each.path for _, each in positions}))
     return [
         _health(

@@ -92,7 +92,7 @@ def _replication_slots(spark: SparkSession, name: str | None) -> Rows:
     found = list(_stored(spark, Kind.SLOT, name))
     since = {(str(slot), each.table): _at(each.confirmed_at) for slot in found for each in slots.positions(slot).values()}
     now = datetime.now(timezone.utc)
-    return [_slot(each, since[each.name, each.source], now) for each in (slot_health(spark, found) if found else [])]
+    return [_slot(each, since[each.name, each.source], now) for each in slot_health(spark, found)]
 
 
 def _slot(health: Health, since: datetime, now: datetime) -> Row:
