@@ -59,7 +59,9 @@ class Scenario:
     def change(self, *statements: str) -> None:
         """Run DML; fail when it leaves every source as it was, because the step would test nothing."""
         # One job for all sources: the step costs little more for being watched.
-        contents = " UNION ALL ".join(f"SELECT '{each}' AS name, CAST(struct(*) AS STRING) AS row FROM {each}" for each in self.sources)
+        contents = " UNION ALL ".join(
+            f"SELECT '{each}' AS name, CAST(struct(*) AS STRING) AS row FROM {each}" for each in self.sources
+        )
         before = bag(self.spark, contents)
         for statement in statements:
             self.spark.sql(statement)

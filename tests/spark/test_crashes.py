@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from streamtable.refresh.milestones import MILESTONES
 from tests.spark.killed import ended, run
+
+from streamtable.refresh.milestones import MILESTONES
 
 QUERIES = {
     "joined_groups": """SELECT a.k, a.n, b.hi FROM (SELECT k, count(*) AS n FROM l GROUP BY k) a

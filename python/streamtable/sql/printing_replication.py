@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from streamtable.sql.literals import listed, quote_name, quote_string, words
 from streamtable.sql.replication import (
     PUBLISH,
