@@ -10,12 +10,12 @@ from enum import Enum
 from pyspark.sql import SparkSession
 
 from streamtable.catalog.entries import Entry
+from streamtable.catalog.objects import Stored
 from streamtable.delta.rows import reads_feed
 from streamtable.delta.tables import CommitSummary, Version, commits, holds_files, retention
 from streamtable.errors import HistoryLost
 from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.replication import slots
-from streamtable.replication.objects import Stored
 
 __all__ = ["Health", "SourceState", "slot_health", "source_health"]
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StringType, StructType
 
+from streamtable.catalog import objects
+from streamtable.catalog.objects import Stored
 from streamtable.monitor.results import Rows, columns
-from streamtable.replication import alter, objects, publications, run
-from streamtable.replication.objects import Kind, Stored
+from streamtable.replication import alter, publications, run
+from streamtable.replication.kinds import PUBLICATION
 from streamtable.sql.replication import (
     AlterPublication,
     AlterSubscription,
@@ -60,8 +62,7 @@ def run_replication(spark: SparkSession, statement: ReplicationStatement) -> Row
             alter.alter(spark, statement)
             return [(str(name), "ALTERED")]
         case DropPublication(name, if_exists):
-            finding = objects.find if if_exists else objects.load
-            dropped = finding(spark, Kind.PUBLICATION, name)
+            dropped = objects.wanted(spark, PUBLICATION, name, if_exists)
             if dropped:
                 objects.drop(spark, dropped)
         case DropSubscription():

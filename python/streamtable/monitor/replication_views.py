@@ -8,10 +8,12 @@ from datetime import datetime, timezone
 from pyspark.sql import SparkSession
 from pyspark.sql.types import BooleanType, LongType, StringType, StructType, TimestampType
 
+from streamtable.catalog import objects
+from streamtable.catalog.objects import Kind, Stored
 from streamtable.monitor.health import Health, SourceState, slot_health
 from streamtable.monitor.results import Row, Rows, columns
-from streamtable.replication import objects, slots
-from streamtable.replication.objects import Kind, Stored
+from streamtable.replication import slots
+from streamtable.replication.kinds import PUBLICATION, SLOT, SUBSCRIPTION
 from streamtable.replication.publications import definition, published
 from streamtable.replication.subscriptions import Relation, Subscription
 from streamtable.sql.parse import parse_name
@@ -30,7 +32,7 @@ def _stored(spark: SparkSession, kind: Kind, name: str | None) -> Iterator[Store
 
 
 def _publications(spark: SparkSession, name: str | None) -> Rows:
-    return [_publication(spark, each) for each in _stored(spark, Kind.PUBLICATION, name)]
+    return [_publication(spark, each) for each in _stored(spark, PUBLICATION, name)]
 
 
 def _publication(spark: SparkSession, stored: Stored) -> Row:
@@ -42,7 +44,7 @@ def _publication(spark: SparkSession, stored: Stored) -> Row:
 def _subscriptions(spark: SparkSession, name: str | None) -> Rows:
     return [
         (str(s), s.enabled, s.connection, ", ".join(s.publications), s.slot, s.disable_on_error, s.origin)
-        for s in map(Subscription.of, _stored(spark, Kind.SUBSCRIPTION, name))
+        for s in map(Subscription.of, _stored(spark, SUBSCRIPTION, name))
     ]
 
 
@@ -51,7 +53,7 @@ def _at(text: str) -> datetime:
 
 
 def _relations(spark: SparkSession, name: str | None) -> Iterator[tuple[Subscription, Relation]]:
-    for subscription in map(Subscription.of, _stored(spark, Kind.SUBSCRIPTION, name)):
+    for subscription in map(Subscription.of, _stored(spark, SUBSCRIPTION, name)):
         for _, relation in sorted(subscription.relations.items()):
             yield subscription, relation
 
@@ -89,7 +91,7 @@ _COUNTERS = (
 
 
 def _replication_slots(spark: SparkSession, name: str | None) -> Rows:
-    found = list(_stored(spark, Kind.SLOT, name))
+    found = list(_stored(spark, SLOT, name))
     since = {(str(slot), each.table): _at(each.confirmed_at) for slot in found for each in slots.positions(slot).values()}
     now = datetime.now(timezone.utc)
     return [_slot(each, since[each.name, each.source], now) for each in slot_health(spark, found)]

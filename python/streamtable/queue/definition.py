@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
-from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DecimalType, LongType, StringType, StructField, StructType, TimestampType
 
-from streamtable.catalog.entries import table_names
-from streamtable.delta.tables import drop_files, locate, state
-from streamtable.errors import QueueExists, QueueInUse, QueueNotFound, SourceUnavailable, near_names
+from streamtable.catalog import objects
+from streamtable.catalog.objects import Kind, Stored
+from streamtable.delta.tables import locate
+from streamtable.errors import QueueExists, QueueInUse, QueueNotFound
 from streamtable.refresh.prepare import captured_settings
 from streamtable.sql.parse import parse
 from streamtable.sql.printing import to_sql
@@ -24,7 +23,7 @@ from streamtable.subscriptions.subscription import schema_of
 
 __all__ = ["CONSUMERS", "Queue", "create", "drop", "load", "queues"]
 
-_PROPERTY = "streamtable.queue"
+QUEUE = Kind("queue", "SHOW QUEUES", QueueExists, QueueNotFound)
 _TIME = DecimalType(38, 0)
 
 CONSUMERS = StructType(
@@ -48,12 +47,21 @@ CONSUMERS = StructType(
 class Queue:
     """What CREATE QUEUE said, and in which circumstances names and expressions are read; `id` marks the queue's commits."""
 
-    name: tuple[str, ...]
-    path: str
+    stored: Stored
     id: str
     sql: str
     namespace: tuple[str, str]
     settings: Mapping[str, str]
+
+    @classmethod
+    def of(cls, stored: Stored) -> Queue:
+        """Read it from its table."""
+        return cls(stored, **{**stored.content, "namespace": tuple(stored.content["namespace"])})
+
+    @property
+    def path(self) -> str:
+        """Return where its table is."""
+        return self.stored.path
 
     @property
     def subscribe(self) -> Subscribe:
@@ -63,69 +71,46 @@ class Queue:
         return statement
 
     def __str__(self) -> str:
-        return ".".join(self.name)
+        return str(self.stored)
 
 
 def create(spark: SparkSession, statement: CreateQueue) -> Queue:
     """Make the table of a queue. Raises what is wrong with its subscription, and QueueExists."""
-    located = locate(spark, statement.name.parts)
-    if located.kind != "none":
-        if statement.if_not_exists and (existing := _find(spark, statement.name)):
-            return existing
-        raise QueueExists(f"{'.'.join(located.name)} exists already", hint="choose another name, or DROP QUEUE")
+    if statement.if_not_exists and (existing := objects.find(spark, QUEUE, statement.name)):
+        return Queue.of(existing)
+    objects.free(spark, QUEUE, statement.name)
     subscribe = _canonical(spark, statement.subscribe)
     schema_of(spark, subscribe)
-    namespace = (spark.catalog.currentCatalog(), spark.catalog.currentDatabase())
-    queue = Queue(located.name, "", uuid.uuid4().hex, to_sql(subscribe), namespace, captured_settings(spark))
-    kept = {key: value for key, value in asdict(queue).items() if key not in ("name", "path")}
-    builder = DeltaTable.create(spark).tableName(str(Name(located.name[1:]))).addColumns(CONSUMERS)
-    builder.property(_PROPERTY, json.dumps(kept)).property("delta.checkpointInterval", "100").execute()
-    return load(spark, statement.name)
+    content = {
+        "id": uuid.uuid4().hex,
+        "sql": to_sql(subscribe),
+        "namespace": (spark.catalog.currentCatalog(), spark.catalog.currentDatabase()),
+        "settings": captured_settings(spark),
+    }
+    return Queue.of(objects.create(spark, QUEUE, statement.name, content, CONSUMERS))
 
 
-def drop(spark: SparkSession, statement: DropQueue) -> Queue | None:
+def drop(spark: SparkSession, statement: DropQueue) -> Stored | None:
     """Drop a queue that nobody reads, or, by FORCE, any; None when there is none and IF EXISTS was said."""
-    queue = _find(spark, statement.name) if statement.if_exists else load(spark, statement.name)
-    if queue is None:
+    stored = objects.wanted(spark, QUEUE, statement.name, statement.if_exists)
+    if stored is None:
         return None
-    consumers = [row["consumer"] for row in spark.table(str(Name(queue.name))).select("consumer").collect()]
+    consumers = [row["consumer"] for row in spark.table(str(Name(stored.name))).select("consumer").collect()]
     if consumers and not statement.force:
         hint = "UNREGISTER CONSUMER, or DROP QUEUE ... FORCE"
-        raise QueueInUse(f"{queue} still has the consumers {', '.join(consumers)}", hint=hint)
-    spark.sql(f"DROP TABLE {Name(queue.name)}")
-    drop_files(spark, queue.path)
-    return queue
+        raise QueueInUse(f"{stored} still has the consumers {', '.join(consumers)}", hint=hint)
+    objects.drop(spark, stored)
+    return stored
 
 
 def load(spark: SparkSession, name: Name) -> Queue:
     """Return the queue of a name. Raises QueueNotFound, with near names."""
-    queue = _find(spark, name)
-    if queue is None:
-        full = locate(spark, name.parts).name
-        known = [str(each) for each in queues(spark, full[:-1])] if len(full) == 3 else []
-        raise QueueNotFound(f"there is no queue {'.'.join(full)}.{near_names('.'.join(full), known)}", hint="SHOW QUEUES")
-    return queue
+    return Queue.of(objects.load(spark, QUEUE, name))
 
 
 def queues(spark: SparkSession, namespace: Sequence[str] | None = None) -> Iterator[Queue]:
     """Yield the queues of a namespace, or of all."""
-    for parts in table_names(spark, namespace):
-        if queue := _find(spark, Name(parts)):
-            yield queue
-
-
-def _find(spark: SparkSession, name: Name) -> Queue | None:
-    located = locate(spark, name.parts)
-    if located.kind != "delta":
-        return None
-    try:
-        text = state(spark, located.path).properties.get(_PROPERTY)
-    except SourceUnavailable:  # its files are gone: it is nobody's
-        return None
-    if text is None:
-        return None
-    found = json.loads(text)
-    return Queue(located.name, located.path, **{**found, "namespace": tuple(found["namespace"])})
+    return map(Queue.of, objects.every(spark, QUEUE, namespace))
 
 
 def _canonical(spark: SparkSession, subscribe: Subscribe) -> Subscribe:

@@ -10,10 +10,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from streamtable.catalog import objects
+from streamtable.catalog.objects import Stored
 from streamtable.errors import InvalidStatement
-from streamtable.replication import objects, slots
+from streamtable.replication import slots
 from streamtable.replication.errors import ReplicationObjectNotFound
-from streamtable.replication.objects import Kind, Stored
+from streamtable.replication.kinds import PUBLICATION, SLOT, SUBSCRIPTION
 from streamtable.replication.publications import Published, published
 from streamtable.replication.run import published_to
 from streamtable.replication.source import source_of
@@ -44,7 +46,7 @@ def create(spark: SparkSession, statement: CreateSubscription) -> Subscription:
     said = dict(statement.options)
     connect = said.get("connect", "true") == "true"
     slot = said.get("slot_name", statement.name.parts[-1])
-    located = objects.free(spark, Kind.SUBSCRIPTION, statement.name)
+    located = objects.free(spark, SUBSCRIPTION, statement.name)
     publisher = publisher_of(statement.connection, located.name[0])
     subscription = Subscription.create(
         spark,
@@ -101,32 +103,33 @@ def alter(spark: SparkSession, statement: AlterSubscription) -> None:
 
 def drop(spark: SparkSession, statement: DropSubscription) -> Stored | None:
     """Drop a subscription and its slot; None when there is none and IF EXISTS was said."""
-    if statement.if_exists and objects.find(spark, Kind.SUBSCRIPTION, statement.name) is None:
+    stored = objects.wanted(spark, SUBSCRIPTION, statement.name, statement.if_exists)
+    if stored is None:
         return None
-    subscription = Subscription.load(spark, statement.name)
+    subscription = Subscription.of(stored)
     if subscription.slot is not None:
-        slot = objects.find(spark, Kind.SLOT, subscription.slot_name())
+        slot = objects.find(spark, SLOT, subscription.slot_name())
         if slot is None:
             hint = "DISABLE it, SET (slot_name = NONE), and drop it then"
             raise ReplicationObjectNotFound(f"{subscription} has the slot {subscription.slot}, which is not there", hint=hint)
         objects.drop(spark, slot)
-    objects.drop(spark, subscription.stored)
-    return subscription.stored
+    objects.drop(spark, stored)
+    return stored
 
 
 def create_slot(spark: SparkSession, statement: CreateReplicationSlot) -> Stored:
     """Make a slot for the tables of some publications of its schema."""
-    namespace = objects.free(spark, Kind.SLOT, statement.name).name[:-1]
-    stored = [objects.load(spark, Kind.PUBLICATION, Name((*namespace, each))) for each in statement.publications]
+    namespace = objects.free(spark, SLOT, statement.name).name[:-1]
+    stored = [objects.load(spark, PUBLICATION, Name((*namespace, each))) for each in statement.publications]
     return slots.create(spark, statement.name, [table for each in stored for table in published(spark, each, namespace)])
 
 
 def drop_slot(spark: SparkSession, statement: DropReplicationSlot) -> Stored | None:
     """Drop a slot that no subscription in sight uses."""
-    if statement.if_exists and objects.find(spark, Kind.SLOT, statement.name) is None:
+    slot = objects.wanted(spark, SLOT, statement.name, statement.if_exists)
+    if slot is None:
         return None
-    slot = objects.load(spark, Kind.SLOT, statement.name)
-    for each in map(Subscription.of, objects.every(spark, Kind.SUBSCRIPTION)):
+    for each in map(Subscription.of, objects.every(spark, SUBSCRIPTION)):
         if each.enabled and each.slot_name().parts == slot.name:
             raise InvalidStatement(
                 f"the slot {slot} is that of the subscription {each}", hint="DROP SUBSCRIPTION, or DISABLE it first"
@@ -139,7 +142,7 @@ def _checked(spark: SparkSession, subscription: Subscription) -> Mapping[str, li
     """Return what is published; warn of publications that are not there, and raise what does not fit."""
     namespace = publisher_of(subscription.connection, subscription.stored.name[0])
     for name in subscription.publications:
-        if objects.find(spark, Kind.PUBLICATION, Name((*namespace, name))) is None:
+        if objects.find(spark, PUBLICATION, Name((*namespace, name))) is None:
             _log.warning("the publication %s.%s does not exist", ".".join(namespace), name)
     tables = published_to(spark, subscription)
     for name, several in tables.items():
@@ -151,7 +154,7 @@ def _checked(spark: SparkSession, subscription: Subscription) -> Mapping[str, li
 def _followed(spark: SparkSession, subscription: Subscription, tables: Mapping[str, list[Published]], copy: bool) -> Subscription:
     """Take in tables that are published now, and forget those that are not."""
     known = subscription.relations
-    slot = objects.find(spark, Kind.SLOT, subscription.slot_name()) if subscription.slot is not None else None
+    slot = objects.find(spark, SLOT, subscription.slot_name()) if subscription.slot is not None else None
     if slot is not None:
         slot = slots.advance(spark, slot, [each for several in tables.values() for each in several], {})
     begun = slots.positions(slot) if slot else {}

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from streamtable.catalog import objects
 from streamtable.catalog.entries import table_names
+from streamtable.catalog.objects import Stored
 from streamtable.delta.rows import read
 from streamtable.delta.tables import Located, TableState, locate, state
 from streamtable.errors import InvalidStatement, SourceUnavailable
-from streamtable.replication import objects
-from streamtable.replication.objects import Kind, Stored
+from streamtable.replication.kinds import PUBLICATION
 from streamtable.sql.parse import parse
 from streamtable.sql.printing import to_sql
 from streamtable.sql.replication import (
@@ -47,7 +48,7 @@ class Published:
 def create(spark: SparkSession, statement: CreatePublication) -> Stored:
     """Make a publication. Raises what is wrong with its tables, and ReplicationObjectExists."""
     named = replace(statement, objects=_canonical(spark, statement.objects))
-    return objects.create(spark, Kind.PUBLICATION, statement.name, {"sql": to_sql(named)})
+    return objects.create(spark, PUBLICATION, statement.name, {"sql": to_sql(named)})
 
 
 def definition(stored: Stored) -> CreatePublication:
@@ -59,7 +60,7 @@ def definition(stored: Stored) -> CreatePublication:
 
 def alter(spark: SparkSession, statement: AlterPublication) -> None:
     """Change what a publication is for, or its name."""
-    stored = objects.load(spark, Kind.PUBLICATION, statement.name)
+    stored = objects.load(spark, PUBLICATION, statement.name)
     known = definition(stored)
     match statement.action:
         case Rename(to):

@@ -10,11 +10,12 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from streamtable.catalog import objects
 from streamtable.errors import ConcurrentRefresh, InvalidStatement
-from streamtable.replication import objects, slots
+from streamtable.replication import slots
 from streamtable.replication.apply import Stopped, Table
 from streamtable.replication.errors import ReplicationConflict
-from streamtable.replication.objects import Kind
+from streamtable.replication.kinds import PUBLICATION, SLOT
 from streamtable.replication.publications import Published, published
 from streamtable.replication.source import source_of
 from streamtable.replication.subscriptions import Relation, Subscription, TableState, now, publisher_of
@@ -48,7 +49,7 @@ def apply(spark: SparkSession, name: Name) -> list[Progress]:
         subscription = Subscription.load(spark, name)
         if not subscription.enabled:
             raise InvalidStatement(f"the subscription {subscription} is disabled", hint="ALTER SUBSCRIPTION ... ENABLE")
-        slot = objects.load(spark, Kind.SLOT, subscription.slot_name())
+        slot = objects.load(spark, SLOT, subscription.slot_name())
         tables = published_to(spark, subscription)
         subscription = _copying(spark, subscription)
         before, relations = subscription.relations, subscription.relations
@@ -74,7 +75,7 @@ def published_to(spark: SparkSession, subscription: Subscription) -> dict[str, l
     namespace = publisher_of(subscription.connection, subscription.stored.name[0])
     found = dict[str, list[Published]]()
     for publication in subscription.publications:
-        stored = objects.find(spark, Kind.PUBLICATION, Name((*namespace, publication)))
+        stored = objects.find(spark, PUBLICATION, Name((*namespace, publication)))
         for table in published(spark, stored, namespace) if stored else ():
             if table.name[:-1] != namespace:
                 hint = f"subscribe to a publication of tables in {'.'.join(namespace)}"

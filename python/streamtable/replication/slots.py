@@ -8,9 +8,10 @@ from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
+from streamtable.catalog import objects
+from streamtable.catalog.objects import Stored
 from streamtable.delta.tables import versions
-from streamtable.replication import objects
-from streamtable.replication.objects import Kind, Stored
+from streamtable.replication.kinds import SLOT
 from streamtable.replication.publications import Published
 from streamtable.sql.statements import Name
 
@@ -30,7 +31,7 @@ class Position:
 
 def create(spark: SparkSession, name: Name, tables: Iterable[Published]) -> Stored:
     """Make a slot that begins at the present versions of the tables."""
-    stored = objects.create(spark, Kind.SLOT, name, {"positions": []})
+    stored = objects.create(spark, SLOT, name, {"positions": []})
     return advance(spark, stored, tables, {})
 
 

@@ -12,11 +12,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from streamtable.catalog import objects
+from streamtable.catalog.objects import Stored
 from streamtable.delta.tables import Located, locate
 from streamtable.errors import InvalidStatement, NotSupported
 from streamtable.refresh.prepare import captured_settings
-from streamtable.replication import objects
-from streamtable.replication.objects import Kind, Stored
+from streamtable.replication.kinds import SUBSCRIPTION
 from streamtable.sql.parse import parse_name
 from streamtable.sql.statements import Name
 
@@ -109,12 +110,12 @@ class Subscription:
     def create(cls, spark: SparkSession, name: Name, **said: Any) -> Subscription:
         """Make its table."""
         content = {**said, "id": uuid.uuid4().hex, "settings": captured_settings(spark), "tables": []}
-        return cls.of(objects.create(spark, Kind.SUBSCRIPTION, name, content))
+        return cls.of(objects.create(spark, SUBSCRIPTION, name, content))
 
     @classmethod
     def load(cls, spark: SparkSession, name: Name) -> Subscription:
         """Return the subscription of a name. Raises ReplicationObjectNotFound, with near names."""
-        return cls.of(objects.load(spark, Kind.SUBSCRIPTION, name))
+        return cls.of(objects.load(spark, SUBSCRIPTION, name))
 
     @property
     def namespace(self) -> tuple[str, ...]:

@@ -10,8 +10,9 @@ from threading import Thread
 from pyspark.sql import SparkSession
 
 from streamtable import config
-from streamtable.replication import objects, run
-from streamtable.replication.objects import Kind
+from streamtable.catalog import objects
+from streamtable.replication import run
+from streamtable.replication.kinds import SUBSCRIPTION
 from streamtable.replication.subscriptions import Subscription
 from streamtable.sql.statements import Name
 
@@ -46,7 +47,7 @@ class ApplyWorker:
         try:
             self._pause = config.read(self._spark, config.REPLICATION_POLL)
             if self._listed_at is None or time.monotonic() - self._listed_at > _LIST_EVERY:
-                self._names = [Name(each.name) for each in objects.every(self._spark, Kind.SUBSCRIPTION)]
+                self._names = [Name(each.name) for each in objects.every(self._spark, SUBSCRIPTION)]
                 self._listed_at = time.monotonic()
         except Exception:  # whatever it is, it must not be the last look
             log.exception("the subscriptions cannot be looked at")
@@ -55,7 +56,7 @@ class ApplyWorker:
 
     def _apply(self, name: Name) -> None:
         try:
-            stored = objects.find(self._spark, Kind.SUBSCRIPTION, name)
+            stored = objects.find(self._spark, SUBSCRIPTION, name)
             if stored and Subscription.of(stored).enabled:
                 run.apply(self._spark, name)
         except Exception as error:  # the others are to be applied as well

@@ -1,7 +1,7 @@
-"""Publications, subscriptions and slots are Delta tables without rows: a property holds what they are and have come to.
+"""Objects that are defined by a property of a Delta table: queues, publications, subscriptions, replication slots.
 
-So each of their moves is a Delta commit, which costs no Spark job; they have their place in the catalog, and nothing has to be
-installed.
+Each of their moves is a Delta commit, which costs no Spark job; they have their place in the catalog, with its names and rights,
+and nothing has to be installed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import Any
 
 from delta.tables import DeltaTable
@@ -19,28 +18,29 @@ from pyspark.sql.types import StringType, StructField, StructType
 from streamtable.catalog.entries import table_names
 from streamtable.delta.commit import commit
 from streamtable.delta.tables import Located, drop_files, locate, state
-from streamtable.errors import SourceUnavailable, near_names
-from streamtable.replication.errors import ReplicationObjectExists, ReplicationObjectNotFound
+from streamtable.errors import InvalidStatement, SourceUnavailable, near_names
 from streamtable.sql.statements import Name
 
-__all__ = ["Kind", "Stored", "change", "create", "drop", "every", "find", "free", "is_one", "load", "rename"]
+__all__ = ["Kind", "Stored", "change", "create", "drop", "every", "find", "free", "is_one", "load", "rename", "wanted"]
 
-_PREFIX = "streamtable.replication."
+_PREFIX = "streamtable.object."
 _COLUMNS = StructType([StructField("none", StringType())])
 """A table has to have a column."""
 
 
-class Kind(str, Enum):
-    """What an object is; the value is what people see."""
+@dataclass(frozen=True)
+class Kind:
+    """What an object is; `noun` is what people read, `listed_by` what shows all of the kind."""
 
-    PUBLICATION = "publication"
-    SUBSCRIPTION = "subscription"
-    SLOT = "replication slot"
+    noun: str
+    listed_by: str
+    exists: type[InvalidStatement]
+    not_found: type[InvalidStatement]
 
     @property
     def key(self) -> str:
         """Return the property that every table of the kind has."""
-        return _PREFIX + self.name.lower()
+        return _PREFIX + self.noun.replace(" ", "_")
 
 
 @dataclass(frozen=True)
@@ -57,20 +57,19 @@ class Stored:
         return ".".join(self.name)
 
 
-def create(spark: SparkSession, kind: Kind, name: Name, content: Mapping[str, Any]) -> Stored:
-    """Make the table of an object. Raises ReplicationObjectExists."""
+def create(spark: SparkSession, kind: Kind, name: Name, content: Mapping[str, Any], columns: StructType = _COLUMNS) -> Stored:
+    """Make the table of an object. Raises what `free` raises."""
     located = free(spark, kind, name)
-    builder = DeltaTable.create(spark).tableName(str(Name(located.name[1:]))).addColumns(_COLUMNS)
+    builder = DeltaTable.create(spark).tableName(str(Name(located.name[1:]))).addColumns(columns)
     builder.property(kind.key, json.dumps(content)).property("delta.checkpointInterval", "100").execute()
     return load(spark, kind, name)
 
 
 def free(spark: SparkSession, kind: Kind, name: Name) -> Located:
-    """Return the full name, which nothing has. Raises ReplicationObjectExists."""
+    """Return the full name, which nothing has. Raises the kind's `exists`."""
     located = locate(spark, name.parts)
     if located.kind != "none":
-        hint = f"choose another name, or DROP {kind.value.upper()}"
-        raise ReplicationObjectExists(f"{'.'.join(located.name)} exists already", hint=hint)
+        raise kind.exists(f"{'.'.join(located.name)} exists already", hint=f"choose another name, or DROP {kind.noun.upper()}")
     return located
 
 
@@ -88,18 +87,18 @@ def find(spark: SparkSession, kind: Kind, name: Name) -> Stored | None:
 
 
 def load(spark: SparkSession, kind: Kind, name: Name) -> Stored:
-    """Return the object of a name. Raises ReplicationObjectNotFound, with near names."""
+    """Return the object of a name. Raises the kind's `not_found`, with near names."""
     if stored := find(spark, kind, name):
         return stored
     full = locate(spark, name.parts).name
     known = [str(each) for each in every(spark, kind, full[:-1])] if spark.catalog.databaseExists(str(Name(full[:-1]))) else []
     near = near_names(".".join(full), known)
-    raise ReplicationObjectNotFound(
-        f"there is no {kind.value} {'.'.join(full)}.{near}", hint=f"the table function {_VIEWS[kind]}() lists them"
-    )
+    raise kind.not_found(f"there is no {kind.noun} {'.'.join(full)}.{near}", hint=f"{kind.listed_by} lists them")
 
 
-_VIEWS = {Kind.PUBLICATION: "publications", Kind.SUBSCRIPTION: "subscriptions", Kind.SLOT: "replication_slots"}
+def wanted(spark: SparkSession, kind: Kind, name: Name, if_exists: bool) -> Stored | None:
+    """Return the object of a name for a statement that says IF EXISTS, or does not: what is not there is None then."""
+    return find(spark, kind, name) if if_exists else load(spark, kind, name)
 
 
 def every(spark: SparkSession, kind: Kind, namespace: Sequence[str] | None = None) -> Iterator[Stored]:
@@ -110,8 +109,8 @@ def every(spark: SparkSession, kind: Kind, namespace: Sequence[str] | None = Non
 
 
 def is_one(properties: Mapping[str, str]) -> bool:
-    """Tell whether a table with these properties is an object of replication, or a queue: nothing to be published."""
-    return any(key.startswith(_PREFIX) or key == "streamtable.queue" for key in properties)
+    """Tell whether a table with these properties is an object: nothing to be published."""
+    return any(key.startswith(_PREFIX) for key in properties)
 
 
 def change(spark: SparkSession, stored: Stored, content: Mapping[str, Any]) -> Stored:
