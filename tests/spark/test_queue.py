@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import pytest
 from pyspark.sql import SparkSession
@@ -40,16 +41,17 @@ def test_batches_repeat_until_they_are_finished(s: SparkSession) -> None:
     assert answer(s, "NEXT BATCH FROM changes FOR mailer") == []
     s.sql("INSERT INTO accounts VALUES (1, 'a', 10), (2, 'b', 20)")
     first = set(answer(s, "NEXT BATCH FROM changes FOR mailer"))
-    assert first == {(1, "insert", 1, None, None, "a", 10), (1, "insert", 2, None, None, "b", 20)}
+    assert first == {(1, "insert", 1, None, None, "a", 10, 0), (1, "insert", 2, None, None, "b", 20, 0)}
     s.sql("UPDATE accounts SET balance = 15 WHERE id = 1")
     s.sql("DELETE FROM accounts WHERE id = 2")
     assert set(answer(s.newSession(), "NEXT BATCH FROM queued.changes FOR mailer")) == first  # of any session, after any crash
-    ((name, position, end, batches, pending, _, _),) = answer(s, "SHOW CONSUMERS ON changes")
-    assert (name, position, end, batches, pending) == ("mailer", 0, 1, 0, 3)
+    (shown,) = s.sql("SHOW CONSUMERS ON changes").collect()
+    assert (shown.consumer, shown.position, shown.batch, shown.batch_end, shown.batches) == ("mailer", 0, 1, 1, 0)
+    assert (shown.pending_commits, shown.pending_events, shown.worker) == (3, 4, None) and 0 < shown.lag_seconds < 600
     assert answer(s, "FINISH BATCH FROM changes FOR mailer") == [("mailer", "FINISHED")]
     assert answer(s, "FINISH BATCH FROM changes FOR mailer") == [("mailer", "NO BATCH")]
     s.sql("REGISTER CONSUMER late ON changes AT 2")
-    rest = [(2, "upsert", 1, "a", 10, "a", 15), (3, "delete", 2, "b", 20, None, None)]
+    rest = [(2, "upsert", 1, "a", 10, "a", 15, 0), (3, "delete", 2, "b", 20, None, None, 0)]
     assert answer(s, "NEXT BATCH FROM changes FOR mailer") == rest
     assert answer(s, "NEXT BATCH FROM changes FOR late") == rest[1:]  # each has its own position
     s.sql("FINISH BATCH FROM changes FOR mailer")
@@ -86,11 +88,13 @@ def test_exactly_once_whatever_fails(s: SparkSession) -> None:
         with queue.batch("copier") as none:
             assert none is None
     assert [row[1:] for row in answer(s, "SELECT * FROM copy ORDER BY id")] == [(1, 100, 100), (1, 101, 101)]
-    assert [(each.consumer.name, each.consumer.batches, each.pending_commits) for each in queue.consumers()] == [("copier", 2, 0)]
-    # Consumers move side by side: one commit wins, the others see it and go on.
+    assert [(each.consumer.name, each.consumer.batches, each.pending_events) for each in queue.consumers()] == [("copier", 2, 0)]
+    # Consumers move side by side: one commit wins, the others see it and go on; the first makes the table.
+    s.sql("CREATE QUEUE crowd ON accounts")
+    crowd = open_queue(s, "crowd")
     with ThreadPoolExecutor(3) as pool:
-        list(pool.map(queue.register, ("p", "q", "r")))
-    assert [each.consumer.name for each in queue.consumers()] == ["copier", "p", "q", "r"]
+        list(pool.map(crowd.register, ("r", "p", "q")))
+    assert [each.consumer.name for each in crowd.consumers()] == ["p", "q", "r"]
 
 
 def test_what_could_not_be_done_comes_again(s: SparkSession) -> None:
@@ -100,22 +104,37 @@ def test_what_could_not_be_done_comes_again(s: SparkSession) -> None:
         with pytest.raises(ZeroDivisionError), queue.batch("picky") as batch:
             put_off(batch)
     with queue.batch("picky") as batch:
-        assert batch is not None and batch.number == 1 and batch.retried.isEmpty()
+        assert batch is not None and batch.number == 1 and batch.events.where("retries > 0").isEmpty()
         batch.retry(batch.events.where("id = 1 AND state = 'insert'"))
         batch.give_up(batch.events.where("state = 'delete'"))
+        with pytest.raises(InvalidStatement, match="leave their columns"):
+            batch.give_up(batch.events.select("id"))
+    again = (1, "insert", 1, None, None, "a", 10)
     for n in (1, 2):
         with queue.batch("picky") as batch:
             assert batch is not None and batch.number == 1 + n
-            assert (batch.events.count(), [tuple(row) for row in batch.retried.collect()]) == (
-                0,
-                [(1, "insert", 1, None, None, "a", 10, n)],
-            )
+            assert [tuple(row) for row in batch.events.collect()] == [(*again, n)]
             if n == 1:
-                batch.retry(batch.retried)
-            batch.retry(batch.retried, after_seconds=3600)
+                batch.retry(batch.events)
+            batch.retry(batch.events, after=timedelta(hours=1))
     with queue.batch("picky") as batch:
         assert batch is None
-    assert [row["state"] for row in queue.dead_letters("picky").collect()] == ["delete"]
+    # The same in SQL. A dead letter stays one until it is replayed.
+    dead = (3, "delete", 2, "b", 20, None, None, 1)
+    assert answer(s, "SHOW DEAD LETTERS FROM changes FOR picky") == [dead]
+    assert answer(s, "REPLAY DEAD LETTERS FROM changes FOR picky WHERE (id = 77)") == [("picky", 0)]
+    assert answer(s, "REPLAY DEAD LETTERS FROM changes FOR picky WHERE (id = 2)") == [("picky", 1)]
+    assert answer(s, "SHOW DEAD LETTERS FROM changes FOR picky") == []
+    assert answer(s, "NEXT BATCH FROM changes FOR picky") == [dead]
+    for _ in range(2):
+        assert answer(s, "GIVE UP EVENTS FROM changes FOR picky WHERE (state = 'delete')") == [("picky", "GIVEN UP")]
+    assert answer(s, "RETRY EVENTS FROM changes FOR picky WHERE (id = 77) AFTER '1m'") == [("picky", "TO BE RETRIED")]
+    s.sql("FINISH BATCH FROM changes FOR picky")
+    assert answer(s, "NEXT BATCH FROM changes FOR picky") == []
+    assert answer(s, "SHOW DEAD LETTERS FROM changes FOR picky") == [(*dead[:-1], 2)]
+    assert queue.replay("picky") == 1 and queue.dead_letters("picky").isEmpty()
+    with pytest.raises(InvalidStatement, match="no batch"):
+        s.sql("GIVE UP EVENTS FROM changes FOR picky WORKER nobody")
     queue.unregister("picky")
 
 
@@ -123,6 +142,108 @@ def put_off(batch: OpenBatch | None) -> None:
     assert batch is not None
     batch.retry(batch.events.where("id = 1 AND state = 'insert'"))
     raise ZeroDivisionError
+
+
+def test_what_is_captured(s: SparkSession) -> None:
+    s.sql("CREATE TABLE people (id INT, name STRING, seen INT, v INT) USING delta")
+    s.sql("INSERT INTO people VALUES (1, 'a', 0, 1)")
+    queues = {
+        "full": "",
+        "filtered": "KEY (id) IGNORE (seen) WHEN (v > 0 AND name <> ')') OLD ROW COLUMNS (upper(name) AS u, v + 1 AS w)",
+        "keyed": "KEY (id) KEYS ONLY",
+        "keyed_old": "KEY (id) IGNORE (seen) KEYS ONLY OLD ROW",
+    }
+    for name, said in queues.items():
+        s.sql(f"CREATE QUEUE {name} ON people {said}")
+        s.sql(f"REGISTER CONSUMER c ON {name}")
+    s.sql("INSERT INTO people VALUES (2, 'b', 0, 2), (3, 'c', 0, 0)")  # commit 2
+    s.sql("UPDATE people SET seen = 7 WHERE id = 1")  # 3
+    s.sql("UPDATE people SET id = 4 WHERE id = 2")  # 4
+    s.sql("UPDATE people SET v = -1 WHERE id = 1")  # 5
+    s.sql("INSERT INTO people VALUES (5, 'e', 0, 5)")  # 6
+    s.sql("DELETE FROM people WHERE id IN (3, 5)")  # 7
+    events = {name: set(answer(s, f"NEXT BATCH FROM {name} FOR c")) for name in queues}
+    assert (4, -1, 2, "b", 0, 2, 0) in events["full"] and (4, 1, 4, "b", 0, 2, 0) in events["full"] and len(events["full"]) == 11
+    assert events["filtered"] == {
+        (2, "insert", 2, None, None, None, None, "b", 2, "B", 3, 0),
+        (4, "delete", 2, "b", 2, "B", 3, None, None, None, None, 0),  # a key change is a delete and an insert
+        (4, "insert", 4, None, None, None, None, "b", 2, "B", 3, 0),
+        (5, "delete", 1, "a", 1, "A", 2, None, None, None, None, 0),  # it does not fit any more
+        (6, "insert", 5, None, None, None, None, "e", 5, "E", 6, 0),
+        (7, "delete", 5, "e", 5, "E", 6, None, None, None, None, 0),
+    }
+    # One event per key, with the values at the end of the batch; what came and went in between is none.
+    assert events["keyed"] == {(7, "upsert", 1, "a", 7, -1, 0), (7, "upsert", 4, "b", 0, 2, 0)}
+    assert events["keyed_old"] == {(7, "upsert", 1, "a", 1, "a", -1, 0), (7, "insert", 4, None, None, "b", 2, 0)}
+    s.sql("UPDATE people SET v = 100")
+    assert set(answer(s, "NEXT BATCH FROM keyed FOR c")) == events["keyed"]  # current as of its end, however late it is read
+    shown = dict(answer(s, "SHOW QUEUES"))
+    assert "KEYS ONLY" in shown["spark_catalog.queued.keyed"] and "EXCEPT" in shown["spark_catalog.queued.filtered"]
+
+
+def test_a_queue_of_its_own(s: SparkSession) -> None:
+    s.sql("CREATE QUEUE mails (recipient STRING, body STRING) WITH (max_count = 3)")
+    queue = open_queue(s, "mails")
+    for name in ("c", "slow"):
+        queue.register(name)
+    s.sql("INSERT INTO mails VALUES ('a', 'x'), ('a', 'x')")
+    s.sql("INSERT INTO mails VALUES ('b', 'y')")
+    s.sql("INSERT INTO mails SELECT 'c', id FROM range(5)")
+    s.sql("INSERT INTO mails VALUES ('d', 'z')")
+    # Batches are bounded, a commit is not divided; each repeats until it is finished.
+    sizes = []
+    while events := answer(s, "NEXT BATCH FROM mails FOR c"):
+        assert sorted(events) == sorted(answer(s, "NEXT BATCH FROM mails FOR c"))
+        sizes.append([row[0] for row in events])
+        s.sql("FINISH BATCH FROM mails FOR c")
+    assert sizes == [[1, 1, 2], [3] * 5, [4]]
+    assert answer(s, "NEXT BATCH FROM mails FOR slow WITH (min_lag = '1h')") == []
+    assert answer(s, "NEXT BATCH FROM mails FOR slow WITH (min_count = 100, max_count = 1000)") == []
+    assert answer(s, "NEXT BATCH FROM mails FOR slow WITH (min_count = 4)") != []  # it is full
+    assert answer(s, "FINISH BATCH FROM mails FOR slow") == [("slow", "FINISHED")]
+    assert [(row.consumer, row.position, row.pending_events) for row in s.sql("SHOW CONSUMERS ON mails").collect()] == [
+        ("c", 4, 0),
+        ("slow", 2, 6),
+    ]
+    # What the slowest has finished goes; the rest is there for it, and nobody takes the purge for an event.
+    assert answer(s, "PURGE QUEUE mails") == [("spark_catalog.queued.mails", 3)]
+    assert s.table("mails").count() == 6
+    assert answer(s, "NEXT BATCH FROM mails FOR c") == []
+    with queue.batch("slow", max_count=100, max_interval=timedelta(hours=1)) as batch:
+        assert batch is not None and (batch.info.start, batch.info.end) == (2, 5) and batch.events.count() == 6
+    assert queue.purge() == 6 and queue.purge() == 0 and s.table("mails").isEmpty()
+    with pytest.raises(InvalidStatement, match="no events of its own"):
+        s.sql("PURGE QUEUE changes")
+    with pytest.raises(InvalidStatement, match="Spark rejects the columns"):
+        s.sql("CREATE QUEUE wrong (a NOTHING)")
+    with pytest.raises(InvalidStatement, match="each name once"):
+        s.sql("CREATE QUEUE wrong (Retries INT)")
+
+
+def test_workers_share_a_position(s: SparkSession) -> None:
+    s.sql("CREATE QUEUE jobs (n INT) WITH (max_count = 1)")
+    s.sql("CREATE TABLE job_log (timestamp BIGINT, n INT) USING delta")
+    queue = open_queue(s, "jobs")
+    queue.register("pool")
+    for n in range(4):
+        s.sql(f"INSERT INTO jobs VALUES ({n})")
+    assert answer(s, "NEXT BATCH FROM jobs FOR pool WORKER dead") == [(1, 0, 0)]
+    with queue.batch("pool", worker="a") as second, queue.batch("pool", worker="b") as third:
+        assert second is not None and third is not None
+        third.append_to("queued.job_log")
+        second.append_to("queued.job_log")  # an earlier number later: nothing is skipped
+        dead = s.sql("SHOW CONSUMERS ON jobs").collect()[0]
+        assert (dead.position, dead.batches, dead.worker, dead.batch) == (0, 0, "dead", 1)
+    with queue.batch("pool", worker="a", take_over_after=timedelta(hours=1)) as fourth:
+        assert fourth is not None and fourth.number == 4  # the time of the dead one is not up
+        fourth.append_to("queued.job_log")
+    with queue.batch("pool", worker="a", take_over_after=timedelta()) as taken:
+        assert taken is not None and taken.number == 1
+        for _ in range(2):
+            taken.append_to("queued.job_log")
+    assert answer(s, "FINISH BATCH FROM jobs FOR pool WORKER dead") == [("pool", "NO BATCH")]
+    assert sorted(answer(s, "SELECT * FROM job_log")) == [(n + 1, n) for n in range(4)]
+    assert [(each.consumer.finished, each.pending_commits) for each in queue.consumers()] == [(4, 0)]
 
 
 def test_what_is_refused(s: SparkSession) -> None:

@@ -21,10 +21,10 @@ from streamtable.delta.tables import Located, drop_files, locate, state
 from streamtable.errors import InvalidStatement, SourceUnavailable, near_names
 from streamtable.sql.statements import Name
 
-__all__ = ["Kind", "Stored", "change", "create", "drop", "every", "find", "free", "is_one", "load", "rename", "wanted"]
+__all__ = ["COLUMNS", "Kind", "Stored", "change", "create", "drop", "every", "find", "free", "is_one", "load", "rename", "wanted"]
 
 _PREFIX = "streamtable.object."
-_COLUMNS = StructType([StructField("none", StringType())])
+COLUMNS = StructType([StructField("none", StringType())])
 """A table has to have a column."""
 
 
@@ -57,11 +57,20 @@ class Stored:
         return ".".join(self.name)
 
 
-def create(spark: SparkSession, kind: Kind, name: Name, content: Mapping[str, Any], columns: StructType = _COLUMNS) -> Stored:
+def create(
+    spark: SparkSession,
+    kind: Kind,
+    name: Name,
+    content: Mapping[str, Any],
+    columns: StructType = COLUMNS,
+    properties: Mapping[str, str] = {},
+) -> Stored:
     """Make the table of an object. Raises what `free` raises."""
     located = free(spark, kind, name)
     builder = DeltaTable.create(spark).tableName(str(Name(located.name[1:]))).addColumns(columns)
-    builder.property(kind.key, json.dumps(content)).property("delta.checkpointInterval", "100").execute()
+    for key, value in {"delta.checkpointInterval": "100", **properties, kind.key: json.dumps(content)}.items():
+        builder.property(key, value)
+    builder.execute()
     return load(spark, kind, name)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 
 from py4j.protocol import Py4JJavaError
@@ -78,7 +78,7 @@ class CommitSummary:
     """What one commit did.
 
     `rows` counts the rows of the files that came or went, `uncounted_bytes` is the size of those that do not tell, `feed_bytes`
-    that of what was written into the change data feed; `feed` tells whether it switched that on or off.
+    that of what was written into the change data feed; `feed` tells whether it switched that on or off. `metrics` are Delta's own.
     """
 
     version: int
@@ -92,6 +92,7 @@ class CommitSummary:
     feed: bool | None
     user_metadata: str | None
     at: datetime
+    metrics: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -171,6 +172,7 @@ def commits(session: SparkSession, path: str, after: int, upto: int, complete: b
             each.get("feed"),
             each.get("user_metadata"),
             datetime.fromtimestamp(each.get("timestamp", 0) / 1000, tz=timezone.utc),
+            each.get("metrics", {}),
         )
         for each in found
     )

@@ -2,50 +2,77 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator
+from datetime import timedelta
 from decimal import Decimal
 
-from pyspark.sql import SparkSession
-from pyspark.sql.types import DataType, DecimalType, LongType, StringType, StructField, StructType, TimestampType
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DecimalType, DoubleType, LongType, StringType, StructField, StructType, TimestampType
 
 from streamtable.delta.bridge import JavaRows
+from streamtable.errors import InvalidStatement
 from streamtable.monitor.results import Row, Rows, columns
-from streamtable.queue import consumers, definition
+from streamtable.queue import batches, consumers, definition, events, space
+from streamtable.queue.batches import Lag
+from streamtable.queue.reader import OpenBatch
+from streamtable.queue.retries import Retries
+from streamtable.sql.printing import to_sql
 from streamtable.sql.queue import (
     CreateQueue,
     DropQueue,
     FinishBatch,
+    GiveUpEvents,
     NextBatch,
+    PurgeQueue,
     QueueStatement,
+    Reader,
     RegisterConsumer,
+    ReplayDeadLetters,
+    RetryEvents,
     ShowConsumers,
+    ShowDeadLetters,
     ShowQueues,
     UnregisterConsumer,
 )
+from streamtable.sql.statements import Name
 
 __all__ = ["describe_queue", "run_queue"]
 
 _STATUS = columns(name=StringType, status=StringType)
+_COUNTED = columns(name=StringType, events=LongType)
 
-_COLUMNS: dict[str, DataType] = {
-    "consumer": StringType(),
-    "position": DecimalType(38, 0),
-    "batch_end": DecimalType(38, 0),
-    "batches": LongType(),
-    "pending_commits": LongType(),
-    "registered_at": TimestampType(),
-    "seen_at": TimestampType(),
-}
+_TIME = DecimalType(38, 0)
+_CONSUMERS = StructType(
+    [
+        StructField("consumer", StringType()),
+        StructField("position", _TIME),
+        StructField("batches", LongType()),
+        StructField("pending_commits", LongType()),
+        StructField("pending_events", LongType()),
+        StructField("lag_seconds", DoubleType()),
+        StructField("registered_at", TimestampType()),
+        StructField("seen_at", TimestampType()),
+        StructField("worker", StringType()),
+        StructField("batch", LongType()),
+        StructField("batch_end", _TIME),
+        StructField("taken_at", TimestampType()),
+    ]
+)
+"""A consumer, and each batch that it has in work."""
 
 
 def describe_queue(spark: SparkSession, statement: QueueStatement) -> StructType:
     """Return the columns of the statement's result."""
     match statement:
-        case NextBatch(queue):
-            return consumers.schema(spark, definition.load(spark, queue))
+        case NextBatch(Reader(queue)) | ShowDeadLetters(queue):
+            return events.schema(spark, definition.load(spark, queue))
         case ShowQueues():
-            return columns(name=StringType, subscribe=StringType)
+            return columns(name=StringType, statement=StringType)
         case ShowConsumers():
-            return StructType([StructField(name, kind) for name, kind in _COLUMNS.items()])
+            return _CONSUMERS
+        case PurgeQueue() | ReplayDeadLetters():
+            return _COUNTED
         case _:
             return _STATUS
 
@@ -56,31 +83,78 @@ def run_queue(spark: SparkSession, statement: QueueStatement) -> Rows | JavaRows
         case CreateQueue():
             return [(str(definition.create(spark, statement)), "CREATED")]
         case DropQueue():
-            dropped = definition.drop(spark, statement)
+            dropped = batches.drop(spark, statement)
             return [(str(dropped), "DROPPED")] if dropped else []
-        case RegisterConsumer(consumer, queue, at):
-            consumers.register(spark, definition.load(spark, queue), consumer, at)
-            return [(consumer, "REGISTERED")]
-        case UnregisterConsumer(consumer, queue):
-            consumers.unregister(spark, definition.load(spark, queue), consumer)
-            return [(consumer, "UNREGISTERED")]
+        case PurgeQueue(name):
+            queue = definition.load(spark, name)
+            return [(str(queue), space.purge(spark, queue))]
         case ShowQueues(namespace):
             here = (spark.catalog.currentCatalog(), spark.catalog.currentDatabase())
-            return [(str(each), each.sql) for each in definition.queues(spark, namespace.parts if namespace else here)]
-        case ShowConsumers(queue):
-            return [_shown(each) for each in consumers.lag(spark, definition.load(spark, queue))]
-        case NextBatch(queue, consumer):
-            rows = JavaRows.empty(spark)
-            if batch := consumers.next_batch(spark, definition.load(spark, queue), consumer):
-                rows.list.addAll(consumers.events(spark, batch)._jdf.collectAsList())
-            return rows
-        case FinishBatch(queue, consumer):
-            finished = consumers.finish(spark, definition.load(spark, queue), consumer)
+            known = definition.queues(spark, namespace.parts if namespace else here)
+            return [(str(each), to_sql(each.statement)) for each in known]
+        case ShowConsumers(name):
+            return [row for each in batches.lag(spark, definition.load(spark, name)) for row in _shown(each)]
+        case RegisterConsumer(consumer, name, at):
+            batches.register(spark, definition.load(spark, name), consumer, at)
+            return [(consumer, "REGISTERED")]
+        case UnregisterConsumer(consumer, name):
+            batches.unregister(spark, definition.load(spark, name), consumer)
+            return [(consumer, "UNREGISTERED")]
+        case ShowDeadLetters(name, consumer):
+            return _held(spark, _retries(spark, name, consumer).dead())
+        case ReplayDeadLetters(name, consumer, where):
+            return [(consumer, _retries(spark, name, consumer).replay(where))]
+        case _:
+            return _run_batch(spark, statement)
+
+
+def _run_batch(spark: SparkSession, statement: NextBatch | FinishBatch | RetryEvents | GiveUpEvents) -> Rows | JavaRows:
+    reader = statement.reader
+    queue, consumer, worker = definition.load(spark, reader.queue), reader.consumer, reader.worker
+    match statement:
+        case NextBatch(_, limits, take_over_after):
+            found = batches.next_batch(spark, queue, consumer, worker, limits, take_over_after)
+            return _held(spark, OpenBatch(spark, queue, *found).events) if found else JavaRows.empty(spark)
+        case FinishBatch():
+            finished = batches.finish(spark, queue, consumer, worker)
             return [(consumer, "FINISHED" if finished else "NO BATCH")]
+        case RetryEvents(_, where, after):
+            _put_off(spark, queue, reader, where, after)
+            return [(consumer, "TO BE RETRIED")]
+        case GiveUpEvents(_, where):
+            _put_off(spark, queue, reader, where, None)
+            return [(consumer, "GIVEN UP")]
 
 
-def _shown(behind: consumers.Lag) -> Row:
-    consumer = behind.consumer
-    end = None if consumer.batch_end is None else Decimal(consumer.batch_end)
-    times = (consumer.registered_at, consumer.seen_at)
-    return (consumer.name, Decimal(consumer.position), end, consumer.batches, behind.pending_commits, *times)
+def _put_off(spark: SparkSession, queue: definition.Queue, reader: Reader, where: str | None, after: timedelta | None) -> None:
+    """Keep events of the batch in work for later; the same statement in the same batch keeps them once."""
+    consumer = consumers.named(queue, consumers.of(spark, queue), reader.consumer)
+    batch = consumer.batch_of(reader.worker)
+    if batch is None:
+        raise InvalidStatement(f"{consumer.name} has no batch of {queue} in work", hint="NEXT BATCH begins one")
+    rows = OpenBatch(spark, queue, consumer, batch).events
+    due = None if after is None else consumers.now() + after
+    once = hashlib.sha256(repr((where, after)).encode()).hexdigest()
+    Retries(spark, queue, consumer).add(rows if where is None else rows.where(where), due, once, batch)
+
+
+def _retries(spark: SparkSession, name: Name, consumer: str) -> Retries:
+    queue = definition.load(spark, name)
+    return Retries(spark, queue, consumers.named(queue, consumers.of(spark, queue), consumer))
+
+
+def _held(spark: SparkSession, frame: DataFrame) -> JavaRows:
+    rows = JavaRows.empty(spark)
+    rows.list.addAll(frame._jdf.collectAsList())
+    return rows
+
+
+def _shown(lag: Lag) -> Iterator[Row]:
+    consumer = lag.consumer
+    done = consumer.batches - len(consumer.in_work)
+    behind = (lag.pending_commits, lag.pending_events, lag.age.total_seconds())
+    of_all = (consumer.name, Decimal(consumer.finished), done, *behind, consumer.registered_at, consumer.seen_at)
+    for batch in consumer.in_work:
+        yield (*of_all, batch.worker, batch.number, Decimal(batch.end), batch.taken_at)
+    if not consumer.in_work:
+        yield (*of_all, None, None, None, None)

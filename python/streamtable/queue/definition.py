@@ -1,4 +1,4 @@
-"""A queue is a Delta table: its properties say what its events are, its rows are the consumers and their positions."""
+"""A queue is a Delta table whose property says what its events are; those of a free-standing one are its rows."""
 
 from __future__ import annotations
 
@@ -6,41 +6,34 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
-from pyspark.sql.types import DecimalType, LongType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import StructType
 
 from streamtable.catalog import objects
 from streamtable.catalog.objects import Kind, Stored
 from streamtable.delta.tables import locate
-from streamtable.errors import QueueExists, QueueInUse, QueueNotFound
+from streamtable.errors import InvalidStatement, QueueExists, QueueNotFound
 from streamtable.refresh.prepare import captured_settings
 from streamtable.sql.parse import parse
 from streamtable.sql.printing import to_sql
-from streamtable.sql.queue import CreateQueue, DropQueue
+from streamtable.sql.queue import Columns, CreateQueue
 from streamtable.sql.statements import Name, Query
 from streamtable.sql.subscribe import Subscribe
 from streamtable.subscriptions.subscription import schema_of
 
-__all__ = ["CONSUMERS", "Queue", "create", "drop", "load", "queues"]
+__all__ = ["QUEUE", "RETRIES", "Queue", "create", "load", "queues"]
 
 QUEUE = Kind("queue", "SHOW QUEUES", QueueExists, QueueNotFound)
-_TIME = DecimalType(38, 0)
 
-CONSUMERS = StructType(
-    [
-        StructField("consumer", StringType(), nullable=False),
-        StructField("position", _TIME, nullable=False),
-        StructField("batch_end", _TIME),
-        StructField("batches", LongType(), nullable=False),
-        StructField("registered_at", TimestampType(), nullable=False),
-        StructField("seen_at", TimestampType(), nullable=False),
-        StructField("begun_at", TimestampType(), nullable=False),
-        StructField("begun_before", TimestampType(), nullable=False),
-    ]
-)
-"""The rows of a queue's table: all up to `position` is done, up to `batch_end` is in work; `batches` were finished.
+RETRIES = "retries"
+"""The column behind those of an event: how often it came again."""
 
-`begun_at` is when the latest batch was begun, `begun_before` when the one before it was."""
+_PROPERTIES = {
+    "delta.enableDeletionVectors": "true",  # rows are purged by their positions
+    "delta.logRetentionDuration": "interval 365 days",  # events that nobody has finished are found by the log
+}
+"""Those of a free-standing queue."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +42,18 @@ class Queue:
 
     stored: Stored
     id: str
-    sql: str
+    statement: CreateQueue
     namespace: tuple[str, str]
     settings: Mapping[str, str]
 
     @classmethod
     def of(cls, stored: Stored) -> Queue:
         """Read it from its table."""
-        return cls(stored, **{**stored.content, "namespace": tuple(stored.content["namespace"])})
+        known = stored.content
+        statement = parse(known["sql"])
+        assert isinstance(statement, CreateQueue), "it was printed from one"
+        catalog, schema = known["namespace"]
+        return cls(stored, known["id"], statement, (catalog, schema), known["settings"])
 
     @property
     def path(self) -> str:
@@ -64,43 +61,43 @@ class Queue:
         return self.stored.path
 
     @property
+    def free_standing(self) -> bool:
+        """Tell whether its events are inserted into it."""
+        return isinstance(self.statement.events, Columns)
+
+    @property
     def subscribe(self) -> Subscribe:
-        """Return the subscription whose rows are the events."""
-        statement = parse(self.sql)
-        assert isinstance(statement, Subscribe), "it was printed from one"
-        return statement
+        """Return the subscription that its events come from."""
+        events = self.statement.events
+        return Subscribe(Name(self.stored.name)) if isinstance(events, Columns) else events
 
     def __str__(self) -> str:
         return str(self.stored)
 
 
 def create(spark: SparkSession, statement: CreateQueue) -> Queue:
-    """Make the table of a queue. Raises what is wrong with its subscription, and QueueExists."""
+    """Make the table of a queue. Raises what is wrong with its subscription or its columns, and QueueExists."""
     if statement.if_not_exists and (existing := objects.find(spark, QUEUE, statement.name)):
         return Queue.of(existing)
-    objects.free(spark, QUEUE, statement.name)
-    subscribe = _canonical(spark, statement.subscribe)
-    schema_of(spark, subscribe)
+    name = Name(objects.free(spark, QUEUE, statement.name).name)
+    events, columns, properties = statement.events, objects.COLUMNS, dict[str, str]()
+    if isinstance(events, Columns):
+        columns, properties = _columns(events), _PROPERTIES
+        names = ["timestamp", *columns.names]
+    else:
+        events = _canonical(spark, events)
+        names = schema_of(spark, events).names
+    if len({each.casefold() for each in (*names, RETRIES)}) <= len(names):
+        hint = "give the column another name: COLUMNS, or a query with AS, can"
+        message = f"events have the columns timestamp and {RETRIES}, and each name once: {', '.join(names)}"
+        raise InvalidStatement(message, hint=hint)
     content = {
         "id": uuid.uuid4().hex,
-        "sql": to_sql(subscribe),
+        "sql": to_sql(replace(statement, name=name, events=events, if_not_exists=False)),
         "namespace": (spark.catalog.currentCatalog(), spark.catalog.currentDatabase()),
         "settings": captured_settings(spark),
     }
-    return Queue.of(objects.create(spark, QUEUE, statement.name, content, CONSUMERS))
-
-
-def drop(spark: SparkSession, statement: DropQueue) -> Stored | None:
-    """Drop a queue that nobody reads, or, by FORCE, any; None when there is none and IF EXISTS was said."""
-    stored = objects.wanted(spark, QUEUE, statement.name, statement.if_exists)
-    if stored is None:
-        return None
-    consumers = [row["consumer"] for row in spark.table(str(Name(stored.name))).select("consumer").collect()]
-    if consumers and not statement.force:
-        hint = "UNREGISTER CONSUMER, or DROP QUEUE ... FORCE"
-        raise QueueInUse(f"{stored} still has the consumers {', '.join(consumers)}", hint=hint)
-    objects.drop(spark, stored)
-    return stored
+    return Queue.of(objects.create(spark, QUEUE, name, content, columns, properties))
 
 
 def load(spark: SparkSession, name: Name) -> Queue:
@@ -111,6 +108,16 @@ def load(spark: SparkSession, name: Name) -> Queue:
 def queues(spark: SparkSession, namespace: Sequence[str] | None = None) -> Iterator[Queue]:
     """Yield the queues of a namespace, or of all."""
     return map(Queue.of, objects.every(spark, QUEUE, namespace))
+
+
+def _columns(columns: Columns) -> StructType:
+    try:
+        found = StructType.fromDDL(columns.text)
+    except ParseException as error:
+        hint = "write them as in CREATE TABLE: name type, ..."
+        raise InvalidStatement(f"Spark rejects the columns: {error}", hint=hint) from error
+    assert isinstance(found, StructType), "a list of columns"
+    return found
 
 
 def _canonical(spark: SparkSession, subscribe: Subscribe) -> Subscribe:

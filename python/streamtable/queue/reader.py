@@ -4,62 +4,70 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from functools import cached_property
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from streamtable.queue import consumers
-from streamtable.queue.consumers import Batch, Lag
-from streamtable.queue.definition import load
+from streamtable.queue import batches, consumers, events
+from streamtable.queue.batches import Lag
+from streamtable.queue.consumers import Batch, Consumer
+from streamtable.queue.definition import RETRIES, Queue, load
+from streamtable.queue.retries import Retries
+from streamtable.queue.space import purge
 from streamtable.sql.parse import parse_name
+from streamtable.sql.queue import Limits
 
 __all__ = ["ChangeQueue", "OpenBatch"]
 
 
 class OpenBatch:
-    """A batch in work."""
+    """A batch in work; `info` is what is recorded of it."""
 
-    def __init__(self, spark: SparkSession, batch: Batch) -> None:
-        self._spark, self._batch = spark, batch
-        self._retries = consumers.retries(spark, batch.queue, batch.consumer)
+    def __init__(self, spark: SparkSession, queue: Queue, consumer: Consumer, info: Batch) -> None:
+        self._spark, self._queue, self._consumer, self.info = spark, queue, consumer, info
+        self._retries = Retries(spark, queue, consumer)
         self._calls = 0
 
     @property
     def number(self) -> int:
         """Return which of the consumer's batches this is, from 1."""
-        return self._batch.number
+        return self.info.number
 
     @cached_property
     def events(self) -> DataFrame:
-        """Return the events: the same whenever they are asked for, also after a crash."""
-        return consumers.events(self._spark, self._batch)
+        """Return the events in the order of their times, those that come again among them: the same whenever they are asked for."""
+        return self._unordered.orderBy("timestamp")
 
     @cached_property
-    def retried(self) -> DataFrame:
-        """Return the events that come again, with the column `retries` behind their own."""
-        return self._retries.due(self._batch.consumer.begun_before, self._batch.consumer.begun_at)
+    def _unordered(self) -> DataFrame:
+        came = events.frame(self._spark, self._queue, self.info.start, self.info.end).withColumn(RETRIES, F.lit(0))
+        return came.unionAll(self._retries.due(self.info.retried_after, self.info.begun_at))
 
     @property
     def options(self) -> Mapping[str, str]:
         """Return what makes Delta write once per table and batch: options of a DataFrameWriter."""
-        return {"txnAppId": self._batch.consumer.application(self._batch.queue), "txnVersion": str(self.number)}
+        application = f"{self._consumer.application(self._queue)}.{self.info.lane}"
+        return {"txnAppId": application, "txnVersion": str(self.number)}
 
     def append_to(self, table: str, rows: DataFrame | None = None) -> None:
-        """Append the events, or what was made of them, to a Delta table: exactly once, however often the batch is repeated."""
-        (self.events if rows is None else rows).write.format("delta").mode("append").options(**self.options).saveAsTable(table)
+        """Append the events without `retries`, or what was made of them, to a Delta table: once, also if the batch is repeated."""
+        written = self._unordered.drop(RETRIES) if rows is None else rows
+        written.write.format("delta").mode("append").options(**self.options).saveAsTable(table)
 
-    def retry(self, rows: DataFrame, after_seconds: float = 0) -> None:
-        """Let some of `events` or `retried` come again, in the first batch that begins so much later."""
-        self._keep(rows, datetime.now(timezone.utc) + timedelta(seconds=after_seconds))
+    def retry(self, rows: DataFrame, after: timedelta = timedelta()) -> None:
+        """Let some of `events` come again, in the first batch that begins so much later."""
+        self._retries.add(rows, consumers.now() + after, self._once(), self.info)
 
     def give_up(self, rows: DataFrame) -> None:
-        """Put some of `events` or `retried` among the dead letters."""
-        self._keep(rows, None)
+        """Put some of `events` among the dead letters."""
+        self._retries.add(rows, None, self._once(), self.info)
 
-    def _keep(self, rows: DataFrame, due: datetime | None) -> None:
+    def _once(self) -> str:
         self._calls += 1  # a batch that is repeated makes the same calls
-        self._retries.add(rows, due, f"retry.{self._calls}", self.number)
+        return f"retry.{self._calls}"
 
 
 class ChangeQueue:
@@ -71,26 +79,43 @@ class ChangeQueue:
 
     def register(self, consumer: str, at: int | None = None) -> None:
         """Add a consumer that gets what comes after `at`, or after now."""
-        consumers.register(self._spark, self._queue, consumer, at)
+        batches.register(self._spark, self._queue, consumer, at)
 
     def unregister(self, consumer: str) -> None:
         """Forget a consumer."""
-        consumers.unregister(self._spark, self._queue, consumer)
+        batches.unregister(self._spark, self._queue, consumer)
 
     def consumers(self) -> list[Lag]:
         """Return the consumers, and how far behind each is."""
-        return consumers.lag(self._spark, self._queue)
+        return batches.lag(self._spark, self._queue)
 
     def dead_letters(self, consumer: str) -> DataFrame:
-        """Return the events that a consumer gave up, with the column `retries` behind their own."""
-        return consumers.retries(self._spark, self._queue, consumers.found(self._spark, self._queue, consumer)).dead()
+        """Return the events that a consumer gave up."""
+        return self._retries(consumer).dead()
+
+    def replay(self, consumer: str, where: str | None = None) -> int:
+        """Let dead letters, or those that fit a condition, come again in the next batch; return their number."""
+        return self._retries(consumer).replay(where)
+
+    def purge(self) -> int:
+        """Delete the events of a free-standing queue that all consumers have finished; return their number."""
+        return purge(self._spark, self._queue)
 
     @contextmanager
-    def batch(self, consumer: str) -> Iterator[OpenBatch | None]:
-        """Lend the batch in work, or the next one; None when there is nothing new. Left without an error, it is finished."""
-        batch = consumers.next_batch(self._spark, self._queue, consumer)
-        if batch is None:
+    def batch(
+        self, consumer: str, worker: str | None = None, take_over_after: timedelta | None = None, **limits: Any
+    ) -> Iterator[OpenBatch | None]:
+        """Lend the batch in work, or the next one; None when there is nothing new. Left without an error, it is finished.
+
+        Workers of a consumer share its position, each with a batch of its own. Limits are those of `WITH (...)` in NEXT BATCH.
+        """
+        found = batches.next_batch(self._spark, self._queue, consumer, worker, Limits(**limits), take_over_after)
+        if found is None:
             yield None
             return
-        yield OpenBatch(self._spark, batch)
-        consumers.finish(self._spark, self._queue, consumer, batch.number)
+        yield OpenBatch(self._spark, self._queue, *found)
+        batches.finish(self._spark, self._queue, consumer, worker, found[1].number)
+
+    def _retries(self, consumer: str) -> Retries:
+        known = consumers.of(self._spark, self._queue)
+        return Retries(self._spark, self._queue, consumers.named(self._queue, known, consumer))

@@ -1,66 +1,84 @@
-"""Events that a consumer could not do: they come again in a later batch, or are given up.
+"""Events that a consumer could not do: they come again in a later batch, or are given up until they are replayed.
 
-They are appended to a Delta table in the hidden folder of the queue's own, and never changed: a batch redelivers what became due
-between the beginning of the batch before it and its own, which are recorded, so that a batch that is repeated holds the same.
+They are rows of a Delta table in the hidden folder of the queue's own. A batch redelivers what became due between the beginning of
+the batch before it and its own, which are recorded, so that a batch that is repeated holds the same.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import IntegerType, StructField, StructType
 
+from streamtable.delta.commit import commit, positions
+from streamtable.delta.rows import read_located
 from streamtable.delta.tables import versions
-from streamtable.queue.definition import Queue
+from streamtable.errors import InvalidStatement
+from streamtable.queue import events
+from streamtable.queue.consumers import Batch, Consumer, now
+from streamtable.queue.definition import RETRIES, Queue
 
 __all__ = ["Retries"]
 
+_OURS = "__streamtable_"
+_APPLICATION, _DUE, _COUNT, _EVENT = (f"{_OURS}{name}" for name in ("application", "due_at", "retries", "event"))
 
-@dataclass(frozen=True)
+
 class Retries:
-    """The retries of one registration of a consumer (`application`) to a queue whose events have the columns `schema`."""
+    """What one registration of a consumer to a queue could not do."""
 
-    spark: SparkSession
-    queue: Queue
-    application: str
-    schema: StructType
+    def __init__(self, spark: SparkSession, queue: Queue, consumer: Consumer) -> None:
+        self._spark, self._queue, self._consumer = spark, queue, consumer
+        self._application = consumer.application(queue)
+        self._path = f"{queue.path}/_streamtable/retries"
 
-    def add(self, rows: DataFrame, due: datetime | None, once: str, number: int) -> None:
-        """Keep events, or redelivered ones with their `retries` behind them, once per `once` and `number`.
-
-        Those that are never `due` are dead letters.
-        """
-        fields = [f"c{n}" for n in range(len(self.schema))]
-        again = rows.toDF(*fields, *(["retries"] if len(rows.columns) > len(fields) else []))
-        retries = F.col("retries") if "retries" in again.columns else F.lit(0)
-        kept = again.select(
-            F.lit(self.application).alias("application"),
-            F.lit(due).cast("timestamp").alias("due_at"),
-            (retries + 1).cast("int").alias("retries"),
-            F.struct(*fields).alias("event"),
+    def add(self, rows: DataFrame, due: datetime | None, once: str, batch: Batch) -> None:
+        """Keep events of a batch, as it gives them, once per batch and `once`. Those that are never `due` are dead letters."""
+        *names, count = events.schema(self._spark, self._queue).names
+        if rows.columns != [*names, count]:
+            message = f"the rows have the columns {', '.join(rows.columns)}, and events have {', '.join((*names, count))}"
+            raise InvalidStatement(message, hint="choose among the events by where, and leave their columns as they are")
+        kept = rows.select(
+            F.lit(self._application).alias(_APPLICATION),
+            F.lit(due).cast("timestamp").alias(_DUE),
+            (F.col(count) + 1).alias(_COUNT),
+            F.struct(*(F.col(f"`{name}`") for name in names)).alias(_EVENT),
         )
-        options = {"txnAppId": f"{self.application}.{once}", "txnVersion": str(number)}
-        kept.write.format("delta").mode("append").options(**options).save(self._path)
+        writer = kept.write.format("delta").mode("append").option("delta.enableDeletionVectors", "true")
+        writer = writer.options(txnAppId=f"{self._application}.{batch.lane}.{once}", txnVersion=str(batch.number))
+        writer.save(self._path)
 
     def due(self, after: datetime, upto: datetime) -> DataFrame:
-        """Return what became due in (after, upto], with the column `retries` behind the event's own."""
-        return self._rows((F.col("due_at") > F.lit(after)) & (F.col("due_at") <= F.lit(upto)))
+        """Return what became due in (after, upto]."""
+        return self._rows((F.col(_DUE) > F.lit(after)) & (F.col(_DUE) <= F.lit(upto)))
 
     def dead(self) -> DataFrame:
-        """Return the dead letters, in the same form."""
-        return self._rows(F.col("due_at").isNull())
+        """Return the dead letters."""
+        return self._rows(F.col(_DUE).isNull())
+
+    def replay(self, where: str | None) -> int:
+        """Let dead letters come again in the next batch; return their number."""
+        version = self._version()
+        if version is None:
+            return 0
+        mine = (F.col(_APPLICATION) == self._application) & F.col(_DUE).isNull()
+        dead = read_located(self._spark, self._path, version).where(mine).select("*", F.col(f"{_EVENT}.*"))
+        chosen = dead if where is None else dead.where(where)
+        found = positions(self._spark, chosen, self._path, version)
+        due = max(now(), self._consumer.begun_at) + timedelta(milliseconds=1)
+        again = chosen.select(_APPLICATION, F.lit(due).alias(_DUE), _COUNT, _EVENT)
+        if found.count:
+            ours = f"{self._application}.replay"
+            commit(self._spark, self._path, read_version=version, application=ours, number=version, add=again, remove=found)
+        return found.count
 
     def _rows(self, condition: Column) -> DataFrame:
-        if versions(self.spark, [self._path])[0] is None:
-            columns = [*self.schema.fields, StructField("retries", IntegerType())]
-            return self.spark.createDataFrame([], StructType(columns))
-        mine = self.spark.read.format("delta").load(self._path).where(F.col("application") == self.application)
-        values = (F.col("event")[f"c{n}"].alias(name) for n, name in enumerate(self.schema.names))
-        return mine.where(condition).select(*values, "retries")
+        if self._version() is None:
+            return self._spark.createDataFrame([], events.schema(self._spark, self._queue))
+        mine = self._spark.read.format("delta").load(self._path).where(F.col(_APPLICATION) == self._application)
+        return mine.where(condition).select(f"{_EVENT}.*", F.col(_COUNT).alias(RETRIES))
 
-    @property
-    def _path(self) -> str:
-        return f"{self.queue.path}/_streamtable/retries"
+    def _version(self) -> int | None:
+        found = versions(self._spark, [self._path])[0]
+        return None if found is None else found.number

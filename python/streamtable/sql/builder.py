@@ -16,6 +16,7 @@ __all__ = [
     "cast",
     "column",
     "equal",
+    "everything_but",
     "identifier",
     "number",
     "product",
@@ -26,6 +27,7 @@ __all__ = [
     "table",
     "text",
     "union_all",
+    "verbatim",
 ]
 
 
@@ -62,6 +64,17 @@ def number(value: int) -> exp.Expr:
 def call(function: str, *arguments: exp.Expr) -> exp.Anonymous:
     """Call a function by its Spark name, untouched by sqlglot's own idea of it."""
     return exp.Anonymous(this=function, expressions=list(arguments))
+
+
+def verbatim(text_: str) -> exp.Var:
+    """Pass on what a user wrote for Spark to read; a comment at its end may run to the end of the line."""
+    return exp.Var(this=f"{text_}\n")
+
+
+def everything_but(columns: Iterable[str]) -> exp.Star:
+    """Spell * [EXCEPT (columns)]."""
+    names = [identifier(name) for name in columns]
+    return exp.Star(except_=names) if names else exp.Star()
 
 
 def cast(value: exp.Expr, spark_type: str) -> exp.Cast:

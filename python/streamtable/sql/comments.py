@@ -27,10 +27,10 @@ _PIECES = re.compile(
 )
 _BLOCK_MARKS = re.compile(r"/\*(?!\+)|\*/")
 _COMMENTS = ("line", "block")
-_CANDIDATE = re.compile(r"--|/\*|\bSUBSCRIBE\b|\bPUBLICATION\b", re.IGNORECASE)
+_CANDIDATE = re.compile(r"--|/\*|\b(SUBSCRIBE|PUBLICATION|QUEUE|EVENTS|LETTERS)\b", re.IGNORECASE)
 _SUBSCRIBES = (["SUBSCRIBE"], ["DECLARE"], ["COPY"], ["CREATE", "QUEUE"])
 """How statements open in which AS is that of AS OF."""
-_PUBLISHES = (["CREATE", "PUBLICATION"], ["ALTER", "PUBLICATION"])
+_CONDITIONS = (["CREATE", "PUBLICATION"], ["ALTER", "PUBLICATION"], ["RETRY", "EVENTS"], ["GIVE", "UP"], ["REPLAY", "DEAD"])
 """How those open in which WHERE has a condition in parentheses behind it."""
 
 MASK = "\0"
@@ -40,8 +40,8 @@ MASK = "\0"
 def blanked(text: str) -> str:
     """Return `text` with what the grammar does not read replaced by as many other characters, so that all offsets stay.
 
-    Every comment before the AS of a query becomes spaces; the query in parentheses behind SUBSCRIBE and
-    the condition behind WHERE become `MASK`s.
+    Every comment before the AS of a query becomes spaces; the query in parentheses behind SUBSCRIBE, the condition behind WHERE
+    and what Spark reads of CREATE QUEUE become `MASK`s.
     Raises StatementSyntaxError for a comment that is never closed.
     """
     if not _CANDIDATE.search(text):
@@ -51,20 +51,27 @@ def blanked(text: str) -> str:
         kind, start, position = next(pieces(text, position))
         piece = text[start:position]
         subscribes = words[:1] in _SUBSCRIBES or words[:2] in _SUBSCRIBES
-        publishes = words[:2] in _PUBLISHES
-        if kind == "as" and not subscribes and not publishes:
+        conditions = words[:2] in _CONDITIONS
+        if kind == "as" and not subscribes and not conditions:
             return "".join(kept) + text[start:]
         if kind in _COMMENTS:
             kept.append(_blanks(piece))
             continue
         kept.append(piece)
         masks = subscribes and (words[-1] == "SUBSCRIBE" or words[-2:] == ["SUBSCRIBE", "TO"])
-        if piece == "(" and (masks or (publishes and words[-1] == "WHERE")):
+        if piece == "(" and (masks or (conditions and words[-1] == "WHERE") or _captures(words)):
             position = _closing(text, position)
             kept.append(MASK * (position - start - 1))
         if kind != "space":
             words.append(piece.upper())
     return "".join(kept)
+
+
+def _captures(words: list[str]) -> bool:
+    """Tell whether what stands behind CREATE QUEUE is Spark's to read: a condition, expressions, the columns of the queue."""
+    if words[:2] != ["CREATE", "QUEUE"]:
+        return False
+    return words[-1] in ("WHEN", "COLUMNS") or not {"FOR", "ON", "("} & set(words)
 
 
 def end_of_query(text: str, start: int) -> int:

@@ -6,18 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from streamtable.sql.literals import listed, quote_name, quote_string, words
 from streamtable.sql.parse import AnyStatement
+from streamtable.sql.printing_queue import queueing
 from streamtable.sql.printing_replication import replicating
-from streamtable.sql.queue import (
-    CreateQueue,
-    DropQueue,
-    FinishBatch,
-    NextBatch,
-    QueueStatement,
-    RegisterConsumer,
-    ShowConsumers,
-    ShowQueues,
-    UnregisterConsumer,
-)
+from streamtable.sql.printing_subscribe import subscribing
+from streamtable.sql.queue import QueueStatement
 from streamtable.sql.statements import (
     Action,
     AlterStreamTable,
@@ -27,7 +19,6 @@ from streamtable.sql.statements import (
     DropStreamTable,
     ExplainCreate,
     ExplainStreamTable,
-    Name,
     RefreshStreamTable,
     Rename,
     Resume,
@@ -42,19 +33,7 @@ from streamtable.sql.statements import (
     Suspend,
     VerifyStreamTable,
 )
-from streamtable.sql.subscribe import (
-    CloseCursor,
-    CopyToStdout,
-    Debezium,
-    DeclareCursor,
-    Fetch,
-    Modifier,
-    OrderItem,
-    Subscribe,
-    SubscribeStatement,
-    Upsert,
-    WithinTimestamp,
-)
+from streamtable.sql.subscribe import SubscribeStatement
 
 
 def to_sql(statement: AnyStatement) -> str:
@@ -85,10 +64,10 @@ def to_sql(statement: AnyStatement) -> str:
             return words("EXPLAIN", delta and "DELTA", "STREAM TABLE", name)
         case VerifyStreamTable(name):
             return f"VERIFY STREAM TABLE {name}"
-        case Subscribe() | CopyToStdout() | DeclareCursor() | Fetch() | CloseCursor():
-            return _subscribing(statement)
+        case _ if isinstance(statement, SubscribeStatement):
+            return subscribing(statement)
         case _ if isinstance(statement, QueueStatement):
-            return _queueing(statement)
+            return queueing(statement)
         case _:
             return replicating(statement)
 
@@ -113,76 +92,6 @@ def _create(create: CreateStreamTable) -> Iterator[str]:
     if create.properties:
         yield _properties(create.properties)
     yield f"AS\n{create.query.text}"
-
-
-def _subscribing(statement: SubscribeStatement) -> str:
-    match statement:
-        case Subscribe():
-            return words(*_subscribe(statement))
-        case CopyToStdout(subscribe):
-            return f"COPY ({to_sql(subscribe)}) TO STDOUT"
-        case DeclareCursor(cursor, subscribe):
-            return f"DECLARE {quote_name(cursor)} CURSOR FOR {to_sql(subscribe)}"
-        case Fetch(cursor, count, timeout):
-            limit = timeout is not None and f"WITH (TIMEOUT = '{timeout}ms')"
-            return words("FETCH", "ALL" if count is None else str(count), "FROM", quote_name(cursor), limit)
-        case CloseCursor(cursor):
-            return f"CLOSE {quote_name(cursor)}"
-
-
-def _queueing(statement: QueueStatement) -> str:
-    match statement:
-        case CreateQueue(name, subscribe, if_not_exists):
-            return words("CREATE QUEUE", if_not_exists and "IF NOT EXISTS", name, "FOR", to_sql(subscribe))
-        case DropQueue(name, if_exists, force):
-            return words("DROP QUEUE", if_exists and "IF EXISTS", name, force and "FORCE")
-        case RegisterConsumer(consumer, queue, at):
-            return words("REGISTER CONSUMER", quote_name(consumer), "ON", queue, at is not None and f"AT {at}")
-        case UnregisterConsumer(consumer, queue):
-            return f"UNREGISTER CONSUMER {quote_name(consumer)} ON {queue}"
-        case ShowQueues(namespace):
-            return words("SHOW QUEUES", namespace and "IN", namespace)
-        case ShowConsumers(queue):
-            return f"SHOW CONSUMERS ON {queue}"
-        case NextBatch(queue, consumer):
-            return f"NEXT BATCH FROM {queue} FOR {quote_name(consumer)}"
-        case FinishBatch(queue, consumer):
-            return f"FINISH BATCH FROM {queue} FOR {quote_name(consumer)}"
-
-
-def _subscribe(statement: Subscribe) -> Iterator[str]:
-    relation = statement.relation
-    yield f"SUBSCRIBE TO {relation if isinstance(relation, Name) else _enclosed(relation.text)}"
-    if statement.modifier is not None:
-        yield _modifier(statement.modifier)
-    options = [*(["PROGRESS"] if statement.progress else []), *([] if statement.snapshot else ["SNAPSHOT = FALSE"])]
-    if options:
-        yield f"WITH {listed(options)}"
-    if statement.as_of is not None:
-        yield words("AS OF", statement.at_least and "AT LEAST", str(statement.as_of))
-    if statement.up_to is not None:
-        yield f"UP TO {statement.up_to}"
-
-
-def _enclosed(query: str) -> str:
-    """Put a query into parentheses; a comment at its end may run to the end of the line."""
-    return f"({query}\n)"
-
-
-def _modifier(modifier: Modifier) -> str:
-    match modifier:
-        case Upsert(key):
-            return f"ENVELOPE UPSERT (KEY {listed(map(quote_name, key))})"
-        case Debezium(key):
-            return f"ENVELOPE DEBEZIUM (KEY {listed(map(quote_name, key))})"
-        case WithinTimestamp(order):
-            return f"WITHIN TIMESTAMP ORDER BY {', '.join(map(_order_item, order))}"
-
-
-def _order_item(item: OrderItem) -> str:
-    by = quote_name(item.column) if isinstance(item.column, str) else str(item.column)
-    nulls = item.nulls_first is not None and f"NULLS {'FIRST' if item.nulls_first else 'LAST'}"
-    return words(by, item.descending and "DESC", nulls)
 
 
 def _column(column: ColumnSpec) -> str:

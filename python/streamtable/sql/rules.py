@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,6 +20,8 @@ __all__ = ["Clause", "Rules", "second"]
 T = TypeVar("T")
 
 _NAME_PARTS = ("catalog", "schema", "table")
+_DURATION = re.compile(r"\s*([+-]?[0-9]+)\s*(ms|s|m|h|d)\s*", re.IGNORECASE)
+_MILLISECONDS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 class Clause(NamedTuple):
@@ -78,6 +81,16 @@ class Rules(Transformer[Token, Any]):
         lead = len(self._text[start:end]) - len(self._text[start:end].lstrip())
         return self._query(start + lead, end_of_query(self._text[:end], start + lead))
 
+    def condition(self, at: Meta, token: Token) -> str:
+        """Return what Spark is to read in parentheses, without comments around it."""
+        start, end = _span(at)
+        text = self._text[start:end]
+        lead = start + len(text) - len(text.lstrip())
+        return self._query(lead, end_of_query(self._text[:end], lead)).text
+
+    def where(self, at: Meta, condition: str) -> str:
+        return condition
+
     def _query(self, start: int, end: int) -> Query:
         if start == end:
             raise syntax_error(self._text, start, len(self._text), "expected a query, found nothing but comments")
@@ -107,6 +120,15 @@ class Rules(Transformer[Token, Any]):
             message = f"a name of {len(parts)} parts; it may have {len(kinds)} at most: {'.'.join(kinds)}"
             raise self._invalid(at, message, "put a name that has dots in it in backquotes")
         return Name(tuple(map(str, parts)))
+
+    def _milliseconds(self, at: Meta | Token, text: str, what: str = "time-out", days: int = 1) -> int:
+        """Read a duration of at most so many days."""
+        found = _DURATION.fullmatch(text)
+        milliseconds = int(found[1][:12]) * _MILLISECONDS[found[2].lower()] if found else -1
+        if not 0 <= milliseconds <= days * _MILLISECONDS["d"]:
+            hint = f"write a whole number with a unit: '500ms', '1s', '5m', at most '{days}d'"
+            raise self._invalid(at, f"{text!r} is no {what}", hint)
+        return milliseconds
 
     def _at(self, at: Meta, read: Callable[[], T]) -> T:
         """Call `read`, and add to what it refuses where that stands."""

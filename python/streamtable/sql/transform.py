@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from lark import Token, v_args
@@ -11,16 +10,6 @@ from lark.tree import Meta
 
 from streamtable.sql import schedule
 from streamtable.sql.literals import unquote_string
-from streamtable.sql.queue import (
-    CreateQueue,
-    DropQueue,
-    FinishBatch,
-    NextBatch,
-    RegisterConsumer,
-    ShowConsumers,
-    ShowQueues,
-    UnregisterConsumer,
-)
 from streamtable.sql.rules import Clause, Rules, second
 from streamtable.sql.statements import (
     AlterStreamTable,
@@ -51,9 +40,8 @@ from streamtable.sql.statements import (
     Suspend,
     VerifyStreamTable,
 )
-from streamtable.sql.subscribe import Subscribe, WithinTimestamp
-from streamtable.sql.transform_replication import REPLICATION, ReplicationRules
-from streamtable.sql.transform_subscribe import SubscribeRules
+from streamtable.sql.transform_queue import QUEUES, QueueRules
+from streamtable.sql.transform_replication import REPLICATION
 
 Properties = tuple[tuple[str, str], ...]
 
@@ -69,35 +57,30 @@ _AS_THEY_ARE: Mapping[str, Callable[..., Any]] = {
     "calculated": Calculated,
     "differential": lambda: RefreshMode.DIFFERENTIAL,
     "explain_create": ExplainCreate,
-    "finish_batch": lambda queue, consumer: FinishBatch(queue, str(consumer)),
     "full": lambda: RefreshMode.FULL,
     "manual": Manual,
-    "next_batch": lambda queue, consumer: NextBatch(queue, str(consumer)),
-    "register": lambda consumer, queue, at: RegisterConsumer(str(consumer), queue, at),
     "rename": Rename,
     "resume": Resume,
     "set_query": SetQuery,
-    "show_consumers": ShowConsumers,
     "show_create": ShowCreateStreamTable,
     "show_dependencies": ShowDependencies,
-    "show_queues": ShowQueues,
     "show_refresh_history": ShowRefreshHistory,
     "show_stream_tables": ShowStreamTables,
     "suspend": Suspend,
-    "unregister": lambda consumer, queue: UnregisterConsumer(str(consumer), queue),
     "verify": VerifyStreamTable,
+    **QUEUES,
     **REPLICATION,
 }
 
 
 @v_args(meta=True, inline=True)
-class ToStatement(SubscribeRules, ReplicationRules):
+class ToStatement(QueueRules):
     """The rules of the statements on stream tables, and all rules together."""
 
     def __default__(self, data: Any, children: list[Any], meta: Meta) -> Any:
         return _AS_THEY_ARE[data](*children)
 
-    or_replace = if_not_exists = if_exists = cascade = full_refresh = extended = delta = force = Rules.flag
+    or_replace = if_not_exists = if_exists = cascade = full_refresh = extended = delta = Rules.flag
 
     # Clauses
 
@@ -206,17 +189,6 @@ class ToStatement(SubscribeRules, ReplicationRules):
 
     def explain(self, at: Meta, delta: Meta | None, name: Name) -> ExplainStreamTable:
         return ExplainStreamTable(name, delta is not None)
-
-    def create_queue(self, at: Meta, if_not_exists: Meta | None, name: Name, subscribe: Subscribe) -> CreateQueue:
-        if replace(subscribe, modifier=None) != Subscribe(subscribe.relation):
-            message = "a queue has neither PROGRESS nor AS OF and UP TO: its consumers have positions"
-            raise self._invalid(at, message, "leave them out; REGISTER CONSUMER ... AT says where a consumer begins")
-        if isinstance(subscribe.modifier, WithinTimestamp):
-            raise self._invalid(at, "a queue has no order within a time", "leave WITHIN TIMESTAMP out")
-        return CreateQueue(name, subscribe, if_not_exists is not None)
-
-    def drop_queue(self, at: Meta, if_exists: Meta | None, name: Name, force: Meta | None) -> DropQueue:
-        return DropQueue(name, if_exists is not None, force is not None)
 
     # What several rules need
 

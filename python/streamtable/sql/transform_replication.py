@@ -9,7 +9,6 @@ from lark import Token, v_args
 from lark.tree import Meta
 
 from streamtable.errors import near_names
-from streamtable.sql.comments import end_of_query
 from streamtable.sql.literals import unquote_string
 from streamtable.sql.replication import (
     PUBLISH,
@@ -125,13 +124,6 @@ class ReplicationRules(Rules):
 
     def published_columns(self, at: Meta, *columns: Token) -> tuple[str, ...]:
         return self._columns(columns)
-
-    def condition(self, at: Meta, token: Token) -> str:
-        start, end = at.start_pos, at.end_pos
-        assert start is not None and end is not None  # every token of the lexer has both
-        text = self._text[start:end]
-        lead = start + len(text) - len(text.lstrip())
-        return self._query(lead, end_of_query(self._text[:end], lead)).text
 
     def create_subscription(
         self, at: Meta, name: Name, connection: str, publications: tuple[str, ...], options: Pairs | None

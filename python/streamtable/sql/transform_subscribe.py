@@ -12,7 +12,6 @@ from streamtable.sql.literals import unquote_string
 from streamtable.sql.rules import Clause, Rules
 from streamtable.sql.statements import Name, Query
 from streamtable.sql.subscribe import (
-    MAXIMUM_TIMEOUT_MS,
     CloseCursor,
     CopyToStdout,
     Debezium,
@@ -25,8 +24,6 @@ from streamtable.sql.subscribe import (
 )
 
 _MAXIMUM_COUNT = 2**31 - 1  # a Java list holds no more rows
-_TIMEOUT = re.compile(r"\s*([+-]?[0-9]+)\s*(ms|s|m|h|d)\s*", re.IGNORECASE)
-_MILLISECONDS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _TIMES = "write a whole number, as the column `timestamp` shows it: a version of the table, which DESCRIBE HISTORY lists"
 
 
@@ -101,7 +98,7 @@ class SubscribeRules(Rules):
 
     def fetch(self, at: Meta, count: Token | None, cursor: Token, timeout: str | None) -> Fetch:
         rows = 1 if count is None else None if count.type == "ALL" else self._count(count)
-        return Fetch(str(cursor), rows, None if timeout is None else self._timeout(at, timeout))
+        return Fetch(str(cursor), rows, None if timeout is None else self._milliseconds(at, timeout))
 
     def close(self, at: Meta, cursor: Token) -> CloseCursor:
         return CloseCursor(str(cursor))
@@ -110,12 +107,3 @@ class SubscribeRules(Rules):
         if len(token) > len(str(_MAXIMUM_COUNT)) or int(token) > _MAXIMUM_COUNT:
             raise self._invalid(token, "the number of rows is too large", f"write at most {_MAXIMUM_COUNT}, or ALL")
         return int(token)
-
-    def _timeout(self, at: Meta, text: str) -> int:
-        found = _TIMEOUT.fullmatch(text)
-        milliseconds = int(found[1][:12]) * _MILLISECONDS[found[2].lower()] if found else -1
-        if not 0 <= milliseconds <= MAXIMUM_TIMEOUT_MS:
-            raise self._invalid(
-                at, f"{text!r} is no time-out", "write a whole number with a unit: '500ms', '1s', '5m', at most '1d'"
-            )
-        return milliseconds

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from threading import Lock
 
 from pyspark.sql import SparkSession
 
-from streamtable.delta.tables import locate, retained, state, versions
+from streamtable.delta.tables import CommitSummary, commits, locate, retained, state, versions
 from streamtable.errors import HistoryLost, SourceUnavailable
 from streamtable.subscriptions.times import Times, Vector
 
-__all__ = ["Input", "Inputs"]
+__all__ = ["Input", "Inputs", "Step"]
+
+_COUNTED = {
+    "DELETE": ("numDeletedRows",),
+    "UPDATE": ("numUpdatedRows",),
+    "MERGE": ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted"),
+}
+"""Operations that count the rows that changed, where the files that they rewrote have more."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +43,16 @@ class Input:
         """Look at the table as it is now."""
         found = state(session, path)
         return cls(path, name, found.table_id, found.schema_json)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A commit of one of the inputs: the time that it leads to, when it came, how many rows it changed, whether some went."""
+
+    time: int
+    at: datetime
+    events: int
+    removes: bool
 
 
 class Inputs:
@@ -122,6 +141,30 @@ class Inputs:
             found.append(max(kept.table, kept.changes) if snapshot else kept.changes)
         return tuple(found)
 
-    def path_of(self, n: int) -> str:
-        """Return the path of the n-th input."""
-        return self._inputs[n].path
+    def commits(self, after: int, upto: int, complete: bool = True) -> list[Step]:
+        """Return the commits of all inputs in (after, upto] by their timestamps, which is the order of a query's times.
+
+        Raises HistoryLost when one of them is not in the log any more, unless those that are there will do (`complete` False).
+        """
+        old, new = self.times.versions(after), self.times.versions(upto)
+        each_input = (self._commits(n, *bounds, complete) for n, bounds in enumerate(zip(old, new, strict=True)))
+        vector, found = list(old), list[Step]()
+        for at, n, commit in heapq.merge(*each_input, key=lambda entry: entry[:2]):
+            vector[n] = commit.version
+            found.append(Step(self.times.of(tuple(vector)), at, _changed(commit), commit.removes_rows))
+        return found
+
+    def _commits(self, n: int, after: int, upto: int, complete: bool) -> Iterator[tuple[datetime, int, CommitSummary]]:
+        at = datetime.min.replace(tzinfo=timezone.utc)
+        for each in commits(self._session, self._inputs[n].path, after, upto, complete):
+            at = max(at, each.at)  # a clock that went back does not change the order of versions
+            yield at, n, each
+
+
+def _changed(commit: CommitSummary) -> int:
+    """Count the rows that a commit changed, as the log tells: at least one if there are any."""
+    if not commit.data_change:
+        return 0
+    counted = [commit.metrics.get(name) for name in _COUNTED.get(commit.operation, ())]
+    told = sum(int(each) for each in counted if each is not None)
+    return max(1, told or commit.rows)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from datetime import datetime, timezone
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -14,7 +12,7 @@ from pyspark.sql.types import StructType
 from streamtable.algebra.operators import WEIGHT, Aggregate
 from streamtable.algebra.render import render
 from streamtable.algebra.trees import sources_of
-from streamtable.delta.tables import Version, commits
+from streamtable.delta.tables import Version
 from streamtable.differentiate import touched_groups
 from streamtable.differentiate.deltas import Deltas, Shared
 from streamtable.differentiate.rules import RULES, obstacle
@@ -93,23 +91,13 @@ class QueryRelation:
 
     def steps(self, after: int, latest: int) -> Iterator[int]:
         """Take one commit after the other, by the order of their timestamps; those that change no row go along with the next."""
-        times = self.inputs.times
-        old, new = times.versions(after), times.versions(latest)
-        vector, moved = list(old), False
-        for _, n, version, data_change in heapq.merge(
-            *(self._commits(n, a, b) for n, (a, b) in enumerate(zip(old, new, strict=True)))
-        ):
-            vector[n], moved = version, not data_change
-            if data_change:
-                yield times.of(tuple(vector))
+        moved = False
+        for step in self.inputs.commits(after, latest):
+            moved = not step.events
+            if step.events:
+                yield step.time
         if moved:
-            yield times.of(tuple(vector))
-
-    def _commits(self, n: int, after: int, upto: int) -> Iterator[tuple[datetime, int, int, bool]]:
-        at = datetime.min.replace(tzinfo=timezone.utc)
-        for each in commits(self._prepared.session, self.inputs.path_of(n), after, upto):
-            at = max(at, each.at)  # a clock that went back does not change the order of versions
-            yield at, n, each.version, each.data_change
+            yield latest
 
     @contextmanager
     def changes(self, after: int, upto: int) -> Iterator[DataFrame]:

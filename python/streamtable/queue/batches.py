@@ -1,0 +1,161 @@
+"""What is done to consumers: they come and go, begin batches and finish them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime, timedelta
+
+from pyspark.sql import SparkSession
+
+from streamtable.catalog import objects
+from streamtable.catalog.objects import Stored
+from streamtable.errors import ConsumerExists, QueueInUse
+from streamtable.queue import consumers
+from streamtable.queue.consumers import Batch, Consumer
+from streamtable.queue.definition import QUEUE, Queue
+from streamtable.queue.events import circumstances
+from streamtable.queue.limits import cut
+from streamtable.queue.retries import Retries
+from streamtable.queue.space import purge_now_and_then
+from streamtable.sql.queue import DropQueue, Limits
+from streamtable.subscriptions.feed import opened
+from streamtable.subscriptions.inputs import Step
+
+__all__ = ["Lag", "drop", "finish", "lag", "next_batch", "register", "unregister"]
+
+
+@dataclass(frozen=True)
+class Lag:
+    """How far a consumer is behind: what it has not finished, and for how long the first of it is there."""
+
+    consumer: Consumer
+    pending_commits: int
+    pending_events: int
+    age: timedelta
+
+
+def drop(spark: SparkSession, statement: DropQueue) -> Stored | None:
+    """Drop a queue that nobody reads, or, by FORCE, any; None when there is none and IF EXISTS was said."""
+    stored = objects.wanted(spark, QUEUE, statement.name, statement.if_exists)
+    if stored is None:
+        return None
+    known = [each.name for each in consumers.of(spark, Queue.of(stored))]
+    if known and not statement.force:
+        hint = "UNREGISTER CONSUMER, or DROP QUEUE ... FORCE"
+        raise QueueInUse(f"{stored} still has the consumers {', '.join(known)}", hint=hint)
+    objects.drop(spark, stored)
+    return stored
+
+
+def register(spark: SparkSession, queue: Queue, name: str, at: int | None) -> Consumer:
+    """Add a consumer that gets what comes after `at`, or after now."""
+    now = consumers.now()
+    made = Consumer(name, _latest(spark, queue) if at is None else at, 0, now, now, now)
+
+    def change(known: Sequence[Consumer]) -> Sequence[Consumer]:
+        if any(each.name == name for each in known):
+            raise ConsumerExists(f"{queue} has a consumer {name} already", hint="UNREGISTER CONSUMER, or choose another name")
+        return [*known, made]
+
+    consumers.move(spark, queue, change)
+    return made
+
+
+def unregister(spark: SparkSession, queue: Queue, name: str) -> None:
+    """Forget a consumer and its position."""
+    consumers.move(spark, queue, lambda known: [each for each in known if each is not consumers.named(queue, known, name)])
+
+
+def next_batch(
+    spark: SparkSession,
+    queue: Queue,
+    name: str,
+    worker: str | None = None,
+    limits: Limits = Limits(),  # noqa: B008  (it is frozen)
+    take_over_after: timedelta | None = None,
+) -> tuple[Consumer, Batch] | None:
+    """Return the batch that the worker has in work, or one that another has had for too long, or else begin one.
+
+    None when nothing came or became due since, or not enough.
+    """
+    limits = _together(queue.statement.limits, limits)
+    moved: list[Consumer] = []
+
+    def change(known: Sequence[Consumer]) -> Sequence[Consumer]:
+        before = consumers.named(queue, known, name)
+        now, after = max(consumers.now(), before.begun_at), before
+        if before.batch_of(worker) is None:
+            if take_over_after is not None:
+                after = before.take_over(worker, now - take_over_after, now)
+            if after is before:
+                after = _begun(spark, queue, before, worker, limits, now)
+        moved[:] = [after]
+        return [after if each is before else each for each in known]
+
+    consumers.move(spark, queue, change)
+    (consumer,) = moved
+    batch = consumer.batch_of(worker)
+    return None if batch is None else (consumer, batch)
+
+
+def finish(spark: SparkSession, queue: Queue, name: str, worker: str | None = None, number: int | None = None) -> bool:
+    """Finish the worker's batch (that of a `number`, if given); tell whether there was one."""
+    behind = list[tuple[int, int]]()
+
+    def change(known: Sequence[Consumer]) -> Sequence[Consumer]:
+        before = consumers.named(queue, known, name)
+        after = before.finish(worker, number, consumers.now())
+        moved = [after if each is before else each for each in known]
+        behind[:] = [(_slowest(known), _slowest(moved))] if after is not before else []
+        return moved
+
+    consumers.move(spark, queue, change)
+    for before, after in behind:
+        purge_now_and_then(spark, queue, before, after)
+    return bool(behind)
+
+
+def lag(spark: SparkSession, queue: Queue) -> list[Lag]:
+    """Return the consumers with what they have before them."""
+    session, now = circumstances(spark, queue), consumers.now()
+    with opened(session, queue.subscribe.relation) as feed:
+        inputs = feed.relation.inputs
+        latest = inputs.times.of(inputs.latest())
+
+        def behind(consumer: Consumer) -> Lag:
+            steps = _own(queue, inputs.commits(consumer.finished, latest, complete=False))
+            pending = [step for step in steps if step.events]
+            age = max(now - pending[0].at, timedelta()) if pending else timedelta()
+            return Lag(consumer, len(pending), sum(step.events for step in pending), age)
+
+        return [behind(each) for each in consumers.of(spark, queue)]
+
+
+def _begun(spark: SparkSession, queue: Queue, consumer: Consumer, worker: str | None, limits: Limits, now: datetime) -> Consumer:
+    with opened(circumstances(spark, queue), queue.subscribe.relation) as feed:
+        inputs = feed.relation.inputs
+        latest = inputs.times.of(inputs.latest())
+        steps = _own(queue, inputs.commits(consumer.position, latest)) if latest > consumer.position else []
+        end, begins = cut(consumer.position, steps, limits, now)
+    if begins or not Retries(spark, queue, consumer).due(consumer.begun_at, now).isEmpty():
+        return consumer.begin(worker, end, now)
+    return replace(consumer, position=end)
+
+
+def _own(queue: Queue, steps: Sequence[Step]) -> Sequence[Step]:
+    """Leave out what is no event: rows that a purge took out of a free-standing queue."""
+    return [replace(step, events=0) if queue.free_standing and step.removes else step for step in steps]
+
+
+def _together(of_queue: Limits, said: Limits) -> Limits:
+    return replace(of_queue, **{each.name: value for each in fields(said) if (value := getattr(said, each.name)) is not None})
+
+
+def _latest(spark: SparkSession, queue: Queue) -> int:
+    with opened(circumstances(spark, queue), queue.subscribe.relation) as feed:
+        return feed.relation.inputs.times.of(feed.relation.inputs.latest())
+
+
+def _slowest(known: Sequence[Consumer]) -> int:
+    return min(each.finished for each in known)

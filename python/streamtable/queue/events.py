@@ -1,0 +1,80 @@
+"""The events of a batch: the same rows whenever they are asked for."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import IntegerType, LongType, StructField, StructType
+
+from streamtable.algebra.operators import WEIGHT
+from streamtable.queue.definition import RETRIES, Queue
+from streamtable.subscriptions import micro_batches
+from streamtable.subscriptions.feed import opened
+from streamtable.subscriptions.output import Output
+from streamtable.subscriptions.relation import TIME, ids
+from streamtable.subscriptions.subscription import schema_of
+
+__all__ = ["circumstances", "frame", "schema"]
+
+_sessions: dict[tuple[int, str], SparkSession] = {}
+"""By Spark context and queue."""
+
+
+def schema(spark: SparkSession, queue: Queue) -> StructType:
+    """Return the columns of the events, the last is how often one came again."""
+    session = circumstances(spark, queue)
+    return StructType([*_fields(session, queue), StructField(RETRIES, IntegerType(), nullable=False)])
+
+
+def frame(spark: SparkSession, queue: Queue, start: int, end: int) -> DataFrame:
+    """Return what came after `start` and up to `end`, in no order, without the column of the retries."""
+    session = circumstances(spark, queue)
+    if queue.free_standing:
+        rows = _inserted(session, queue, start, end)
+    elif queue.statement.keys_only:
+        rows = _merged(session, queue, start, end)
+    else:
+        rows = micro_batches.batch(session, queue.subscribe, start, end)
+    dataset = spark._jvm.org.apache.spark.sql.classic.Dataset  # type: ignore[union-attr]
+    return DataFrame(dataset.ofRows(spark._jsparkSession, rows._jdf.logicalPlan()), spark)
+
+
+def circumstances(spark: SparkSession, queue: Queue) -> SparkSession:
+    """Return a session in which names and expressions mean what they meant at CREATE QUEUE; making one takes long."""
+    key = (id(spark.sparkContext), queue.id)
+    session = _sessions.get(key)
+    if session is None:
+        session = spark.newSession()
+        for setting, value in queue.settings.items():
+            session.conf.set(setting, value)
+        session.catalog.setCurrentCatalog(queue.namespace[0])
+        session.catalog.setCurrentDatabase(queue.namespace[1])
+        _sessions[key] = session
+    return session
+
+
+def _fields(session: SparkSession, queue: Queue) -> list[StructField]:
+    if not queue.free_standing:
+        return list(schema_of(session, queue.subscribe))
+    with opened(session, queue.subscribe.relation) as feed:
+        return [StructField("timestamp", LongType(), nullable=False), *feed.relation.schema]
+
+
+def _inserted(session: SparkSession, queue: Queue, start: int, end: int) -> DataFrame:
+    """Return the rows that came, equal ones as often as they did; those that went were purged."""
+    with opened(session, queue.subscribe.relation) as feed:
+        relation = feed.relation
+        with feed.lent(start, end) as changes:
+            came = changes.where(F.col(WEIGHT.id) > 0).select(TIME, *ids(relation.schema))
+        return came.toDF("timestamp", *relation.schema.names)
+
+
+def _merged(session: SparkSession, queue: Queue, start: int, end: int) -> DataFrame:
+    """Take all changes as those of one time: a key has one event, with the values that it has in the table at `end`."""
+    subscribe = queue.subscribe
+    with opened(session, subscribe.relation) as feed:
+        relation = feed.relation
+        kind = relation.inputs.times.type
+        with feed.lent(start, end) as changes:
+            at_once = changes.withColumn(TIME, F.lit(str(end)).cast(kind))
+            return Output(relation.schema, kind, subscribe.modifier, progress=False).frame(at_once, several=False)

@@ -1,0 +1,42 @@
+"""Where a batch ends. A commit is a tick: it is never divided, and nothing has to run for it to be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from streamtable.sql.queue import Limits
+from streamtable.subscriptions.inputs import Step
+
+__all__ = ["cut"]
+
+_NONE = timedelta()
+
+
+def cut(position: int, steps: Iterable[Step], limits: Limits, now: datetime) -> tuple[int, bool]:
+    """Return up to where the next batch goes from `position`, and whether it is to be begun.
+
+    What it must at least hold (`min_count`, `min_interval`) is not waited for when it is full. Commits without events, which
+    are not to be waited for, are passed over: the answer is a later position then, and nothing to be begun.
+    """
+    end, count, first = position, 0, None
+    for step in steps:
+        if limits.min_lag is not None and now - step.at < limits.min_lag:
+            break
+        if first is not None and step.events and _full(limits, count + step.events, step.at - first):
+            return end, True
+        if first is None and step.events:
+            first = step.at
+        count += step.events
+        end = step.time
+    if first is None:
+        return end, False
+    if count < (limits.min_count or 0) or now - first < (limits.min_interval or _NONE):
+        return position, False
+    return end, True
+
+
+def _full(limits: Limits, count: int, interval: timedelta) -> bool:
+    return (limits.max_count is not None and count > limits.max_count) or (
+        limits.max_interval is not None and interval > limits.max_interval
+    )

@@ -1,0 +1,59 @@
+"""The space of a free-standing queue: what all consumers have finished goes."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from pyspark.sql import SparkSession
+from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from streamtable.delta.commit import Positions, commit, positions
+from streamtable.delta.rows import read_located
+from streamtable.delta.tables import state
+from streamtable.errors import ConcurrentRefresh, InvalidStatement
+from streamtable.queue import consumers
+from streamtable.queue.definition import Queue
+
+__all__ = ["purge", "purge_now_and_then"]
+
+_COMMITS = 100
+"""So many have to be finished before it is worth a Spark job."""
+
+_ATTEMPTS = 20
+_FILE = "__streamtable_file"
+
+
+def purge(spark: SparkSession, queue: Queue) -> int:
+    """Delete the events that all consumers have finished; return their number. VACUUM frees the files later."""
+    if not queue.free_standing:
+        message = f"{queue} has no events of its own: they are read from the history of what it captures"
+        raise InvalidStatement(message, hint="delta.logRetentionDuration of the captured table says how long that is kept")
+    known = consumers.of(spark, queue)
+    if not known:
+        return 0
+    version = state(spark, queue.path).version
+    upto = min(version, *(each.finished for each in known))
+    passed = read_located(spark, queue.path, upto).select(_FILE).distinct()
+    rows = read_located(spark, queue.path, version).join(passed, _FILE, "left_semi")
+    found = positions(spark, rows, queue.path, version)
+    if found.count:
+        _remove(spark, queue, found)
+    return found.count
+
+
+def purge_now_and_then(spark: SparkSession, queue: Queue, before: int, after: int) -> None:
+    """Purge a free-standing queue whose slowest consumer went on, each time that it was far enough."""
+    if queue.free_standing and before // _COMMITS < after // _COMMITS:
+        with suppress(ConcurrentRefresh):  # inserts come before it: another time
+            purge(spark, queue)
+
+
+@retry(
+    retry=retry_if_exception_type(ConcurrentRefresh),
+    wait=wait_random_exponential(0.05, 1),
+    stop=stop_after_attempt(_ATTEMPTS),
+    reraise=True,
+)
+def _remove(spark: SparkSession, queue: Queue, found: Positions) -> None:
+    version = state(spark, queue.path).version
+    commit(spark, queue.path, read_version=version, application=queue.id, number=version + 1, remove=found)
