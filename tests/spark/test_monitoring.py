@@ -64,9 +64,11 @@ def test_columns_of_every_function_and_rows_that_join(shop: SparkSession) -> Non
         ("spark_catalog.shop.large", "DIFFERENTIAL", 2, 2, 1, True, None),
         (ST, "DIFFERENTIAL", 2, 4, 1, True, False),
     ]
-    assert answer(shop, "SELECT action, status, rows_inserted, rows_deleted FROM refresh_history('st', 1)") == [
-        ("DIFFERENTIAL", "COMPLETED", 1, 1)
+    assert answer(shop, "SELECT action, status, rows_inserted, rows_deleted, initiated_by FROM refresh_history('st')") == [
+        ("DIFFERENTIAL", "COMPLETED", 1, 1, "MANUAL"),
+        ("REINITIALIZE", "COMPLETED", 3, 0, "INITIAL"),
     ]
+    assert len(answer(shop, "SELECT * FROM refresh_history('st', 1)")) == 1
     assert [row[5:7] for row in answer(shop, "SHOW REFRESH HISTORY FOR st")] == [(1, 1), (3, 0)]
     assert answer(
         shop, "SELECT a.source FROM stream_table_dependencies() a JOIN stream_table_dependencies('large') b USING (name)"

@@ -105,6 +105,8 @@ def test_a_chain_and_a_diamond_become_exact_by_themselves_and_then_cost_nothing(
         before = jobs(hurried), latest(hurried, "j")
         time.sleep(2.5)
         assert (jobs(hurried), latest(hurried, "j")) == before, "tables that need nothing cost no Spark job"
+    asked = "SELECT DISTINCT initiated_by FROM refresh_history('top') WHERE action = 'DIFFERENTIAL'"
+    assert answer(hurried, asked) == [("SCHEDULER",)]
     assert_exact(hurried, "b", LARGE)
     assert_exact(hurried, "j", JOINED)
     assert_exact(hurried, "top", "SELECT sum(x) AS x, count(*) AS n FROM j")

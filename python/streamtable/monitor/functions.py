@@ -135,6 +135,7 @@ def _refreshed(line: Line) -> Row:
         record.duration_ms,
         None if failed else record.reason,
         record.reason if failed else None,
+        record.initiated_by,
     )
 
 
@@ -246,6 +247,7 @@ FUNCTIONS: Mapping[str, TableFunction] = {
             duration_ms=LongType,
             reason=StringType,
             error_message=StringType,
+            initiated_by=StringType,
         ),
         _refresh_history,
         ("name", "limit"),

@@ -28,7 +28,7 @@ from streamtable.refresh.frontier import Frontier
 from streamtable.refresh.jobs import jobs_named_after
 from streamtable.refresh.milestones import reached
 from streamtable.refresh.prepare import Prepared
-from streamtable.refresh.records import Record
+from streamtable.refresh.records import Initiator, Record
 from streamtable.refresh.sources import Sources
 from streamtable.refresh.workspace import Workspace
 
@@ -45,6 +45,7 @@ class Run:
     target: Mapping[str, Version]
     at: datetime
     started: float
+    initiator: Initiator
     load: Load | None = None
 
     @property
@@ -199,6 +200,5 @@ def _elapsed(run: Run) -> int:
 
 
 def _history(run: Run, choice: Choice) -> str:
-    return Record(
-        choice.action, choice.reason, _elapsed(run), {path: version.number for path, version in run.target.items()}
-    ).to_json()
+    versions = {path: version.number for path, version in run.target.items()}
+    return Record(choice.action, choice.reason, _elapsed(run), versions, initiated_by=run.initiator.value).to_json()

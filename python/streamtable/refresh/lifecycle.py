@@ -15,6 +15,7 @@ from streamtable.refresh.checks import prepared_for, schema_of
 from streamtable.refresh.choose import Action
 from streamtable.refresh.ddl import make, unmake
 from streamtable.refresh.prepare import release
+from streamtable.refresh.records import Initiator
 from streamtable.refresh.replace import replace_with
 from streamtable.refresh.run import Outcome, refresh
 from streamtable.sql.statements import CreateStreamTable, DropStreamTable
@@ -50,7 +51,7 @@ def create(spark: SparkSession, statement: CreateStreamTable) -> Outcome:
             version = load(spark, definition.statement.name).state.version
             return Outcome(full, Action.NO_DATA, "created WITH NO DATA", 0, 0, _since(started), version)
         # A scheduler sees the table as soon as it is there; whoever comes second finds it filled.
-        done = _PATIENCE(lambda: refresh(spark, load(spark, definition.statement.name)))
+        done = _PATIENCE(lambda: refresh(spark, load(spark, definition.statement.name), initiator=Initiator.INITIAL))
         return replace(done, reason="the table was created", duration_ms=_since(started))
     except BaseException:
         unmake(spark, definition.statement.name)

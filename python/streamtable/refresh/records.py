@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
+from enum import Enum
 
 from pyspark.sql import SparkSession
 
@@ -13,7 +14,15 @@ from streamtable.delta.commit import commit
 from streamtable.refresh.choose import Action
 from streamtable.refresh.frontier import Frontier
 
-__all__ = ["Record", "annotate"]
+__all__ = ["Initiator", "Record", "annotate"]
+
+
+class Initiator(str, Enum):
+    """Who asked for a refresh; the value is what people see."""
+
+    MANUAL = "MANUAL"
+    SCHEDULER = "SCHEDULER"
+    INITIAL = "INITIAL"
 
 
 @dataclass(frozen=True)
@@ -26,6 +35,7 @@ class Record:
     sources: Mapping[str, int] = field(default_factory=dict)
     rows_inserted: int = 0
     rows_deleted: int = 0
+    initiated_by: str | None = None
 
     def to_json(self) -> str:
         """Spell the record for the log."""

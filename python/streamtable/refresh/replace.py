@@ -21,7 +21,7 @@ from streamtable.refresh.choose import REPLACED, Action, Choice
 from streamtable.refresh.execute import Run, fully
 from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.refresh.prepare import Prepared
-from streamtable.refresh.records import annotate
+from streamtable.refresh.records import Initiator, annotate
 from streamtable.refresh.run import Outcome, outcome, targets
 from streamtable.sql.statements import CreateStreamTable
 
@@ -63,7 +63,7 @@ def replace_with(spark: SparkSession, existing: Entry, definition: Definition, p
     kept = {key: value for key, value in {**existing.state.properties, **properties}.items() if value is not None}
     entry = Entry(definition, replace(existing.state, schema_json=schema.json(), properties=kept))
     frontier, vector = Frontier.of(existing.state.frontier), Vector({}, clock.now())
-    run = Run(entry, prepared, frontier, targets(prepared, frontier, vector), vector.at, started)
+    run = Run(entry, prepared, frontier, targets(prepared, frontier, vector), vector.at, started, Initiator.MANUAL)
     choice = Choice(Action.REINITIALIZE, REPLACED)
     return outcome(entry, choice, fully(run, choice, schema.json(), properties), started)
 

@@ -32,6 +32,7 @@ from streamtable.refresh.execute import Run, differentially, fully, table_column
 from streamtable.refresh.facts import facts_of, foreign
 from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.refresh.prepare import Prepared, prepare, refresh_session, release
+from streamtable.refresh.records import Initiator
 
 __all__ = ["Outcome", "decided_by_versions", "outcome", "pinned", "refresh", "targets"]
 
@@ -49,7 +50,13 @@ class Outcome:
     version: int
 
 
-def refresh(spark: SparkSession, entry: Entry, full: bool = False, vector: Vector | None = None) -> Outcome:
+def refresh(
+    spark: SparkSession,
+    entry: Entry,
+    full: bool = False,
+    vector: Vector | None = None,
+    initiator: Initiator = Initiator.MANUAL,
+) -> Outcome:
     """Bring the table's contents to the query at the latest versions of its sources, or at those of `vector` where it has them.
 
     What the contents stand for never goes back: where the frontier is ahead of `vector`, it counts.
@@ -68,7 +75,7 @@ def refresh(spark: SparkSession, entry: Entry, full: bool = False, vector: Vecto
     prepared = _prepare_again(spark, entry)
     try:
         _check_columns(entry, prepared)
-        run = Run(entry, prepared, frontier, targets(prepared, frontier, vector), vector.at, started)
+        run = Run(entry, prepared, frontier, targets(prepared, frontier, vector), vector.at, started, initiator)
         allow(prepared, definition.statement.mode)
         return _carry_out(run, choose(definition.statement.mode, full, frontier, run.target, facts_of(spark, run)))
     except Py4JJavaError as error:

@@ -12,6 +12,7 @@ from streamtable.catalog.entries import Entry, dependencies, find_at
 from streamtable.delta.tables import Version
 from streamtable.errors import ConcurrentRefresh, StreamTableNotFound
 from streamtable.refresh.frontier import Frontier, Vector
+from streamtable.refresh.records import Initiator
 from streamtable.refresh.run import Outcome, refresh
 from streamtable.schedule.due import branches
 from streamtable.schedule.failures import told
@@ -92,7 +93,7 @@ class Cycle:
         return paths
 
 
-def carry_out(spark: SparkSession, task: Task, full: bool = False) -> tuple[Outcome | None, Refreshed]:
+def carry_out(spark: SparkSession, task: Task, initiator: Initiator, full: bool = False) -> tuple[Outcome | None, Refreshed]:
     """Refresh the table; no outcome says that branches meet in it, and another session has joined newer ones already.
 
     To refresh it nevertheless would mix the two vectors. Raises what `refresh` raises.
@@ -100,7 +101,7 @@ def carry_out(spark: SparkSession, task: Task, full: bool = False) -> tuple[Outc
     entry, before = _standing(spark, task)
     if task.joins and before is not None and before.ahead_of(task.vector):
         return None, _refreshed(entry, before)
-    outcome = refresh(spark, entry, full, task.vector)
+    outcome = refresh(spark, entry, full, task.vector, initiator)
     entry, after = _standing(spark, task)
     assert after is not None, "a refresh leaves a frontier"
     return outcome, _refreshed(entry, after)
@@ -127,7 +128,7 @@ def cascade(spark: SparkSession, entry: Entry, full: bool) -> Outcome:
     while ready := cycle.ready():
         task = cycle.start(ready[0])
         with told(spark, task.path):
-            outcome, done = carry_out(spark, task, full and task.path == entry.path)
+            outcome, done = carry_out(spark, task, Initiator.MANUAL, full and task.path == entry.path)
         if task.path == entry.path and outcome is not None:
             return outcome
         cycle.refreshed(task, done)

@@ -26,7 +26,7 @@ from streamtable.errors import StreamTableSuspended
 from streamtable.refresh.choose import Action
 from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.refresh.maintain import maintain
-from streamtable.refresh.records import Record
+from streamtable.refresh.records import Initiator, Record
 from streamtable.refresh.run import decided_by_versions
 from streamtable.schedule.cycle import Refreshed, Task, carry_out
 from streamtable.schedule.due import Table
@@ -77,12 +77,12 @@ class SparkEngine:
         )
         try:
             self._spark.sparkContext.setJobGroup(_group(task), f"refresh of {task.name}", interruptOnCancel=False)
-            outcome, done = retrying(carry_out, self._spark, task)
+            outcome, done = retrying(carry_out, self._spark, task, Initiator.SCHEDULER)
         except StreamTableSuspended:
             return Failed(f"{task.name} is suspended")
         except Exception as error:  # whatever it is, it is the table's and not the scheduler's
             if not stopping.is_set():
-                self._failed(task, error, failure_record(error, started))
+                self._failed(task, error, failure_record(error, started, Initiator.SCHEDULER))
             return Failed(f"{task.name} failed")
         self._failures.pop(task.path, None)
         log.debug("%s: %s", task.name, outcome)
@@ -99,7 +99,7 @@ class SparkEngine:
 
     def skip(self, path: str, reason: str) -> None:
         """Write a line into the table's history."""
-        write(self._spark, path, Record(Action.SKIPPED, reason, 0))
+        write(self._spark, path, Record(Action.SKIPPED, reason, 0, initiated_by=Initiator.SCHEDULER.value))
 
     def cancel(self, task: Task) -> None:
         """Cancel the Spark jobs of a refresh."""

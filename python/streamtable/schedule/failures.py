@@ -17,7 +17,7 @@ from streamtable.catalog.entries import find_at
 from streamtable.delta.bridge import causes, java_exception
 from streamtable.errors import ConcurrentRefresh, StreamTableError, StreamTableSuspended
 from streamtable.refresh.choose import Action
-from streamtable.refresh.records import Record, annotate
+from streamtable.refresh.records import Initiator, Record, annotate
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -60,9 +60,10 @@ def text_of(error: BaseException) -> str:
     return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."
 
 
-def failure_record(error: BaseException, started: float) -> Record:
+def failure_record(error: BaseException, started: float, initiator: Initiator) -> Record:
     """Return the line of the history for a refresh that began at `started`, by time.perf_counter()."""
-    return Record(Action.FAILED, f"[{condition_of(error)}] {text_of(error)}", round(1000 * (time.perf_counter() - started)))
+    elapsed = round(1000 * (time.perf_counter() - started))
+    return Record(Action.FAILED, f"[{condition_of(error)}] {text_of(error)}", elapsed, initiated_by=initiator.value)
 
 
 def write(spark: SparkSession, path: str, record: Record, suspended_by: Failure | None = None) -> None:
@@ -91,5 +92,5 @@ def told(spark: SparkSession, path: str) -> Iterator[None]:
     except (StreamTableSuspended, ConcurrentRefresh):
         raise
     except Exception as error:
-        write(spark, path, failure_record(error, started))
+        write(spark, path, failure_record(error, started, Initiator.MANUAL))
         raise
