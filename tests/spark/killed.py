@@ -31,7 +31,7 @@ def environment_of_the_tests() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(str(Path(place).resolve()) for place in [".", *sys.path] if place != "")}
 
 
-def run(folder: Path, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, program: str, *arguments: str, patience: float = 300) -> subprocess.CompletedProcess[str]:
     """Run a program in a process group of its own, so that it can kill itself together with its JVM."""
     return subprocess.run(
         [sys.executable, "-c", SESSION + program, *arguments],
@@ -41,7 +41,7 @@ def run(folder: Path, program: str, *arguments: str) -> subprocess.CompletedProc
         text=True,
         start_new_session=True,
         check=False,
-        timeout=300,
+        timeout=patience,
     )
 
 
@@ -49,7 +49,7 @@ def ended(done: subprocess.CompletedProcess[str], status: int) -> None:
     assert done.returncode == status, f"{done.stdout[-2000:]}\n{done.stderr[-6000:]}"
 
 
-def killed_at_random(folder: Path, program: str, seconds: tuple[float, float], *, times: int = 3) -> None:
+def killed_at_random(folder: Path, program: str, seconds: tuple[float, float], *, times: int = 3, patience: float = 300) -> None:
     """Run a program with the argument "again", kill it so many seconds after it said "started"; in the end let "last" finish."""
     for _ in range(times):
         with subprocess.Popen(
@@ -63,4 +63,4 @@ def killed_at_random(folder: Path, program: str, seconds: tuple[float, float], *
             assert process.stdout is not None and process.stdout.readline() == "started\n"
             time.sleep(random.uniform(*seconds))
             subprocess.run(["kill", "-9", "--", f"-{process.pid}"], check=True)  # the JVM too
-    ended(run(folder, program, "last"), 0)
+    ended(run(folder, program, "last", patience=patience), 0)

@@ -1,0 +1,79 @@
+"""Ten consumers of a million events, killed at random with the JVM: nothing lost, order kept, each batch finished once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.spark.killed import killed_at_random
+
+CONSUMERS = """
+import os, sys, threading, time
+from datetime import timedelta
+from pathlib import Path
+from pyspark.sql import functions as F
+from streamtable import open_queue
+
+spark = session(2)
+commits, last = 250, sys.argv[1] == "last"
+rows = int(os.environ.get("EVENTS", "1000000")) // commits
+names = [f"c{n}" for n in range(10)]
+if not spark.catalog.tableExists("q"):
+    spark.sql(f"CREATE QUEUE q (n BIGINT, event BIGINT) WITH (max_count = {rows * 25})")
+    for name in names:
+        open_queue(spark, "q").register(name, at=0)
+        spark.sql(f"CREATE TABLE sink_{name} (batch BIGINT, timestamp BIGINT, n BIGINT, event BIGINT) USING delta")
+print("started", flush=True)
+written = Path("written")
+
+def write():
+    for n in range(int(written.read_text()) + 1 if written.exists() else 1, commits + 1):
+        events = spark.range(rows).select(F.lit(n).cast("bigint").alias("n"), F.col("id").alias("event"))
+        events.write.format("delta").mode("append").option("txnAppId", "writer").option("txnVersion", n).saveAsTable("q")
+        Path("new").write_text(str(n))
+        Path("new").rename(written)
+
+def consume(name, worker=None):
+    queue = open_queue(spark, "q")
+    while True:
+        there = written.exists() and int(written.read_text()) == commits
+        with queue.batch(name, worker=worker, take_over_after=timedelta(seconds=30) if worker else None) as batch:
+            if batch is not None:
+                made = batch.events.select(F.lit(batch.number).alias("batch"), "timestamp", "n", "event")
+                batch.append_to(f"sink_{name}", made)
+        if batch is None:
+            if there and last and not any(each.consumer.in_work for each in queue.consumers() if each.consumer.name == name):
+                return
+            time.sleep(0.2)
+
+workers = [(name,) for name in names[:-1]] + [(names[-1], "one"), (names[-1], "two")]  # the last is a pair that shares a position
+failed = []
+def guarded(run, *arguments):
+    try:
+        run(*arguments)
+    except Exception as error:
+        failed.append(error)
+        raise
+threads = [threading.Thread(target=guarded, args=each) for each in [(write,), *((consume, *each) for each in workers)]]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert not failed, failed
+for lag in open_queue(spark, "q").consumers():
+    consumer, sink = lag.consumer, spark.table(f"sink_{lag.consumer.name}")
+    assert lag.pending_events == 0 and not consumer.in_work, lag
+    assert sink.count() == sink.select("n", "event").distinct().count() == commits * rows, consumer
+    batches = sink.groupBy("batch").agg(F.min("n"), F.max("n"), F.min("timestamp"), F.max("timestamp")).orderBy("batch").collect()
+    assert [row[0] for row in batches] == list(range(1, consumer.batches + 1)), (consumer, batches)
+    assert all(a[2] < b[1] and a[4] < b[3] for a, b in zip(batches, batches[1:])), batches
+open_queue(spark, "q").purge()
+assert spark.table("q").isEmpty()
+print("finished", flush=True)
+"""
+
+
+@pytest.mark.fuzz
+@pytest.mark.timeout(3600)
+def test_consumers_killed_at_random_lose_nothing_and_finish_each_batch_once(tmp_path: Path) -> None:
+    killed_at_random(tmp_path, CONSUMERS, seconds=(5, 60), times=4, patience=3000)
