@@ -1,7 +1,7 @@
 """Events per second into change queues and out of them, against Delta's own change feed stream, over the same commits.
 
-`./run bench queue`; `ROUNDS`, `COMMITS` and `ROWS=100,10000` choose less. Each side appends what it reads to a Delta table: queues by
-`append_to`, exactly once; the other side reads the feed by Structured Streaming and writes in foreachBatch, as one does without
+`./run bench queue`; `ROUNDS`, `COMMITS` and `ROWS=100,10000` choose less. Each side appends what it reads to a Delta table: queues
+by `append_to`, exactly once; the other side reads the feed by Structured Streaming and writes in foreachBatch, as one does without
 them. "backlog" is all commits at once, "one by one" each as soon as it is there.
 """
 
@@ -36,7 +36,7 @@ class Stream:
 
     def __init__(self, spark: SparkSession) -> None:
         self._seen, self._changed = 0, threading.Condition()
-        feed = spark.readStream.option("readChangeFeed", "true").option("startingVersion", 1).table("events_0")
+        feed = spark.readStream.option("readChangeFeed", "true").option("startingVersion", 0).table("events_0")
         self._query = feed.writeStream.foreachBatch(self._write).trigger(processingTime="0 seconds").start()
 
     def _write(self, batch: DataFrame, _: int) -> None:
