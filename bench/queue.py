@@ -12,8 +12,9 @@ import os
 import statistics
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from bench.run import session
@@ -22,7 +23,6 @@ from rich.console import Console
 from rich.table import Table
 
 from streamtable import open_queue
-from streamtable.queue.reader import ChangeQueue
 
 ROUNDS = int(os.environ.get("ROUNDS", "3"))
 COMMITS = int(os.environ.get("COMMITS", "20"))
@@ -31,13 +31,13 @@ SIDES = ("change feed", "queue of its own", "queue ON table", "queue ON table KE
 PATIENCE = 120
 
 
-class Stream:
-    """The change feed of a table, written to `sink_0`."""
+class Feed:
+    """The change feed of `events_0`, written to `sink_0`; a checkpoint says where to go on."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._seen, self._changed = 0, threading.Condition()
         feed = spark.readStream.option("readChangeFeed", "true").option("startingVersion", 0).table("events_0")
-        self._query = feed.writeStream.foreachBatch(self._write).trigger(processingTime="0 seconds").start()
+        self._writer = feed.writeStream.option("checkpointLocation", str(Path("feed").resolve())).foreachBatch(self._write)
+        self._seen, self._changed = 0, threading.Condition()
 
     def _write(self, batch: DataFrame, _: int) -> None:
         batch.write.format("delta").mode("append").saveAsTable("sink_0")
@@ -46,76 +46,96 @@ class Stream:
             self._seen = max(self._seen, version or 0)
             self._changed.notify_all()
 
-    def catch_up(self, version: int) -> None:
-        """Return when everything up to a version is in the sink."""
-        with self._changed:
-            assert self._changed.wait_for(lambda: self._seen >= version, PATIENCE), f"version {version} is missing"
+    def backlog(self) -> None:
+        """Read all that is there."""
+        self._writer.trigger(availableNow=True).start().awaitTermination()
 
-    def stop(self) -> None:
-        self._query.stop()
+    @contextmanager
+    def following(self) -> Iterator[Callable[[int], None]]:
+        """Lend what waits until a version was read."""
+
+        def wait(version: int) -> None:
+            with self._changed:
+                assert self._changed.wait_for(lambda: self._seen >= version, PATIENCE), f"version {version} is missing"
+
+        stream = self._writer.trigger(processingTime="0 seconds").start()
+        try:
+            yield wait
+        finally:
+            stream.stop()
 
 
-def readers(spark: SparkSession) -> list[Callable[[int], None]]:
-    """Make the tables, queues and the stream; each reader returns when everything up to a version is in its sink."""
+class Consumer:
+    """A consumer of a queue that writes to a sink."""
+
+    def __init__(self, spark: SparkSession, name: str, sink: str) -> None:
+        self._queue, self._sink = open_queue(spark, name), sink
+        self._queue.register("bench")
+
+    def backlog(self) -> None:
+        """Read all that is there."""
+        with self._queue.batch("bench") as batch:
+            assert batch is not None
+            batch.append_to(self._sink)
+
+    @contextmanager
+    def following(self) -> Iterator[Callable[[int], None]]:
+        """Lend what reads the next batch."""
+        yield lambda _: self.backlog()
+
+
+def sides(spark: SparkSession) -> list[Feed | Consumer]:
+    """Make the tables and queues, and what reads them."""
     columns = "id BIGINT, v BIGINT, text STRING"
     for n in (0, 2, 3):
         spark.sql(f"CREATE TABLE events_{n} ({columns}) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)")
     spark.sql(f"CREATE QUEUE events_1 ({columns})")
     spark.sql("CREATE QUEUE queue_2 ON events_2")
     spark.sql("CREATE QUEUE queue_3 ON events_3 KEY (id, v)")
-    found: list[Callable[[int], None]] = [Stream(spark).catch_up]
-    for n, name in ((1, "events_1"), (2, "queue_2"), (3, "queue_3")):
-        queue = open_queue(spark, name)
-        queue.register("bench")
-
-        found.append(reader(queue, f"sink_{n}"))
-    return found
-
-
-def reader(queue: ChangeQueue, sink: str) -> Callable[[int], None]:
-    """Return what reads a batch of a queue: all that is there."""
-
-    def read(_: int) -> None:
-        with queue.batch("bench") as batch:
-            assert batch is not None
-            batch.append_to(sink)
-
-    return read
+    names = {1: "events_1", 2: "queue_2", 3: "queue_3"}
+    return [Feed(spark), *(Consumer(spark, name, f"sink_{n}") for n, name in names.items())]
 
 
 def write(spark: SparkSession, side: int, rows: int) -> float:
     """Commit once; return the seconds that it took."""
+    return seconds(lambda: spark.sql(f"INSERT INTO events_{side} SELECT id, id % 7, concat('event ', id) FROM range({rows})"))
+
+
+def seconds(action: Callable[[], object]) -> float:
     begun = time.perf_counter()
-    spark.sql(f"INSERT INTO events_{side} SELECT id, id % 7, concat('event ', id) FROM range({rows})")
+    action()
     return time.perf_counter() - begun
+
+
+def measure(spark: SparkSession, side: int, reader: Feed | Consumer, rows: int) -> dict[str, float]:
+    """Return the seconds for all commits: in, out at once, out one by one."""
+    taken = {"in": sum(write(spark, side, rows) for _ in range(COMMITS)), "backlog": seconds(reader.backlog), "one by one": 0.0}
+    with reader.following() as read:
+        for n in range(COMMITS + 1):
+            write(spark, side, rows)
+            version = int(spark.sql(f"DESCRIBE HISTORY events_{side} LIMIT 1").collect()[0]["version"])
+            passed = seconds(partial(read, version))
+            taken["one by one"] += passed if n else 0  # the stream starts meanwhile
+    return taken
 
 
 def main() -> None:
     spark = session(Path(".bench").absolute())
-    spark.conf.set("spark.sql.streaming.checkpointLocation", str(Path("checkpoints").resolve()))
-    reading, versions = readers(spark), [0] * len(SIDES)
-    table = Table("rows", "side", "in", "backlog", "one by one", "ratio in", "backlog", "one by one", title="events per second")
+    columns = ("rows", "side", "in", "backlog", "one by one", "ratio in", "backlog", "one by one")
+    table, reading = Table(*columns, title="events per second"), sides(spark)
     for rows in ROWS:
-        taken: dict[tuple[int, str], list[float]] = defaultdict(list)
-        for turn, (side, read) in itertools.product(range(ROUNDS + 1), enumerate(reading)):
-            for what, times, commits in (("backlog", 1, COMMITS), ("one by one", COMMITS, 1)):
-                writing = out = 0.0
-                for _ in range(times):
-                    writing += sum(write(spark, side, rows) for _ in range(commits))
-                    versions[side] += commits
-                    begun = time.perf_counter()
-                    read(versions[side])
-                    out += time.perf_counter() - begun
-                if turn:  # the first is to warm up
-                    taken[side, what].append(out)
-                    taken[side, "in"].append(writing)
-        rate = {key: COMMITS * rows / statistics.median(times) for key, times in taken.items()}
-        for side, name in enumerate(SIDES):
-            told = ("in", "backlog", "one by one")
-            ratios = [f"{rate[side, what] / rate[0, what]:.2f}" for what in told]
-            table.add_row(str(rows), name, *(f"{rate[side, what]:,.0f}" for what in told), *ratios)
+        taken = [list[dict[str, float]]() for _ in reading]
+        for turn, (side, reader) in itertools.product(range(ROUNDS + 1), enumerate(reading)):
+            found = measure(spark, side, reader, rows)
+            taken[side] += [found] if turn else []  # the first is to warm up
+        rates = [
+            {what: COMMITS * rows / statistics.median(each[what] for each in of_one) for what in of_one[0]} for of_one in taken
+        ]
+        for name, rate in zip(SIDES, rates, strict=True):
+            ratios = (f"{rate[what] / rates[0][what]:.2f}" for what in rate)
+            table.add_row(str(rows), name, *(f"{each:,.0f}" for each in rate.values()), *ratios)
         Console(width=120).print(table)
-    expected = sum(ROWS) * (ROUNDS + 1) * 2 * COMMITS
+    expected = sum(ROWS) * (ROUNDS + 1) * (2 * COMMITS + 1)
     assert [spark.table(f"sink_{side}").count() for side in range(len(SIDES))] == [expected] * len(SIDES), "events are missing"
     spark.stop()
 

@@ -177,6 +177,27 @@ def test_what_is_captured(s: SparkSession) -> None:
     assert events["keyed_old"] == {(7, "upsert", 1, "a", 1, "a", -1, 0), (7, "insert", 4, None, None, "b", 2, 0)}
     s.sql("UPDATE people SET v = 100")
     assert set(answer(s, "NEXT BATCH FROM keyed FOR c")) == events["keyed"]  # current as of its end, however late it is read
+    # A change of the schema is an event in its place.
+    for name, said in {"ddl": "", "ddl_keyed": "KEY (id) IGNORE (seen)", "ddl_merged": "KEY (id) KEYS ONLY"}.items():
+        s.sql(f"CREATE QUEUE {name} ON people {said} SCHEMA CHANGES")
+        s.sql(f"REGISTER CONSUMER c ON {name}")
+    s.sql("ALTER TABLE people SET TBLPROPERTIES ('said' = 'so')")  # 9
+    assert answer(s, "NEXT BATCH FROM ddl FOR c") == []
+    s.sql("DELETE FROM people WHERE id = 4")  # 10
+    s.sql("ALTER TABLE people ADD COLUMN (x DOUBLE)")  # 11
+    s.sql("INSERT INTO people VALUES (8, 'h', 0, 8, 8.5)")  # 12
+    told = "spark_catalog.queued.people (id INT,name STRING,seen INT,v INT,x DOUBLE)"
+    assert answer(s, "NEXT BATCH FROM ddl FOR c") == [
+        (10, -1, 4, "b", 0, 100, None, None, 0),
+        (11, 0, None, None, None, None, None, told, 0),
+        (12, 1, 8, "h", 0, 8, 8.5, None, 0),
+    ]
+    assert answer(s, "NEXT BATCH FROM ddl_keyed FOR c") == [
+        (10, "delete", 4, None, None, None, None, 0),
+        (11, "schema", None, None, None, None, told, 0),
+        (12, "upsert", 8, "h", 8, 8.5, None, 0),
+    ]
+    assert [row[1:3] for row in answer(s, "NEXT BATCH FROM ddl_merged FOR c") if row[1] == "schema"] == [("schema", None)]
     shown = dict(answer(s, "SHOW QUEUES"))
     assert "KEYS ONLY" in shown["spark_catalog.queued.keyed"] and "EXCEPT" in shown["spark_catalog.queued.filtered"]
 

@@ -78,7 +78,8 @@ class CommitSummary:
     """What one commit did.
 
     `rows` counts the rows of the files that came or went, `uncounted_bytes` is the size of those that do not tell, `feed_bytes`
-    that of what was written into the change data feed; `feed` tells whether it switched that on or off. `metrics` are Delta's own.
+    that of what was written into the change data feed; `feed` tells whether it switched that on or off. `metrics` are Delta's own,
+    `schema_json` are the columns from there on, where the metadata was written.
     """
 
     version: int
@@ -93,6 +94,7 @@ class CommitSummary:
     user_metadata: str | None
     at: datetime
     metrics: Mapping[str, str] = field(default_factory=dict)
+    schema_json: str | None = None
 
 
 @dataclass(frozen=True)
@@ -173,6 +175,7 @@ def commits(session: SparkSession, path: str, after: int, upto: int, complete: b
             each.get("user_metadata"),
             datetime.fromtimestamp(each.get("timestamp", 0) / 1000, tz=timezone.utc),
             each.get("metrics", {}),
+            each.get("schema"),
         )
         for each in found
     )

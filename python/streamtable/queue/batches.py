@@ -144,8 +144,12 @@ def _begun(spark: SparkSession, queue: Queue, consumer: Consumer, worker: str | 
 
 
 def _own(queue: Queue, steps: Sequence[Step]) -> Sequence[Step]:
-    """Leave out what is no event: rows that a purge took out of a free-standing queue."""
-    return [replace(step, events=0) if queue.free_standing and step.removes else step for step in steps]
+    """Leave out what is no event: rows that a purge took out of a free-standing queue; count changes of the schema that are."""
+    if queue.free_standing:
+        return [replace(step, events=0) if step.removes else step for step in steps]
+    if queue.statement.schema_changes:
+        return [replace(step, events=step.events + 1) if step.schema else step for step in steps]
+    return steps
 
 
 def _together(of_queue: Limits, said: Limits) -> Limits:

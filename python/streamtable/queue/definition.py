@@ -22,12 +22,15 @@ from streamtable.sql.statements import Name, Query
 from streamtable.sql.subscribe import Subscribe
 from streamtable.subscriptions.subscription import schema_of
 
-__all__ = ["QUEUE", "RETRIES", "Queue", "create", "load", "queues"]
+__all__ = ["QUEUE", "RETRIES", "SCHEMA", "Queue", "create", "load", "queues"]
 
 QUEUE = Kind("queue", "SHOW QUEUES", QueueExists, QueueNotFound)
 
 RETRIES = "retries"
 """The column behind those of an event: how often it came again."""
+
+SCHEMA = "schema"
+"""The column in front of it, where changes of the schema are events."""
 
 _PROPERTIES = {
     "delta.enableDeletionVectors": "true",  # rows are purged by their positions
@@ -87,9 +90,11 @@ def create(spark: SparkSession, statement: CreateQueue) -> Queue:
     else:
         events = _canonical(spark, events)
         names = schema_of(spark, events).names
+    if statement.schema_changes:
+        names = [*names, SCHEMA]
     if len({each.casefold() for each in (*names, RETRIES)}) <= len(names):
         hint = "give the column another name: COLUMNS, or a query with AS, can"
-        message = f"events have the columns timestamp and {RETRIES}, and each name once: {', '.join(names)}"
+        message = f"the events of a queue have each name once, {RETRIES} among them: {', '.join(names)}"
         raise InvalidStatement(message, hint=hint)
     content = {
         "id": uuid.uuid4().hex,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import IntegerType, LongType, StructField, StructType
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from streamtable.algebra.operators import WEIGHT
-from streamtable.queue.definition import RETRIES, Queue
+from streamtable.queue.definition import RETRIES, SCHEMA, Queue
 from streamtable.subscriptions import micro_batches
 from streamtable.subscriptions.feed import opened
 from streamtable.subscriptions.output import Output
@@ -23,7 +23,7 @@ _sessions: dict[tuple[int, str], SparkSession] = {}
 def schema(spark: SparkSession, queue: Queue) -> StructType:
     """Return the columns of the events, the last is how often one came again."""
     session = circumstances(spark, queue)
-    return StructType([*_fields(session, queue), StructField(RETRIES, IntegerType(), nullable=False)])
+    return StructType([*_captured(session, queue), StructField(RETRIES, IntegerType(), nullable=False)])
 
 
 def frame(spark: SparkSession, queue: Queue, start: int, end: int) -> DataFrame:
@@ -35,6 +35,9 @@ def frame(spark: SparkSession, queue: Queue, start: int, end: int) -> DataFrame:
         rows = _merged(session, queue, start, end)
     else:
         rows = micro_batches.batch(session, queue.subscribe, start, end)
+    if queue.statement.schema_changes:
+        changes = _schema_changes(session, queue, start, end)
+        rows = rows.withColumn(SCHEMA, F.lit(None).cast("string")).unionAll(changes)
     dataset = spark._jvm.org.apache.spark.sql.classic.Dataset  # type: ignore[union-attr]
     return DataFrame(dataset.ofRows(spark._jsparkSession, rows._jdf.logicalPlan()), spark)
 
@@ -58,6 +61,26 @@ def _fields(session: SparkSession, queue: Queue) -> list[StructField]:
         return list(schema_of(session, queue.subscribe))
     with opened(session, queue.subscribe.relation) as feed:
         return [StructField("timestamp", LongType(), nullable=False), *feed.relation.schema]
+
+
+def _captured(session: SparkSession, queue: Queue) -> list[StructField]:
+    fields = _fields(session, queue)
+    if not queue.statement.schema_changes:
+        return fields
+    time, *others = [*fields, StructField(SCHEMA, StringType())]
+    return [time, *(StructField(each.name, each.dataType) for each in others)]
+
+
+def _schema_changes(session: SparkSession, queue: Queue, start: int, end: int) -> DataFrame:
+    """Return an event for each commit that changed the columns of a captured table, with nothing but the new ones."""
+    fields = _captured(session, queue)
+    with opened(session, queue.subscribe.relation) as feed:
+        steps = [step for step in feed.relation.inputs.commits(start, end) if step.schema]
+    rows = session.createDataFrame([(str(step.time), step.schema) for step in steps], "time STRING, schema STRING")
+    change = F.lit(0) if fields[1].dataType == LongType() else F.lit("schema")  # `diff`, or `state`
+    values = [F.col("time"), change, *(F.lit(None) for _ in fields[2:-1]), F.col("schema")]
+    typed = [value.cast(each.dataType).alias(each.name) for value, each in zip(values, fields, strict=True)]
+    return rows.select(*typed)
 
 
 def _inserted(session: SparkSession, queue: Queue, start: int, end: int) -> DataFrame:

@@ -32,11 +32,11 @@ from streamtable.sql.queue import (
 def queueing(statement: QueueStatement) -> str:
     """Return the statement as text."""
     match statement:
-        case CreateQueue(name, events, keys_only, limits, if_not_exists):
+        case CreateQueue(name, events, keys_only, schema_changes, limits, if_not_exists):
             # A comment at the end of the columns may run to the end of the line.
             what = f"({events.text}\n)" if isinstance(events, Columns) else f"FOR {subscribing(events)}"
             opening = words("CREATE QUEUE", if_not_exists and "IF NOT EXISTS", name, what)
-            return words(opening, keys_only and "KEYS ONLY", _with(_limits(limits)))
+            return words(opening, keys_only and "KEYS ONLY", schema_changes and "SCHEMA CHANGES", _with(_limits(limits)))
         case DropQueue(name, if_exists, force):
             return words("DROP QUEUE", if_exists and "IF EXISTS", name, force and "FORCE")
         case PurgeQueue(name):

@@ -34,11 +34,15 @@ class Limits:
 
 @dataclass(frozen=True)
 class CreateQueue:
-    """CREATE QUEUE: its events are the rows of a subscription, or what is inserted; with `keys_only`, one per key and batch."""
+    """CREATE QUEUE: its events are the rows of a subscription, or what is inserted.
+
+    With `keys_only` there is one per key and batch; with `schema_changes` those of the captured tables are events in their place.
+    """
 
     name: Name
     events: Subscribe | Columns
     keys_only: bool = False
+    schema_changes: bool = False
     limits: Limits = Limits()
     if_not_exists: bool = False
 

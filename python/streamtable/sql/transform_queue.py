@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from lark import Token, v_args
 from lark.tree import Meta
@@ -58,6 +58,14 @@ _LONGEST_DAYS = 365
 _MOST_DIGITS = 18
 
 
+class Captured(NamedTuple):
+    """What CREATE QUEUE says of its events."""
+
+    events: Subscribe | Columns
+    keys_only: bool = False
+    schema_changes: bool = False
+
+
 @v_args(meta=True, inline=True)
 class QueueRules(SubscribeRules, ReplicationRules):
     """The rules of the statements on change queues."""
@@ -65,21 +73,26 @@ class QueueRules(SubscribeRules, ReplicationRules):
     force = Rules.flag
 
     def create_queue(
-        self, at: Meta, if_not_exists: Meta | None, name: Name, events: tuple[Subscribe, bool] | Columns, limits: Pairs | None
+        self, at: Meta, if_not_exists: Meta | None, name: Name, captured: Captured | Columns, limits: Pairs | None
     ) -> CreateQueue:
-        subscribe, keys_only = (events, False) if isinstance(events, Columns) else events
+        events = Captured(captured) if isinstance(captured, Columns) else captured
         given = Limits(**self._limits(limits or (), _LIMITS))
-        return CreateQueue(name, subscribe, keys_only, given, if_not_exists is not None)
+        return CreateQueue(name, *events, limits=given, if_not_exists=if_not_exists is not None)
 
     def captured(
-        self, at: Meta, relation: Name | Query, modifier: Clause | None, keys_only: Clause | None
-    ) -> tuple[Subscribe, bool]:
+        self,
+        at: Meta,
+        relation: Name | Query,
+        modifier: Clause | None,
+        keys_only: Clause | None,
+        schema_changes: Clause | None,
+    ) -> Captured:
         envelope: Modifier | None = modifier.value if modifier else None
         if keys_only and envelope is None:
             raise self._keyless(keys_only)
-        return Subscribe(relation, envelope), keys_only is not None
+        return Captured(Subscribe(relation, envelope), keys_only is not None, schema_changes is not None)
 
-    def capture(self, at: Meta, table: Name, *clauses: Clause) -> tuple[Subscribe, bool]:
+    def capture(self, at: Meta, table: Name, *clauses: Clause) -> Captured:
         given = self._given(clauses)
         said = {field: clause.value for field, clause in given.items()}
         key, envelope = said.get("key", ()), Debezium if "old_row" in said else Upsert
@@ -91,7 +104,8 @@ class QueueRules(SubscribeRules, ReplicationRules):
         relation: Name | Query = table
         if said.keys() & {"ignored", "when", "columns"}:
             relation = Query(_projected(table, said.get("ignored", ()), said.get("columns"), said.get("when")))
-        return Subscribe(relation, envelope(key) if key else None), "keys_only" in said
+        subscribe = Subscribe(relation, envelope(key) if key else None)
+        return Captured(subscribe, "keys_only" in said, "schema_changes" in said)
 
     def _keyless(self, clause: Clause) -> Exception:
         message = "KEYS ONLY needs a key: without one, it cannot be told which rows were updated or deleted"
@@ -114,6 +128,9 @@ class QueueRules(SubscribeRules, ReplicationRules):
 
     def keys_only(self, at: Meta) -> Clause:
         return Clause("KEYS ONLY", "keys_only", True, at)
+
+    def schema_changes(self, at: Meta) -> Clause:
+        return Clause("SCHEMA CHANGES", "schema_changes", True, at)
 
     def drop_queue(self, at: Meta, if_exists: Meta | None, name: Name, force: Meta | None) -> DropQueue:
         return DropQueue(name, if_exists is not None, force is not None)

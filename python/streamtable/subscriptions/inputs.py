@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import json
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +12,7 @@ from datetime import datetime, timezone
 from threading import Lock
 
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from streamtable.delta.tables import CommitSummary, commits, locate, retained, state, versions
 from streamtable.errors import HistoryLost, SourceUnavailable
@@ -24,6 +26,9 @@ _COUNTED = {
     "MERGE": ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted"),
 }
 """Operations that count the rows that changed, where the files that they rewrote have more."""
+
+_NO_SCHEMA = ("SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "ADD CONSTRAINT", "DROP CONSTRAINT", "CLUSTER BY")
+"""Operations that write the metadata, and leave the columns as they are."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +52,16 @@ class Input:
 
 @dataclass(frozen=True)
 class Step:
-    """A commit of one of the inputs: the time that it leads to, when it came, how many rows it changed, whether some went."""
+    """A commit of one of the inputs: the time that it leads to, when it came, how many rows it changed, whether some went.
+
+    `schema` is the input with its columns, as CREATE TABLE has them, where they are others from then on.
+    """
 
     time: int
     at: datetime
     events: int
-    removes: bool
+    removes: bool = False
+    schema: str | None = None
 
 
 class Inputs:
@@ -151,7 +160,8 @@ class Inputs:
         vector, found = list(old), list[Step]()
         for at, n, commit in heapq.merge(*each_input, key=lambda entry: entry[:2]):
             vector[n] = commit.version
-            found.append(Step(self.times.of(tuple(vector)), at, _changed(commit), commit.removes_rows))
+            schema = _schema(self._inputs[n], commit)
+            found.append(Step(self.times.of(tuple(vector)), at, _changed(commit), commit.removes_rows, schema))
         return found
 
     def _commits(self, n: int, after: int, upto: int, complete: bool) -> Iterator[tuple[datetime, int, CommitSummary]]:
@@ -159,6 +169,12 @@ class Inputs:
         for each in commits(self._session, self._inputs[n].path, after, upto, complete):
             at = max(at, each.at)  # a clock that went back does not change the order of versions
             yield at, n, each
+
+
+def _schema(table: Input, commit: CommitSummary) -> str | None:
+    if commit.schema_json is None or commit.operation in _NO_SCHEMA:
+        return None
+    return f"{table} ({StructType.fromJson(json.loads(commit.schema_json)).toDDL()})"
 
 
 def _changed(commit: CommitSummary) -> int:

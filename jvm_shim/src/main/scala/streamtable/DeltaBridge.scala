@@ -74,6 +74,7 @@ object DeltaBridge {
         ("transactions" -> actions.collect { case t: SetTransaction => t.appId }.toList) ~
         ("rows" -> rows) ~ ("uncounted_bytes" -> bytes) ~ ("feed_bytes" -> actions.collect { case c: AddCDCFile => c.size }.sum) ~
         ("feed" -> actions.collectFirst { case m: Metadata => m.configuration.get("delta.enableChangeDataFeed").contains("true") }) ~
+        ("schema" -> actions.collectFirst { case m: Metadata => m.schemaString }) ~
         ("user_metadata" -> info.flatMap(_.userMetadata)) ~ ("metrics" -> info.flatMap(_.operationMetrics)) ~ ("timestamp" -> info.map(_.timestamp.getTime))
     }.toList
     compact(render(JArray(summaries)))
