@@ -39,8 +39,9 @@ class Feed:
         self._writer = feed.writeStream.option("checkpointLocation", str(Path("feed").resolve())).foreachBatch(self._write)
         self._seen, self._changed = 0, threading.Condition()
 
-    def _write(self, batch: DataFrame, _: int) -> None:
-        batch.write.format("delta").mode("append").saveAsTable("sink_0")
+    def _write(self, batch: DataFrame, number: int) -> None:
+        once = {"txnAppId": "feed", "txnVersion": str(number)}  # a batch is repeated when the stream was stopped before its end
+        batch.write.format("delta").mode("append").options(**once).saveAsTable("sink_0")
         version = batch.agg({"_commit_version": "max"}).collect()[0][0]
         with self._changed:
             self._seen = max(self._seen, version or 0)

@@ -138,9 +138,10 @@ def _begun(spark: SparkSession, queue: Queue, consumer: Consumer, worker: str | 
         latest = inputs.times.of(inputs.latest())
         steps = _own(queue, inputs.commits(consumer.position, latest)) if latest > consumer.position else []
         end, begins = cut(consumer.position, steps, limits, now)
-    if begins or not Retries(spark, queue, consumer).due(consumer.begun_at, now).isEmpty():
-        return consumer.begin(worker, end, now)
-    return replace(consumer, position=end)
+    if not begins:
+        again = Retries(spark, queue, consumer).due(consumer.begun_at, now)
+        begins = again is not None and not again.isEmpty()
+    return consumer.begin(worker, end, now) if begins else replace(consumer, position=end)
 
 
 def _own(queue: Queue, steps: Sequence[Step]) -> Sequence[Step]:

@@ -44,7 +44,8 @@ class OpenBatch:
     @cached_property
     def _unordered(self) -> DataFrame:
         came = events.frame(self._spark, self._queue, self.info.start, self.info.end).withColumn(RETRIES, F.lit(0))
-        return came.unionAll(self._retries.due(self.info.retried_after, self.info.begun_at))
+        again = self._retries.due(self.info.retried_after, self.info.begun_at)
+        return came if again is None else came.unionAll(again)
 
     @property
     def options(self) -> Mapping[str, str]:

@@ -49,13 +49,14 @@ class Retries:
         writer = writer.options(txnAppId=f"{self._application}.{batch.lane}.{once}", txnVersion=str(batch.number))
         writer.save(self._path)
 
-    def due(self, after: datetime, upto: datetime) -> DataFrame:
-        """Return what became due in (after, upto]."""
+    def due(self, after: datetime, upto: datetime) -> DataFrame | None:
+        """Return what became due in (after, upto], None as long as nothing was ever put off: to union nothing costs as well."""
         return self._rows((F.col(_DUE) > F.lit(after)) & (F.col(_DUE) <= F.lit(upto)))
 
     def dead(self) -> DataFrame:
         """Return the dead letters."""
-        return self._rows(F.col(_DUE).isNull())
+        dead = self._rows(F.col(_DUE).isNull())
+        return self._spark.createDataFrame([], events.schema(self._spark, self._queue)) if dead is None else dead
 
     def replay(self, where: str | None) -> int:
         """Let dead letters come again in the next batch; return their number."""
@@ -73,9 +74,9 @@ class Retries:
             commit(self._spark, self._path, read_version=version, application=ours, number=version, add=again, remove=found)
         return found.count
 
-    def _rows(self, condition: Column) -> DataFrame:
+    def _rows(self, condition: Column) -> DataFrame | None:
         if self._version() is None:
-            return self._spark.createDataFrame([], events.schema(self._spark, self._queue))
+            return None
         mine = self._spark.read.format("delta").load(self._path).where(F.col(_APPLICATION) == self._application)
         return mine.where(condition).select(f"{_EVENT}.*", F.col(_COUNT).alias(RETRIES))
 
