@@ -91,9 +91,7 @@ class Definition:
             return None
         if written != FORMAT:
             hint = "use the version of streamtable that wrote it, or a later one"
-            raise NotSupported(
-                f"a stream table is stored in format {written}, of which this version knows {FORMAT} only", hint=hint
-            )
+            raise NotSupported(f"a stream table is stored in format {written}; this version knows {FORMAT}", hint=hint)
         statement = parse(properties["streamtable.definition"])
         if not isinstance(statement, CreateStreamTable):
             raise InternalError("the stored definition is no CREATE STREAM TABLE statement")
