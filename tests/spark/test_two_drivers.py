@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from tests.spark.killed import start
 from tests.spark.test_crashes import CREATE, QUERIES
 
@@ -61,6 +62,7 @@ print("exact", done.count("DIFFERENTIAL"), conflicts)
 """
 
 
+@pytest.mark.fuzz
 def test_two_drivers_refresh_the_same_tables(tmp_path: Path) -> None:
     folders = [tmp_path / "owner", tmp_path / "other"]
     for folder in folders:
