@@ -8,6 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.scenario import Scenario
 
+from streamtable.refresh import locate
+
 
 @pytest.fixture
 def s(spark: SparkSession) -> Iterator[Scenario]:
@@ -17,7 +19,9 @@ def s(spark: SparkSession) -> Iterator[Scenario]:
         yield scenario
 
 
-def test_rows_go_again_and_again(s: Scenario) -> None:
+@pytest.mark.parametrize("handed_out", [locate.HANDED_OUT, 0])
+def test_rows_go_again_and_again(s: Scenario, handed_out: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locate, "HANDED_OUT", handed_out)
     layouts = {
         "plain": "",
         "parted": "PARTITIONED BY (part)",

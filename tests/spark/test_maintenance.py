@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from threading import Event
 
@@ -45,6 +46,12 @@ def test_a_crowded_table_is_compacted_after_a_scheduled_refresh(shop: SparkSessi
     before, hidden, rows = st.state.version, state(shop, arrangement(st)).version, sorted(answer(shop, "SELECT * FROM st"), key=str)
     assert min(files(shop, st.path), files(shop, arrangement(st))) > 2
 
+    former = [Path(st.path.removeprefix("file:"), "_streamtable", name) for name in ("of-a-former-plan", "being-built")]
+    for folder in former:
+        folder.mkdir()
+        (folder / "file").touch()
+    os.utime(former[0] / "file", (0, 0))
+
     shop.conf.set("spark.streamtable.maintenance.smallFiles", "1")
     shop.conf.set("spark.streamtable.maintenance.vacuum", "true")
     try:
@@ -53,6 +60,7 @@ def test_a_crowded_table_is_compacted_after_a_scheduled_refresh(shop: SparkSessi
     finally:
         shop.conf.unset("spark.streamtable.maintenance.smallFiles")
         shop.conf.unset("spark.streamtable.maintenance.vacuum")
+    assert [folder.exists() for folder in former] == [False, True]
     assert (files(shop, st.path), files(shop, arrangement(st))) == (1, 1)
     operations = [row["operation"] for row in shop.sql("DESCRIBE HISTORY st").collect() if row["version"] > before]
     assert operations == ["VACUUM END", "VACUUM START", "OPTIMIZE"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -71,6 +72,18 @@ def test_pattern_36_partitions_are_overwritten(s: Scenario, properties: str) -> 
     finally:
         s.spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
     assert s.rows("g") == [(1, 41), (2, 6), (3, 7), (4, 1)]
+
+
+def test_pattern_36_a_stream_writes_into_a_source(s: Scenario, tmp_path: Path) -> None:
+    groups(s)
+    s.source("incoming", "k INT, v INT", "(1, 1), (5, 5)")
+    s.stream("g", "SELECT k, sum(v) AS s FROM t GROUP BY k")
+    for number in range(2):
+        s.change(f"INSERT INTO incoming VALUES (5, {number})")
+        writer = s.spark.readStream.table("incoming").writeStream.option("checkpointLocation", str(tmp_path))
+        writer.trigger(availableNow=True).toTable("t").awaitTermination()
+        s.refresh("g")
+    assert s.rows("g") == [(1, 31), (2, 5), (3, 7), (5, 6)]
 
 
 @pytest.mark.parametrize("properties", [FEED, ""], ids=["feed", "no feed"])

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 
-from streamtable.errors import InternalError
+from streamtable.errors import InternalError, NotSupported
 from streamtable.sql.parse import parse
 from streamtable.sql.printing import to_sql
 from streamtable.sql.statements import CreateStreamTable
@@ -18,7 +18,7 @@ from streamtable.sql.statements import CreateStreamTable
 __all__ = ["ACTIVE", "DELTA_PROPERTIES", "FORMAT", "SUSPENDED", "Definition", "Failure"]
 
 FORMAT = "1"
-"""The version of the properties' format."""
+"""The version of the properties' format. Who changes it writes here how the properties of each earlier one are read."""
 
 ACTIVE, SUSPENDED = "ACTIVE", "SUSPENDED"
 
@@ -86,9 +86,12 @@ class Definition:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Definition | None:
-        """Read a definition back; None when the properties are not a stream table's."""
-        if "streamtable.format" not in properties:
+        """Read a definition back; None when the properties are not a stream table's. Raises NotSupported for a later format."""
+        if (written := properties.get("streamtable.format")) is None:
             return None
+        if written != FORMAT:
+            hint = "use the version of streamtable that wrote it, or a later one"
+            raise NotSupported(f"a stream table is stored in format {written}; this version knows {FORMAT}", hint=hint)
         statement = parse(properties["streamtable.definition"])
         if not isinstance(statement, CreateStreamTable):
             raise InternalError("the stored definition is no CREATE STREAM TABLE statement")

@@ -27,7 +27,7 @@ from streamtable.refresh.sources import Sources
 from streamtable.refresh.workspace import Workspace
 from streamtable.sql.builder import alias, column, select, subquery, table
 
-__all__ = ["Arrangement", "arrangements_of", "build", "latest_version", "path_of", "register", "roll_back"]
+__all__ = ["Arrangement", "arrangements_of", "build", "folder_of", "latest_version", "path_of", "register", "roll_back"]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,12 @@ def _hidden(tree: Operator, path: str, fingerprint: str, first: int) -> dict[Agg
 
 def path_of(path: str, fingerprint: str, name: str) -> str:
     """Return where the hidden arrangement `name` of the stream table at `path` is."""
-    return f"{path}/_streamtable/{fingerprint}/{name}"
+    return f"{folder_of(path)}/{fingerprint}/{name}"
+
+
+def folder_of(path: str) -> str:
+    """Return where the arrangements of the stream table at `path` are, those of each plan in a folder of the fingerprint's name."""
+    return f"{path}/_streamtable"
 
 
 def register(workspace: Workspace, arrangement: Arrangement, version: int) -> None:

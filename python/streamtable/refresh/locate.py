@@ -28,6 +28,9 @@ __all__ = ["NET", "Current", "Measured", "locate", "measure"]
 NET = "__net"
 """How often a row came, net of how often it went."""
 
+HANDED_OUT = 1_000_000
+"""So many rows that go may pass through the driver, to be handed to every task; more are shuffled, as Spark sees fit."""
+
 _NARROW = ("BIGINT", "INT", "SMALLINT", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "STRING")
 """Types of a probe column, the cheapest to compare first; decimals are wide, floats have equal values that differ in bits."""
 
@@ -100,7 +103,10 @@ def locate(
     for probe, least, most in measured.probes[:1]:
         # Positions that are deleted already are left out of what is found, so they may as well be read.
         rows = current.named(workspace, deleted=True)
-        found = current.positions(workspace, _by_probe(delta, rows, probe, least, most))
+        query = _by_probe(delta, rows, probe, least, most)
+        if measured.going <= HANDED_OUT:
+            query = query.hint("broadcast(going)", copy=False)
+        found = current.positions(workspace, query)
         if found.count == measured.going:
             return found, probe.name
     # Here the first of equal rows are taken: one that is deleted already must not be among them.
@@ -125,8 +131,7 @@ def _by_probe(delta: str, current: str, probe: Column, least: str, most: str) ->
     query = select([column(p, "present") for p in POSITION], called(current, "present")).where(
         _between(probe, least, most), copy=False
     )
-    query = query.join(going, on=on, join_type="inner", copy=False)
-    return query.hint("broadcast(going)", copy=False)
+    return query.join(going, on=on, join_type="inner", copy=False)
 
 
 def _by_content(delta: str, columns: Sequence[Column], current: str, measured: Measured) -> exp.Select:

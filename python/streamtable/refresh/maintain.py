@@ -9,8 +9,9 @@ from pyspark.sql import SparkSession
 
 from streamtable import config
 from streamtable.catalog.entries import Entry
-from streamtable.delta.tables import files_to_compact
-from streamtable.refresh.arrangements import path_of
+from streamtable.delta.folders import left_behind
+from streamtable.delta.tables import drop_files, files_to_compact, retention
+from streamtable.refresh.arrangements import folder_of, path_of
 from streamtable.refresh.frontier import Frontier
 from streamtable.refresh.jobs import jobs_named_after
 
@@ -42,6 +43,8 @@ def maintain(spark: SparkSession, entry: Entry) -> list[str]:
     if crowded:
         with jobs_named_after(spark, entry.definition.name, "compaction of"):
             _compact(spark, crowded, config.read(spark, config.VACUUM))
+            if config.read(spark, config.VACUUM):
+                _forget(spark, entry.path, frontier.fingerprint)
     return crowded
 
 
@@ -54,3 +57,9 @@ def _compact(spark: SparkSession, paths: Sequence[str], vacuum: bool) -> None:
         table.optimize().executeCompaction()
         if vacuum:
             table.vacuum()
+
+
+def _forget(spark: SparkSession, path: str, fingerprint: str) -> None:
+    """Delete the arrangements of former plans; young ones are kept, as another session may be building them this moment."""
+    for folder in left_behind(spark, folder_of(path), fingerprint, retention(spark, path).files):
+        drop_files(spark, folder)

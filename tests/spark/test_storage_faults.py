@@ -1,0 +1,76 @@
+"""Storage that fails and is slow, before a write or after it: a refresh ends exact or says what failed, and the next one is exact."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pyspark
+from tests.spark.killed import ended, run
+from tests.spark.test_crashes import CREATE, QUERIES
+
+JARS = Path(pyspark.__file__).with_name("jars")
+
+PROGRAM = f"""
+import sys, time
+from pyspark.errors import PySparkException
+from streamtable import start_scheduler
+from tests.oracle.comparison import assert_exact
+
+spark = session(2, {{
+    "spark.driver.extraClassPath": sys.argv[1],
+    "spark.hadoop.fs.file.impl": "streamtable.tests.FaultyFileSystem",
+    "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",  # the usual one goes past the file system
+}})
+faults = spark._jvm.streamtable.tests.Faults
+QUERIES = {QUERIES!r}
+{CREATE}
+def write(n):
+    spark.sql(f"INSERT INTO l VALUES (2, {{n}}), ({{30 + n}}, 1)")
+    spark.sql(f"MERGE INTO r USING (SELECT 2 AS k, {{n % 3}} AS w) s ON r.k = s.k AND r.w = s.w WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *")
+    spark.sql(f"DELETE FROM l WHERE v = {{n - 1}}")
+
+failed = 0
+for n in range(1, 5):
+    write(n)
+    faults.set(0.05, 0.05)
+    for name in QUERIES:
+        try:
+            spark.sql(f"REFRESH STREAM TABLE {{name}}").collect()
+        except PySparkException as error:
+            failed += 1
+            assert "injected fault" in str(error), error
+    faults.set(0.0, 0.0)
+    for name, query in QUERIES.items() if n == 4 else ():
+        done = spark.sql(f"REFRESH STREAM TABLE {{name}}").first()
+        assert done["action"] in ("DIFFERENTIAL", "NO_DATA"), done
+        assert_exact(spark, name, query)
+assert failed > 0, faults.injected()
+told = spark.sql("SELECT count(*) FROM refresh_history() WHERE status = 'FAILED' AND error_message LIKE '%injected fault%'").first()[0]
+assert 0 < told <= failed, (told, failed)
+
+for name in QUERIES:
+    spark.sql(f"ALTER STREAM TABLE {{name}} SET SCHEDULE '1s'")
+write(10)
+before = faults.injected()
+faults.set(0.02, 0.2)
+with start_scheduler(spark):
+    until = time.monotonic() + 120
+    while faults.injected() == before or spark.sql("SELECT max(versions_behind) FROM source_health()").first()[0]:
+        assert time.monotonic() < until, spark.sql("SELECT * FROM stream_tables()").toPandas().to_string()
+        time.sleep(0.5)
+faults.set(0.0, 0.0)
+for name, query in QUERIES.items():
+    assert_exact(spark, name, query)
+assert spark.sql("SELECT DISTINCT status FROM stream_tables()").first()[0] == "ACTIVE"
+"""
+
+
+def test_refreshes_over_faulty_storage_are_exact_or_say_what_failed(tmp_path: Path) -> None:
+    java = Path(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else "java"
+    compiler = os.pathsep.join(map(str, JARS.glob("scala-*.jar")))
+    source = Path(__file__).with_name("Faults.scala")
+    command = [java, "-cp", compiler, "scala.tools.nsc.Main", "-classpath", f"{JARS}/*", "-d", tmp_path, source]
+    subprocess.run(command, check=True)
+    ended(run(tmp_path, PROGRAM, str(tmp_path)), 0)
