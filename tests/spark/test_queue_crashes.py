@@ -15,11 +15,11 @@ from pyspark.sql import functions as F
 from streamtable import open_queue
 
 spark = session(2)
-commits, last = 250, sys.argv[1] == "last"
+commits, last = 125, sys.argv[1] == "last"
 rows = int(os.environ.get("EVENTS", "1000000")) // commits
 names = [f"c{n}" for n in range(10)]
 if not spark.catalog.tableExists("q"):
-    spark.sql(f"CREATE QUEUE q (n BIGINT, event BIGINT) WITH (max_count = {rows * 25})")
+    spark.sql(f"CREATE QUEUE q (n BIGINT, event BIGINT) WITH (max_count = {rows * 15})")
     for name in names:
         open_queue(spark, "q").register(name, at=0)
         spark.sql(f"CREATE TABLE sink_{name} (batch BIGINT, timestamp BIGINT, n BIGINT, event BIGINT) USING delta")
@@ -37,7 +37,7 @@ def consume(name, worker=None):
     queue = open_queue(spark, "q")
     while True:
         there = written.exists() and int(written.read_text()) == commits
-        with queue.batch(name, worker=worker, take_over_after=timedelta(seconds=30) if worker else None) as batch:
+        with queue.batch(name, worker=worker, take_over_after=timedelta(seconds=90)) as batch:
             if batch is not None:
                 made = batch.events.select(F.lit(batch.number).alias("batch"), "timestamp", "n", "event")
                 batch.append_to(f"sink_{name}", made)
@@ -46,7 +46,8 @@ def consume(name, worker=None):
                 return
             time.sleep(0.2)
 
-workers = [(name,) for name in names[:-1]] + [(names[-1], "one"), (names[-1], "two")]  # the last is a pair that shares a position
+# The last consumer is a pair of workers, who do not come back: what they had is taken over.
+workers = [(name,) for name in names[:-1]] + [(names[-1], f"{os.getpid()} {n}") for n in (1, 2)]
 failed = []
 def guarded(run, *arguments):
     try:

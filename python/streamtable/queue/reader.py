@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
@@ -21,6 +22,8 @@ from streamtable.sql.parse import parse_name
 from streamtable.sql.queue import Limits
 
 __all__ = ["ChangeQueue", "OpenBatch"]
+
+_log = logging.getLogger(__name__)
 
 
 class OpenBatch:
@@ -115,7 +118,8 @@ class ChangeQueue:
             yield None
             return
         yield OpenBatch(self._spark, self._queue, *found)
-        batches.finish(self._spark, self._queue, consumer, worker, found[1].number)
+        if not batches.finish(self._spark, self._queue, consumer, worker, found[1].number):
+            _log.warning("batch %s of %s was finished by somebody else", found[1].number, consumer)
 
     def _retries(self, consumer: str) -> Retries:
         known = consumers.of(self._spark, self._queue)
