@@ -1,0 +1,183 @@
+"""Fifty JDBC sessions at once for five minutes, while the scheduler runs: no error but the clients' own, and nothing that grows.
+
+Each session changes sources, reads stream tables, refreshes them and types nonsense; half of them log out and in again.
+Threads, files (connections among them) and memory of the server are looked at when all sessions are there, and when all are gone.
+
+    ./run soak sessions         MINUTES=1 SESSIONS=10 ./run soak sessions for less
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from impala.dbapi import connect
+from impala.error import Error
+from rich.console import Console
+from rich.table import Table
+
+MINUTES = float(os.environ.get("MINUTES", "5"))
+SESSIONS = int(os.environ.get("SESSIONS", "50"))
+
+CONFIGURATION = """
+[spark]
+"spark.master" = "local[2]"
+"spark.driver.memory" = "4g"
+"spark.sql.shuffle.partitions" = "2"
+"spark.log.level" = "ERROR"
+[server]
+thrift_port = 0
+connect_port = 0
+metrics_port = 0
+"""
+SETUP = (
+    "CREATE TABLE sales (id INT, region STRING, amount INT) USING delta",
+    "INSERT INTO sales SELECT CAST(id AS INT), concat('r', id % 10), CAST(id % 97 AS INT) FROM range(1000)",
+    "CREATE STREAM TABLE large SCHEDULE '2s' AS SELECT id, amount FROM sales WHERE amount > 50",
+    "CREATE STREAM TABLE by_region SCHEDULE '2s' AS SELECT region, count(*) AS n, sum(amount) AS total FROM sales GROUP BY region",
+    "CREATE STREAM TABLE top SCHEDULE '5s' AS SELECT region, total FROM by_region WHERE total > 100",
+)
+STATEMENTS = (
+    "SELECT count(*), sum(amount) FROM large",
+    "SELECT * FROM by_region ORDER BY region",
+    "SHOW STREAM TABLES",
+    "SELECT * FROM stream_tables()",
+    "SELECT * FROM refresh_history('top', 5)",
+    "DESCRIBE STREAM TABLE top",
+    "EXPLAIN STREAM TABLE top",
+    "REFRESH STREAM TABLE by_region",
+    "REFRESH STREAM TABLE top CASCADE",
+    "INSERT INTO sales VALUES (1, 'r1', 7), (2, 'r2', 80)",
+    "REFRESH STREAM TABLE nobody",
+    "CREATE STREAM TABLE wrong SCHEDULE AS SELECT 1 AS a",
+)
+OWN_ERRORS = ("STREAMTABLE_NOT_FOUND", "STREAMTABLE_SYNTAX_ERROR", "STREAMTABLE_CONCURRENT_REFRESH")
+"""What the statements ask for; and that somebody else refreshed a table at the same moment."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """What the server's processes hold: Python with the scheduler, and its JVM; the heap is what is left after a collection."""
+
+    threads: int
+    files: int
+    python_mib: int
+    heap_mib: int
+
+    @classmethod
+    def by(cls, python: int) -> Held:
+        (java,) = (int(each) for each in Path(f"/proc/{python}/task/{python}/children").read_text().split() if _is_java(each))
+        both = (python, java)
+        status = Path(f"/proc/{python}/status").read_text()
+        resident = int(re.search(r"VmRSS:\s+(\d+)", status)[1]) // 1024  # type: ignore[index]
+        threads, files = (sum(1 for pid in both for _ in Path(f"/proc/{pid}/{kind}").iterdir()) for kind in ("task", "fd"))
+        return cls(threads, files, resident, _heap(java))
+
+
+def _is_java(pid: str) -> bool:
+    return Path(f"/proc/{pid}/comm").read_text().strip() == "java"
+
+
+def _heap(java: int) -> int:
+    if shutil.which("jcmd") is None:  # a runtime without tools
+        return 0
+    subprocess.run(["jcmd", str(java), "GC.run"], check=True, capture_output=True)
+    told = subprocess.run(["jcmd", str(java), "GC.heap_info"], check=True, capture_output=True, text=True).stdout
+    return sum(int(used) for used in re.findall(r"(?:heap|Gen)\s+total \d+K, used (\d+)K", told)) // 1024
+
+
+@contextmanager
+def server(folder: Path) -> Iterator[tuple[int, int]]:
+    """Run `streamtable server`; yields its process and the port of Thrift."""
+    (folder / "streamtable.toml").write_text(CONFIGURATION)
+    with (folder / "server.log").open("w") as log:
+        command = [sys.executable, "-m", "streamtable.cli", "server", "--json"]
+        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True)
+    assert process.stdout is not None
+    said = process.stdout.readline()
+    assert said, (folder / "server.log").read_text()
+    try:
+        yield process.pid, int(json.loads(said)["thrift"].rpartition(":")[2])
+    finally:
+        process.terminate()
+        process.wait(120)
+
+
+@contextmanager
+def cursor(port: int) -> Iterator[Any]:
+    """Log in over Thrift, as a session of its own."""
+    login = {"auth_mechanism": "PLAIN", "user": "soak", "password": ""}
+    with closing(connect(host="127.0.0.1", port=port, timeout=300, **login)) as connection, closing(connection.cursor()) as made:
+        yield made
+
+
+def use(port: int, seed: int, until: float, told: Counter[str], wrong: list[str]) -> None:
+    """Be one user; those with an even number log out after every few statements."""
+    rnd = random.Random(seed)
+    while time.monotonic() < until:
+        with cursor(port) as session:
+            while time.monotonic() < until:
+                statement = rnd.choice(STATEMENTS)
+                try:
+                    session.execute(statement)
+                    if session.description:
+                        session.fetchall()
+                    told["done"] += 1
+                except Error as error:
+                    own = next((each for each in OWN_ERRORS if each in str(error)), None)
+                    told[own or "wrong"] += 1
+                    wrong += [] if own else [f"{statement}: {error}"]
+                if seed % 2 == 0 and rnd.random() < 0.2:
+                    break
+
+
+def main() -> int:
+    """Run it, print what was held and what happened; the status is 1 when something went wrong or grew."""
+    told, wrong, console = Counter[str](), list[str](), Console(width=120)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place, server(Path(place)) as (python, port):
+        with cursor(port) as session:
+            for statement in SETUP:
+                session.execute(statement)
+        until = time.monotonic() + 60 * MINUTES
+        users = [Thread(target=use, args=(port, n, until, told, wrong)) for n in range(SESSIONS)]
+        for user in users:
+            user.start()
+        time.sleep(60 * MINUTES / 5)
+        early = Held.by(python)
+        for user in users:
+            user.join()
+        time.sleep(10)
+        late = Held.by(python)
+        with cursor(port) as session:
+            for name in ("large", "by_region", "top"):
+                session.execute(f"VERIFY STREAM TABLE {name}")
+                wrong += [f"{row}" for row in session.fetchall() if row[1] is not True]
+    table = Table(
+        "", "all sessions, after a fifth of the time", "no session, at the end", title=f"{SESSIONS} sessions, {MINUTES:g} minutes"
+    )
+    for what in ("threads", "files", "python_mib", "heap_mib"):
+        table.add_row(what, f"{getattr(early, what):,}", f"{getattr(late, what):,}")
+    console.print(table)
+    console.print(", ".join(f"{what}: {count:,}" for what, count in sorted(told.items())))
+    for text in wrong[:5]:
+        console.print(text[:2000], markup=False)
+    grown = late.threads > early.threads or late.files > early.files or late.heap_mib > 1.3 * early.heap_mib
+    return int(bool(wrong) or grown)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
