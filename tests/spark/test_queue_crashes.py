@@ -1,7 +1,11 @@
-"""Ten consumers of a million events, killed at random with the JVM: nothing lost, order kept, each batch finished once."""
+"""Ten consumers of a million events, killed at random with the JVM: nothing lost, order kept, each batch finished once.
+
+`EVENTS`, `COMMITS` and `KILLS` choose less.
+"""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -15,11 +19,11 @@ from pyspark.sql import functions as F
 from streamtable import open_queue
 
 spark = session(2)
-commits, last = 125, sys.argv[1] == "last"
+commits, last = int(os.environ.get("COMMITS", "125")), sys.argv[1] == "last"
 rows = int(os.environ.get("EVENTS", "1000000")) // commits
 names = [f"c{n}" for n in range(10)]
 if not spark.catalog.tableExists("q"):
-    spark.sql(f"CREATE QUEUE q (n BIGINT, event BIGINT) WITH (max_count = {rows * 15})")
+    spark.sql(f"CREATE QUEUE q (n BIGINT, event BIGINT) WITH (max_count = {rows * (commits // 8)})")
     for name in names:
         open_queue(spark, "q").register(name, at=0)
         spark.sql(f"CREATE TABLE sink_{name} (batch BIGINT, timestamp BIGINT, n BIGINT, event BIGINT) USING delta")
@@ -77,4 +81,4 @@ print("finished", flush=True)
 @pytest.mark.fuzz
 @pytest.mark.timeout(3600)
 def test_consumers_killed_at_random_lose_nothing_and_finish_each_batch_once(tmp_path: Path) -> None:
-    killed_at_random(tmp_path, CONSUMERS, seconds=(5, 60), times=4, patience=3000)
+    killed_at_random(tmp_path, CONSUMERS, seconds=(5, 60), times=int(os.environ.get("KILLS", "4")), patience=3000)
