@@ -7,13 +7,15 @@ commit without a Spark job, and of two who move at once one begins again.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime, timezone
+from threading import RLock
 from typing import Any
 
 from pyspark.sql import SparkSession
-from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
 from streamtable.catalog import objects
 from streamtable.delta.commit import commit
@@ -29,7 +31,11 @@ _PROPERTIES = {
     "delta.logRetentionDuration": "interval 1 day",  # only the latest state counts
     "delta.deletedFileRetentionDuration": "interval 1 day",
 }
-_ATTEMPTS = 20
+_PATIENCE = 300  # seconds: as long as others go on there is no reason to fail
+
+# They may be held while the JVM works: it does not call back for what is done here.
+_moving: defaultdict[str, RLock] = defaultdict(RLock)
+"""By path: threads of one process wait for each other, instead of trying in vain."""
 
 Consumers = Sequence["Consumer"]
 
@@ -119,27 +125,28 @@ def named(queue: Queue, known: Consumers, name: str) -> Consumer:
 @retry(
     retry=retry_if_exception_type(ConcurrentRefresh),
     wait=wait_random_exponential(0.1, 5),
-    stop=stop_after_attempt(_ATTEMPTS),
+    stop=stop_after_delay(_PATIENCE),
     reraise=True,
 )
 def move(spark: SparkSession, queue: Queue, change: Callable[[Consumers], Consumers]) -> None:
     """Replace the consumers by what `change` makes of them, unless that is the same; who comes second sees what the first did."""
     path = _path(queue)
-    version, before = _read(spark, path)
-    after = sorted(change(before), key=lambda consumer: consumer.name)
-    if after == before:
-        return
-    first = version < 0
-    commit(
-        spark,
-        path,
-        read_version=version,
-        application=queue.id,
-        number=version + 1,
-        schema_json=objects.COLUMNS.json() if first else None,
-        properties={_PROPERTY: json.dumps([asdict(each) for each in after], default=datetime.isoformat)}
-        | (_PROPERTIES if first else {}),
-    )
+    with _moving[path]:
+        version, before = _read(spark, path)
+        after = sorted(change(before), key=lambda consumer: consumer.name)
+        if after == before:
+            return
+        first = version < 0
+        commit(
+            spark,
+            path,
+            read_version=version,
+            application=queue.id,
+            number=version + 1,
+            schema_json=objects.COLUMNS.json() if first else None,
+            properties={_PROPERTY: json.dumps([asdict(each) for each in after], default=datetime.isoformat)}
+            | (_PROPERTIES if first else {}),
+        )
 
 
 def now() -> datetime:
