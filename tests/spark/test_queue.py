@@ -285,3 +285,13 @@ def test_what_is_refused(s: SparkSession) -> None:
     assert "busy" in {row[0].split(".")[-1] for row in answer(s, "SHOW QUEUES")}
     assert answer(s, "DROP QUEUE busy FORCE") == [("spark_catalog.queued.busy", "DROPPED")]
     assert answer(s, "DROP QUEUE IF EXISTS busy") == []
+    s.sql("CREATE QUEUE busy FOR SUBSCRIBE accounts")
+    assert answer(s, "SHOW CONSUMERS ON busy") == [], "something was left of the one before"
+    for statement in (
+        "REGISTER CONSUMER `a/b` ON busy",
+        "UNREGISTER CONSUMER `a/b` ON busy",
+        "REGISTER CONSUMER `a/b` ON busy AT 0",
+    ):
+        s.sql(statement)
+    assert [row[:3] for row in answer(s, "SHOW CONSUMERS ON busy")] == [("a/b", 0, 0)]
+    s.sql("DROP QUEUE busy FORCE")

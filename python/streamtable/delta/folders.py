@@ -8,19 +8,28 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-__all__ = ["left_behind"]
+__all__ = ["children", "left_behind"]
 
 
 def left_behind(session: SparkSession, folder: str, kept: str, age: timedelta) -> list[str]:
     """Return the paths in `folder`, but for the one named `kept`, into which nothing was written for `age`."""
+    storage, paths = _listed(session, folder)
+    before = (datetime.now(timezone.utc) - age).timestamp() * 1000
+    others = [path for path in paths if path.getName() != kept]
+    return [str(path) for path in others if all(at < before for at in _written(storage, path))]
+
+
+def children(session: SparkSession, folder: str) -> list[str]:
+    """Return the paths in `folder`, none when it is not there."""
+    return [str(path) for path in _listed(session, folder)[1]]
+
+
+def _listed(session: SparkSession, folder: str) -> tuple[Any, list[Any]]:
+    """Return the storage and the paths in a folder."""
     jvm: Any = session._jvm
     root = jvm.org.apache.hadoop.fs.Path(folder)
     storage = root.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
-    if not storage.exists(root):
-        return []
-    before = (datetime.now(timezone.utc) - age).timestamp() * 1000
-    others = [each.getPath() for each in storage.listStatus(root) if each.getPath().getName() != kept]
-    return [str(path) for path in others if all(at < before for at in _written(storage, path))]
+    return storage, [each.getPath() for each in storage.listStatus(root)] if storage.exists(root) else []
 
 
 def _written(storage: Any, path: Any) -> Iterator[int]:

@@ -128,7 +128,7 @@ def _run_batch(spark: SparkSession, statement: NextBatch | FinishBatch | RetryEv
 
 def _put_off(spark: SparkSession, queue: definition.Queue, reader: Reader, where: str | None, after: timedelta | None) -> None:
     """Keep events of the batch in work for later; the same statement in the same batch keeps them once."""
-    consumer = consumers.named(queue, consumers.of(spark, queue), reader.consumer)
+    consumer = consumers.load(spark, queue, reader.consumer)
     batch = consumer.batch_of(reader.worker)
     if batch is None:
         raise InvalidStatement(f"{consumer.name} has no batch of {queue} in work", hint="NEXT BATCH begins one")
@@ -140,7 +140,7 @@ def _put_off(spark: SparkSession, queue: definition.Queue, reader: Reader, where
 
 def _retries(spark: SparkSession, name: Name, consumer: str) -> Retries:
     queue = definition.load(spark, name)
-    return Retries(spark, queue, consumers.named(queue, consumers.of(spark, queue), consumer))
+    return Retries(spark, queue, consumers.load(spark, queue, consumer))
 
 
 def _held(spark: SparkSession, frame: DataFrame) -> JavaRows:

@@ -53,18 +53,19 @@ def register(spark: SparkSession, queue: Queue, name: str, at: int | None) -> Co
     now = consumers.now()
     made = Consumer(name, _latest(spark, queue) if at is None else at, 0, now, now, now)
 
-    def change(known: Sequence[Consumer]) -> Sequence[Consumer]:
-        if any(each.name == name for each in known):
+    def change(before: Consumer | None) -> Consumer:
+        if before is not None:
             raise ConsumerExists(f"{queue} has a consumer {name} already", hint="UNREGISTER CONSUMER, or choose another name")
-        return [*known, made]
+        return made
 
-    consumers.move(spark, queue, change)
+    consumers.move(spark, queue, name, change)
     return made
 
 
 def unregister(spark: SparkSession, queue: Queue, name: str) -> None:
     """Forget a consumer and its position."""
-    consumers.move(spark, queue, lambda known: [each for each in known if each is not consumers.named(queue, known, name)])
+    consumers.load(spark, queue, name)
+    consumers.move(spark, queue, name, lambda _: None)
 
 
 def next_batch(
@@ -80,40 +81,34 @@ def next_batch(
     None when nothing came or became due since, or not enough.
     """
     limits = _together(queue.statement.limits, limits)
-    moved: list[Consumer] = []
 
-    def change(known: Sequence[Consumer]) -> Sequence[Consumer]:
-        before = consumers.named(queue, known, name)
+    def change(found: Consumer | None) -> Consumer:
+        before = consumers.there(spark, queue, name, found)
         now, after = max(consumers.now(), before.begun_at), before
         if before.batch_of(worker) is None:
             if take_over_after is not None:
                 after = before.take_over(worker, now - take_over_after, now)
             if after is before:
                 after = _begun(spark, queue, before, worker, limits, now)
-        moved[:] = [after]
-        return [after if each is before else each for each in known]
+        return after
 
-    consumers.move(spark, queue, change)
-    (consumer,) = moved
+    _, consumer = consumers.move(spark, queue, name, change)
+    assert consumer is not None, "it was found, and stays"
     batch = consumer.batch_of(worker)
     return None if batch is None else (consumer, batch)
 
 
 def finish(spark: SparkSession, queue: Queue, name: str, worker: str | None = None, number: int | None = None) -> bool:
     """Finish the worker's batch (that of a `number`, if given); tell whether there was one."""
-    behind = list[tuple[int, int]]()
 
-    def change(known: Sequence[Consumer]) -> Sequence[Consumer]:
-        before = consumers.named(queue, known, name)
-        after = before.finish(worker, number, consumers.now())
-        moved = [after if each is before else each for each in known]
-        behind[:] = [(_slowest(known), _slowest(moved))] if after is not before else []
-        return moved
+    def change(found: Consumer | None) -> Consumer:
+        return consumers.there(spark, queue, name, found).finish(worker, number, consumers.now())
 
-    consumers.move(spark, queue, change)
-    for before, after in behind:
-        purge_now_and_then(spark, queue, before, after)
-    return bool(behind)
+    before, after = consumers.move(spark, queue, name, change)
+    if before is None or after is None or before == after:
+        return False
+    purge_now_and_then(spark, queue, before.finished, after.finished)
+    return True
 
 
 def lag(spark: SparkSession, queue: Queue) -> list[Lag]:
@@ -160,7 +155,3 @@ def _together(of_queue: Limits, said: Limits) -> Limits:
 def _latest(spark: SparkSession, queue: Queue) -> int:
     with opened(circumstances(spark, queue), queue.subscribe.relation) as feed:
         return feed.relation.inputs.times.of(feed.relation.inputs.latest())
-
-
-def _slowest(known: Sequence[Consumer]) -> int:
-    return min(each.finished for each in known)

@@ -1,17 +1,15 @@
 """Consumers and what moves them. Each has a position and batches in work, one per worker, which stay the same until finished.
 
-They are kept as a property of a Delta table in the hidden folder of the queue's own, where nobody else writes: a move is one
-commit without a Spark job, and of two who move at once one begins again.
+Each is kept as a property of a Delta table of its own, in the hidden folder of the queue's, where nobody else writes: a move is
+one commit without a Spark job, consumers do not meet, and of two workers who move at once one begins again.
 """
 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime, timezone
-from threading import RLock
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -19,25 +17,20 @@ from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_rand
 
 from streamtable.catalog import objects
 from streamtable.delta.commit import commit
+from streamtable.delta.folders import children
 from streamtable.delta.tables import state, versions
 from streamtable.errors import ConcurrentRefresh, ConsumerNotFound, near_names
 from streamtable.queue.definition import Queue
 
-__all__ = ["Batch", "Consumer", "move", "named", "now", "of"]
+__all__ = ["Batch", "Consumer", "load", "move", "now", "of", "there"]
 
-_PROPERTY = "streamtable.consumers"
+_PROPERTY = "streamtable.consumer"
 _PROPERTIES = {
     "delta.checkpointInterval": "100",
     "delta.logRetentionDuration": "interval 1 day",  # only the latest state counts
     "delta.deletedFileRetentionDuration": "interval 1 day",
 }
 _PATIENCE = 300  # seconds: as long as others go on there is no reason to fail
-
-# They may be held while the JVM works: it does not call back for what is done here.
-_moving: defaultdict[str, RLock] = defaultdict(RLock)
-"""By path: threads of one process wait for each other, instead of trying in vain."""
-
-Consumers = Sequence["Consumer"]
 
 
 @dataclass(frozen=True)
@@ -108,17 +101,25 @@ class Consumer:
         return replace(self, in_work=tuple(each for each in self.in_work if each is not batch), seen_at=at)
 
 
+Change = Callable[[Consumer | None], Consumer | None]
+
+
 def of(spark: SparkSession, queue: Queue) -> list[Consumer]:
     """Return the consumers of a queue as they are now, by name."""
-    return _read(spark, _path(queue))[1]
+    found = (_read(spark, path)[1] for path in children(spark, _folder(queue)))
+    return sorted((each for each in found if each is not None), key=lambda consumer: consumer.name)
 
 
-def named(queue: Queue, known: Consumers, name: str) -> Consumer:
+def load(spark: SparkSession, queue: Queue, name: str) -> Consumer:
     """Return the consumer of a name. Raises ConsumerNotFound, with near names."""
-    for each in known:
-        if each.name == name:
-            return each
-    near = near_names(name, [each.name for each in known])
+    return there(spark, queue, name, _read(spark, _path(queue, name))[1])
+
+
+def there(spark: SparkSession, queue: Queue, name: str, found: Consumer | None) -> Consumer:
+    """Return the consumer that was found under a name. Raises ConsumerNotFound, with near names, when none was."""
+    if found is not None:
+        return found
+    near = near_names(name, [each.name for each in of(spark, queue)])
     raise ConsumerNotFound(f"{queue} has no consumer {name}.{near}", hint=f"REGISTER CONSUMER {name} ON {queue}")
 
 
@@ -128,15 +129,17 @@ def named(queue: Queue, known: Consumers, name: str) -> Consumer:
     stop=stop_after_delay(_PATIENCE),
     reraise=True,
 )
-def move(spark: SparkSession, queue: Queue, change: Callable[[Consumers], Consumers]) -> None:
-    """Replace the consumers by what `change` makes of them, unless that is the same; who comes second sees what the first did."""
-    path = _path(queue)
-    with _moving[path]:
-        version, before = _read(spark, path)
-        after = sorted(change(before), key=lambda consumer: consumer.name)
-        if after == before:
-            return
+def move(spark: SparkSession, queue: Queue, name: str, change: Change) -> tuple[Consumer | None, Consumer | None]:
+    """Replace a consumer by what `change` makes of it, unless that is the same; who comes second sees what the first did.
+
+    Returns the consumer before and after; None is one that is not there.
+    """
+    path = _path(queue, name)
+    version, before = _read(spark, path)
+    after = change(before)
+    if after != before:
         first = version < 0
+        kept = None if after is None else json.dumps(asdict(after), default=datetime.isoformat)
         commit(
             spark,
             path,
@@ -144,9 +147,9 @@ def move(spark: SparkSession, queue: Queue, change: Callable[[Consumers], Consum
             application=queue.id,
             number=version + 1,
             schema_json=objects.COLUMNS.json() if first else None,
-            properties={_PROPERTY: json.dumps([asdict(each) for each in after], default=datetime.isoformat)}
-            | (_PROPERTIES if first else {}),
+            properties={_PROPERTY: kept} | (_PROPERTIES if first else {}),
         )
+    return before, after
 
 
 def now() -> datetime:
@@ -154,15 +157,20 @@ def now() -> datetime:
     return datetime.now(timezone.utc)
 
 
-def _path(queue: Queue) -> str:
+def _folder(queue: Queue) -> str:
     return f"{queue.path}/_streamtable/consumers"
 
 
-def _read(spark: SparkSession, path: str) -> tuple[int, list[Consumer]]:
+def _path(queue: Queue, name: str) -> str:
+    return f"{_folder(queue)}/{name.encode().hex()}"  # whatever a name holds, a folder can have it
+
+
+def _read(spark: SparkSession, path: str) -> tuple[int, Consumer | None]:
     if versions(spark, [path])[0] is None:
-        return -1, []
+        return -1, None
     found = state(spark, path)
-    return found.version, [_consumer(each) for each in json.loads(found.properties[_PROPERTY])]
+    kept = found.properties.get(_PROPERTY)  # one that is unregistered leaves its table
+    return found.version, None if kept is None else _consumer(json.loads(kept))
 
 
 def _consumer(kept: dict[str, Any]) -> Consumer:

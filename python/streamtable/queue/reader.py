@@ -122,5 +122,4 @@ class ChangeQueue:
             _log.warning("batch %s of %s was finished by somebody else", found[1].number, consumer)
 
     def _retries(self, consumer: str) -> Retries:
-        known = consumers.of(self._spark, self._queue)
-        return Retries(self._spark, self._queue, consumers.named(self._queue, known, consumer))
+        return Retries(self._spark, self._queue, consumers.load(self._spark, self._queue, consumer))

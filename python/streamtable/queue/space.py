@@ -42,7 +42,7 @@ def purge(spark: SparkSession, queue: Queue) -> int:
 
 
 def purge_now_and_then(spark: SparkSession, queue: Queue, before: int, after: int) -> None:
-    """Purge a free-standing queue whose slowest consumer went on, each time that it was far enough."""
+    """Purge a free-standing queue each time that a consumer has finished so many commits more."""
     if queue.free_standing and before // _COMMITS < after // _COMMITS:
         with suppress(ConcurrentRefresh):  # inserts come before it: another time
             purge(spark, queue)
