@@ -193,8 +193,10 @@ def test_tables_come_and_go_and_changes_go_round_once(s: SparkSession) -> None:
     s.sql("ALTER SUBSCRIPTION a REFRESH PUBLICATION")
     s.sql("ALTER SUBSCRIPTION a RENAME TO renamed")
     s.sql("INSERT INTO pub.late VALUES (2)")
-    slots = "SELECT table, restart_version, confirmed_version, lag, status FROM replication_slots('pub.a')"
-    assert answer(s, slots) == [("spark_catalog.pub.late", 1, 0, 1, "reserved")]
+    slots = (
+        "SELECT table, active, invalidation_reason, restart_version, confirmed_version, lag, status FROM replication_slots('pub.a')"
+    )
+    assert answer(s, slots) == [("spark_catalog.pub.late", True, None, 1, 0, 1, "reserved")]
     kept = ", ".join(f"delta.{name}RetentionDuration = 'interval 0 seconds'" for name in ("deletedFile", "log"))
     s.sql(f"ALTER TABLE pub.late SET TBLPROPERTIES ({kept})")
     assert [row[-1] for row in answer(s, slots)] == ["unreserved"]

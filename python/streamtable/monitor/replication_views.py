@@ -15,7 +15,7 @@ from streamtable.monitor.results import Row, Rows, columns
 from streamtable.replication import slots
 from streamtable.replication.kinds import PUBLICATION, SLOT, SUBSCRIPTION
 from streamtable.replication.publications import definition, published
-from streamtable.replication.subscriptions import Relation, Subscription
+from streamtable.replication.subscriptions import Relation, Subscription, slots_in_use
 from streamtable.sql.parse import parse_name
 
 __all__ = ["SLOT_STATUS", "VIEWS"]
@@ -93,23 +93,26 @@ _COUNTERS = (
 def _replication_slots(spark: SparkSession, name: str | None) -> Rows:
     found = list(_stored(spark, SLOT, name))
     since = {(str(slot), each.table): _at(each.confirmed_at) for slot in found for each in slots.positions(slot).values()}
-    now = datetime.now(timezone.utc)
-    return [_slot(each, since[each.name, each.source], now) for each in slot_health(spark, found)]
+    now, used = datetime.now(timezone.utc), {".".join(name) for name in slots_in_use(spark)}
+    return [_slot(each, each.name in used, since[each.name, each.source], now) for each in slot_health(spark, found)]
 
 
-def _slot(health: Health, since: datetime, now: datetime) -> Row:
+def _slot(health: Health, active: bool, since: datetime, now: datetime) -> Row:
     confirmed, latest = health.read, health.latest
     assert confirmed is not None, "a slot has a position for each of its tables"
     lag = None if latest is None else max(latest - confirmed, 0)
+    status = _status(health, now)
     return (
         health.name,
         health.source,
+        active,
         confirmed + 1,
         confirmed,
         lag,
-        _status(health, now),
+        status,
         since,
         health.history_until,
+        health.warning if status == "lost" else None,
         health.warning,
     )
 
@@ -160,12 +163,14 @@ VIEWS: Mapping[str, tuple[StructType, Callable[[SparkSession, str | None], Rows]
         columns(
             slot=StringType,
             table=StringType,
+            active=BooleanType,
             restart_version=LongType,
             confirmed_version=LongType,
             lag=LongType,
             status=StringType,
             inactive_since=TimestampType,
             history_until=TimestampType,
+            invalidation_reason=StringType,
             warning=StringType,
         ),
         _replication_slots,

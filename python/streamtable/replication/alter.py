@@ -19,7 +19,7 @@ from streamtable.replication.kinds import PUBLICATION, SLOT, SUBSCRIPTION
 from streamtable.replication.publications import Published, published
 from streamtable.replication.run import published_to
 from streamtable.replication.source import source_of
-from streamtable.replication.subscriptions import Relation, Subscription, publisher_of
+from streamtable.replication.subscriptions import Relation, Subscription, publisher_of, slots_in_use
 from streamtable.sql.replication import (
     AlterSubscription,
     CreateReplicationSlot,
@@ -129,11 +129,9 @@ def drop_slot(spark: SparkSession, statement: DropReplicationSlot) -> Stored | N
     slot = objects.wanted(spark, SLOT, statement.name, statement.if_exists)
     if slot is None:
         return None
-    for each in map(Subscription.of, objects.every(spark, SUBSCRIPTION)):
-        if each.enabled and each.slot_name().parts == slot.name:
-            raise InvalidStatement(
-                f"the slot {slot} is that of the subscription {each}", hint="DROP SUBSCRIPTION, or DISABLE it first"
-            )
+    if user := slots_in_use(spark).get(slot.name):
+        hint = "DROP SUBSCRIPTION, or DISABLE it first"
+        raise InvalidStatement(f"the slot {slot} is that of the subscription {user}", hint=hint)
     objects.drop(spark, slot)
     return slot
 

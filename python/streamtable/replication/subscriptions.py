@@ -21,7 +21,7 @@ from streamtable.replication.kinds import SUBSCRIPTION
 from streamtable.sql.parse import parse_name
 from streamtable.sql.statements import Name
 
-__all__ = ["Relation", "Subscription", "TableState", "now", "publisher_of"]
+__all__ = ["Relation", "Subscription", "TableState", "now", "publisher_of", "slots_in_use"]
 
 
 def now() -> str:
@@ -153,6 +153,12 @@ class Subscription:
             hint = "ALTER SUBSCRIPTION ... SET (slot_name = '...')"
             raise InvalidStatement(f"the subscription {self} has no replication slot", hint=hint)
         return Name((*publisher_of(self.connection, self.stored.name[0]), self.slot))
+
+
+def slots_in_use(spark: SparkSession) -> dict[tuple[str, ...], Subscription]:
+    """Return, by the slot's name, the subscriptions in sight that are enabled."""
+    known = map(Subscription.of, objects.every(spark, SUBSCRIPTION))
+    return {each.slot_name().parts: each for each in known if each.enabled}
 
 
 def publisher_of(connection: str, catalog: str) -> tuple[str, ...]:
