@@ -49,7 +49,8 @@ def delta_jars() -> tuple[Path, ...]:
         jars = tuple(folder / "jars" / f"io.delta_{artifact}-{delta}.jar" for artifact in artifacts)
         if all(jar.is_file() for jar in jars):
             return jars
-    return _resolve(tuple(f"io.delta:{artifact}:{delta}" for artifact in artifacts))
+    # What Delta depends on is left out: its kernel would bring in a second Hadoop of 100 MB.
+    return resolve(tuple(f"io.delta:{artifact}:{delta}" for artifact in artifacts))
 
 
 def _resolver_folders() -> tuple[Path, ...]:
@@ -62,33 +63,33 @@ def _resolver_folders() -> tuple[Path, ...]:
     return tuple(home / ".ivy2.5.2" for home in dict.fromkeys(homes))
 
 
-def _resolve(coordinates: tuple[str, ...]) -> tuple[Path, ...]:
-    """Have Spark's own resolver fetch `coordinates`, without what they depend on, in a JVM of its own."""
+def resolve(coordinates: tuple[str, ...], transitive: bool = False, without: str | None = None) -> tuple[Path, ...]:
+    """Have Spark's own resolver fetch `coordinates`, and what they depend on if `transitive`, in a JVM of its own."""
     with TemporaryFile() as log:
         try:
             gateway = launch_gateway(popen_kwargs={"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
             try:
-                return _fetch(gateway, coordinates)
+                return _fetch(gateway, coordinates, transitive, without)
             finally:
                 _end(gateway)
         except Exception as error:  # py4j and Spark have no common class for "did not work"
             log.seek(0)
             said = "\n".join(log.read().decode(errors="replace").strip().splitlines()[-15:])
             raise NotEnabled(
-                f"Delta's jars could not be fetched ({', '.join(coordinates)}): {error}\n{said}",
+                f"jars could not be fetched ({', '.join(coordinates)}): {error}\n{said}",
                 hint="connect once to a Maven repository (spark.jars.repositories or spark.jars.ivySettings in "
                 "spark-defaults.conf name another one than Maven Central), and check that Java is installed",
             ) from error
 
 
-def _fetch(gateway: JavaGateway, coordinates: tuple[str, ...]) -> tuple[Path, ...]:
+def _fetch(gateway: JavaGateway, coordinates: tuple[str, ...], transitive: bool, without: str | None) -> tuple[Path, ...]:
     """Call the resolver with the settings that spark-defaults.conf and PYSPARK_SUBMIT_ARGS give it."""
     jvm = gateway.jvm
     setting = jvm.java.lang.System.getProperty
     try:
         found = jvm.org.apache.spark.util.DependencyUtils.resolveMavenDependencies(
-            False,  # not transitive: Delta's kernel would bring in a second Hadoop of 100 MB
-            None,
+            transitive,
+            without,
             ",".join(coordinates),
             setting("spark.jars.repositories"),
             setting("spark.jars.ivy"),

@@ -44,8 +44,7 @@ class FaultyFileSystem extends LocalFileSystem {
       bufferSize: Int,
       replication: Short,
       blockSize: Long,
-      progress: Progressable
-  ): FSDataOutputStream =
+      progress: Progressable): FSDataOutputStream =
     Faults.around(super.create(path, permission, overwrite, bufferSize, replication, blockSize, progress))
 
   override def rename(from: Path, to: Path): Boolean = Faults.around(super.rename(from, to))

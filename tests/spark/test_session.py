@@ -158,7 +158,7 @@ class TestJars:
         monkeypatch.setattr(jars, "_resolver_folders", tuple)
         monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--conf spark.jars.ivy={tmp_path} pyspark-shell")
         with pytest.raises(NotEnabled, match="unresolved dependency") as raised:
-            jars._resolve(("io.delta:no-such-artifact:0.0.1",))
+            jars.resolve(("io.delta:no-such-artifact:0.0.1",))
         assert "spark.jars.repositories" in str(raised.value)
 
 

@@ -6,7 +6,11 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, AggregateFunction}
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
-import org.apache.spark.sql.catalyst.util.DateTimeUtils.{convertSpecialDate, convertSpecialTimestamp, convertSpecialTimestampNTZ}
+import org.apache.spark.sql.catalyst.util.DateTimeUtils.{
+  convertSpecialDate,
+  convertSpecialTimestamp,
+  convertSpecialTimestampNTZ
+}
 import org.apache.spark.sql.types._
 
 /**
@@ -28,22 +32,28 @@ private object Clock {
   /** How much of the clock decides the result: nothing, the date, or the instant. */
   def granularity(plan: LogicalPlan): String = {
     val read = plan.collectWithSubqueries { case p => p.expressions.flatMap(_.collect(asRead(now))) }.flatten
-    val ofDate = read.filter(_.exists { case Cast(a: Attribute, DateType, _, _) => a.exprId == now.exprId; case _ => false })
+    val ofDate = read.filter(_.exists {
+      case Cast(a: Attribute, DateType, _, _) => a.exprId == now.exprId; case _ => false
+    })
     if (read.isEmpty) "" else if (ofDate.size == read.size) "date" else "instant"
   }
 
   /** The plan as of one instant, in microseconds since 1970. */
-  def stopped(plan: LogicalPlan, instant: Long): LogicalPlan = plan.transformAllExpressionsWithSubqueries(asRead(Literal(instant, TimestampType)))
+  def stopped(plan: LogicalPlan, instant: Long): LogicalPlan =
+    plan.transformAllExpressionsWithSubqueries(asRead(Literal(instant, TimestampType)))
 
   /** The same for a plan whose clock is a column. */
   def bound(plan: LogicalPlan, instant: Long): LogicalPlan =
-    plan.transformAllExpressionsWithSubqueries { case a: Attribute if a.exprId == now.exprId => Literal(instant, TimestampType) }
+    plan.transformAllExpressionsWithSubqueries {
+      case a: Attribute if a.exprId == now.exprId => Literal(instant, TimestampType)
+    }
 
   /** The plan with the clock as a column of its filters and projections. */
   def asColumn(plan: LogicalPlan): LogicalPlan = plan.transformAllExpressions(asRead(now)).transformUp {
     case join: Join if join.condition.exists(isRead) => overJoin(join)
     case aggregate: Aggregate if aggregate.expressions.exists(isRead) => overAggregate(aggregate)
-    case node: UnaryNode if !node.isInstanceOf[Filter] && !node.isInstanceOf[Project] && node.expressions.exists(isRead) =>
+    case node: UnaryNode
+        if !node.isInstanceOf[Filter] && !node.isInstanceOf[Project] && node.expressions.exists(isRead) =>
       val below = new Below
       val bound = node.mapExpressions(below.bound).withNewChildren(Seq(below.over(node.children.head)))
       Project(node.output, bound)
@@ -54,7 +64,8 @@ private object Clock {
     case date: CurrentDate => Cast(now, DateType, Some(date.zoneId.getId))
     case local: LocalTimestamp => Cast(now, TimestampNTZType, Some(local.zoneId.getId))
     // Spark's optimiser reads CAST('now' AS TIMESTAMP) and the like as calls of the clock.
-    case Cast(text, to @ (DateType | TimestampType | TimestampNTZType), zone, _) if text.foldable && text.dataType == StringType && isSpecial(text, to, zone) =>
+    case Cast(text, to @ (DateType | TimestampType | TimestampNTZType), zone, _)
+        if text.foldable && text.dataType == StringType && isSpecial(text, to, zone) =>
       val date = Cast(now, DateType, zone)
       text.eval().toString.trim.toLowerCase match {
         case "now" => Cast(now, to, zone)
@@ -64,15 +75,16 @@ private object Clock {
       }
   }
 
-  private def isSpecial(text: Expression, to: DataType, zone: Option[String]): Boolean = Option(text.eval()).map(_.toString).exists { s =>
-    val id = java.time.ZoneId.of(zone.getOrElse("UTC"), java.time.ZoneId.SHORT_IDS)
-    val known = to match {
-      case DateType => convertSpecialDate(s, id)
-      case TimestampType => convertSpecialTimestamp(s, id)
-      case _ => convertSpecialTimestampNTZ(s, id)
+  private def isSpecial(text: Expression, to: DataType, zone: Option[String]): Boolean =
+    Option(text.eval()).map(_.toString).exists { s =>
+      val id = java.time.ZoneId.of(zone.getOrElse("UTC"), java.time.ZoneId.SHORT_IDS)
+      val known = to match {
+        case DateType => convertSpecialDate(s, id)
+        case TimestampType => convertSpecialTimestamp(s, id)
+        case _ => convertSpecialTimestampNTZ(s, id)
+      }
+      known.isDefined && !s.trim.toLowerCase.startsWith("epoch")
     }
-    known.isDefined && !s.trim.toLowerCase.startsWith("epoch")
-  }
 
   /** An inner join is a product that is filtered; an outer one filters the side that it may pad, or compares with a column of the other. */
   private def overJoin(join: Join): LogicalPlan = {
@@ -95,7 +107,9 @@ private object Clock {
     }
   }
 
-  private def split(e: Expression): Seq[Expression] = e match { case And(l, r) => split(l) ++ split(r); case other => Seq(other) }
+  private def split(e: Expression): Seq[Expression] = e match {
+    case And(l, r) => split(l) ++ split(r); case other => Seq(other)
+  }
 
   private def within(e: Expression, side: LogicalPlan): Boolean = (e.references - now).subsetOf(side.outputSet)
 
@@ -104,10 +118,12 @@ private object Clock {
     val below = new Below
     val keys = aggregate.groupingExpressions.map(below.bound)
     val keyOf = aggregate.groupingExpressions.zip(keys)
-    def bound(e: Expression): Expression = keyOf.collectFirst { case (key, out) if key.semanticEquals(e) => out }.getOrElse(e match {
-      case call: AggregateExpression => below.bound(call)
-      case other => other.mapChildren(bound)
-    })
+    def bound(e: Expression): Expression = keyOf
+      .collectFirst { case (key, out) if key.semanticEquals(e) => out }
+      .getOrElse(e match {
+        case call: AggregateExpression => below.bound(call)
+        case other => other.mapChildren(bound)
+      })
     val list = aggregate.aggregateExpressions.map {
       case alias: Alias => alias.withNewChildren(Seq(bound(alias.child))).asInstanceOf[NamedExpression]
       case other => other
@@ -122,8 +138,8 @@ private object Clock {
     /** `e` with columns in place of the largest expressions that read the clock and can be columns. */
     def bound(e: Expression): Expression = e match {
       case e if !isRead(e) => e
-      case _: Alias | _: WindowExpression | _: WindowSpecDefinition | _: WindowFrame | _: SortOrder | _: AggregateExpression |
-          _: AggregateFunction | _: WindowFunction | _: Generator =>
+      case _: Alias | _: WindowExpression | _: WindowSpecDefinition | _: WindowFrame | _: SortOrder |
+          _: AggregateExpression | _: AggregateFunction | _: WindowFunction | _: Generator =>
         e.mapChildren(bound)
       case e => made.getOrElseUpdate(e.canonicalized, Alias(e, e.sql)()).toAttribute
     }

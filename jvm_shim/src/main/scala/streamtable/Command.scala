@@ -14,7 +14,8 @@ import org.apache.spark.sql.types._
 /** One of our statements, already read by Python; carried out eagerly, as Spark carries out every command. */
 case class StreamTableCommand(sql: String, override val output: Seq[Attribute]) extends LeafRunnableCommand {
 
-  override def run(session: SparkSession): Seq[Row] = Handlers.run(session, sql).fold(Answers.rows(_, output), _.asScala.toSeq)
+  override def run(session: SparkSession): Seq[Row] =
+    Handlers.run(session, sql).fold(Answers.rows(_, output), _.asScala.toSeq)
 }
 
 object StreamTableCommand {

@@ -34,15 +34,22 @@ private[streamtable] object Commits {
    */
   def positions(spark: SparkSession, frame: DataFrame, path: String, version: Long): Positions = {
     val aggregator = new BitmapAggregator(col("__streamtable_row").expr, RoaringBitmapArrayFormat.Portable)
-    val bitmaps = frame.where(col("__streamtable_file").isNotNull).groupBy("__streamtable_file").agg(Column(aggregator.toAggregateExpression(isDistinct = false)).as("rows"))
+    val bitmaps = frame
+      .where(col("__streamtable_file").isNotNull)
+      .groupBy("__streamtable_file")
+      .agg(Column(aggregator.toAggregateExpression(isDistinct = false)).as("rows"))
     val found = bitmaps.select("__streamtable_file", "rows.bitmap").collect()
     val log = DeltaLog.forTable(spark, path)
     val fileAt = filesByPath(log, Snapshots.filesOf(log, Snapshots.latest(spark, path), version))
-    Positions(found.map { row =>
-      val rows = RoaringBitmapArray.readFrom(row.getAs[Array[Byte]](1))
-      deleted(log, fileAt(row.getString(0))).foreach(rows.diff)
-      row.getString(0) -> rows
-    }.filterNot(_._2.isEmpty).toMap)
+    Positions(
+      found
+        .map { row =>
+          val rows = RoaringBitmapArray.readFrom(row.getAs[Array[Byte]](1))
+          deleted(log, fileAt(row.getString(0))).foreach(rows.diff)
+          row.getString(0) -> rows
+        }
+        .filterNot(_._2.isEmpty)
+        .toMap)
   }
 
   private def filesByPath(log: DeltaLog, files: Seq[AddFile]): Map[String, AddFile] = {
@@ -51,7 +58,8 @@ private[streamtable] object Commits {
   }
 
   private def deleted(log: DeltaLog, file: AddFile): Option[RoaringBitmapArray] =
-    Option(file.deletionVector).map(StoredBitmap.create(_, log.dataPath).load(DeletionVectorStore.createInstance(log.newDeltaHadoopConf())))
+    Option(file.deletionVector).map(
+      StoredBitmap.create(_, log.dataPath).load(DeletionVectorStore.createInstance(log.newDeltaHadoopConf())))
 
   /** One transaction: rows that go (by position, or all), rows that come, the frontier, the refresh's number, schema and properties. */
   def commit(
@@ -69,7 +77,8 @@ private[streamtable] object Commits {
       properties: JavaMap[String, String]): (Long, Long, Long) = {
     val log = DeltaLog.forTable(spark, path)
     val latest = log.update()
-    val transaction = log.startTransaction(None, Some(if (readVersion < 0) latest else Snapshots.at(log, latest, readVersion)))
+    val transaction =
+      log.startTransaction(None, Some(if (readVersion < 0) latest else Snapshots.at(log, latest, readVersion)))
     describe(transaction, schema, properties)
     // Whatever else changed the table since makes what was computed wrong: read everything, so that any such commit conflicts.
     transaction.readWholeTable()
@@ -83,13 +92,17 @@ private[streamtable] object Commits {
       Option(frontier).map(DomainMetadata("streamtable", _, removed = false))
     val added = comes.collect { case a: AddFile => a.numLogicalRecords.getOrElse(0L) }.sum
     val operation =
-      DeltaOperations.Write(if (replaceAll) SaveMode.Overwrite else SaveMode.Append, userMetadata = Option(history).map(counted(_, added, removed)))
+      DeltaOperations.Write(
+        if (replaceAll) SaveMode.Overwrite else SaveMode.Append,
+        userMetadata = Option(history).map(counted(_, added, removed)))
     (transaction.commit(goes ++ comes ++ facts, operation), added, removed)
   }
 
   /** The record of a refresh with the numbers of its rows, which are known now. */
   private def counted(history: String, added: Long, removed: Long): String =
-    compact(render(parse(history).merge(JObject("streamtable" -> (("rows_inserted" -> added) ~ ("rows_deleted" -> removed))))))
+    compact(
+      render(
+        parse(history).merge(JObject("streamtable" -> (("rows_inserted" -> added) ~ ("rows_deleted" -> removed))))))
 
   private def describe(transaction: OptimisticTransaction, schema: String, properties: JavaMap[String, String]): Unit =
     if (schema != null || properties != null) {
@@ -119,7 +132,12 @@ private[streamtable] object Commits {
         else {
           val serialized = rows.serializeAsByteArray(RoaringBitmapArrayFormat.Portable)
           val range = writer.write(serialized)
-          val vector = DeletionVectorDescriptor.onDiskWithRelativePath(id, "", serialized.length, rows.cardinality, Some(range.offset))
+          val vector = DeletionVectorDescriptor.onDiskWithRelativePath(
+            id,
+            "",
+            serialized.length,
+            rows.cardinality,
+            Some(range.offset))
           val (added, removed) = file.removeRows(vector, updateStats = true)
           Seq(removed, added)
         }

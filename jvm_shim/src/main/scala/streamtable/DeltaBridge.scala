@@ -25,7 +25,8 @@ object DeltaBridge {
   def locate(spark: SparkSession, parts: JavaList[String]): String = {
     val catalogs: CatalogManager = spark.sessionState.catalogManager
     val names = parts.asScala.toSeq
-    val (catalog, rest) = if (names.size > 2) (catalogs.catalog(names.head), names.tail) else (catalogs.currentCatalog, names)
+    val (catalog, rest) =
+      if (names.size > 2) (catalogs.catalog(names.head), names.tail) else (catalogs.currentCatalog, names)
     val namespace = if (rest.size > 1) rest.init.toArray else catalogs.currentNamespace
     val identifier = Identifier.of(namespace, rest.last)
     val (kind, path) = Try(catalog.asInstanceOf[TableCatalog].loadTable(identifier)).toOption match {
@@ -41,14 +42,17 @@ object DeltaBridge {
   def state(spark: SparkSession, path: String): String = {
     val snapshot = Snapshots.latest(spark, path)
     val metadata = snapshot.metadata
-    compact(render(
-      ("table_id" -> metadata.id) ~ ("version" -> snapshot.version) ~ ("properties" -> metadata.configuration) ~
-        ("schema_json" -> metadata.schemaString) ~ ("partition_columns" -> metadata.partitionColumns.toList) ~
-        ("frontier" -> frontierOf(snapshot))))
+    compact(
+      render(
+        ("table_id" -> metadata.id) ~ ("version" -> snapshot.version) ~ ("properties" -> metadata.configuration) ~
+          ("schema_json" -> metadata.schemaString) ~ ("partition_columns" -> metadata.partitionColumns.toList) ~
+          ("frontier" -> frontierOf(snapshot))))
   }
 
   private def frontierOf(snapshot: Snapshot): Option[String] =
-    snapshot.checksumOpt.flatMap(_.domainMetadata).getOrElse(snapshot.domainMetadata)
+    snapshot.checksumOpt
+      .flatMap(_.domainMetadata)
+      .getOrElse(snapshot.domainMetadata)
       .collectFirst { case d if d.domain == "streamtable" && !d.removed => d.configuration }
 
   /** The latest number that an application has put into the table's commits; null where there is none. */
@@ -59,24 +63,34 @@ object DeltaBridge {
   def versions(spark: SparkSession, paths: JavaList[String]): String =
     compact(render(JArray(paths.asScala.map { path =>
       Try(Snapshots.latest(spark, path)).toOption
-        .map(s => JArray(List(JString(s.metadata.id), JLong(s.version)))).getOrElse(JNull)
+        .map(s => JArray(List(JString(s.metadata.id), JLong(s.version))))
+        .getOrElse(JNull)
     }.toList)))
 
   /** What each commit in (after, upto] did; a missing version is missing in the answer. */
   def commits(spark: SparkSession, path: String, after: Long, upto: Long): String = {
     val log = DeltaLog.forTable(spark, path)
-    val summaries = log.getChanges(after + 1).takeWhile(_._1 <= upto).map { case (version, actions) =>
-      val info = actions.collectFirst { case c: CommitInfo => c }
-      val (rows, bytes) = changed(actions)
-      ("version" -> version) ~ ("operation" -> info.map(_.operation)) ~
-        ("data_change" -> actions.exists { case f: FileAction => f.dataChange; case _ => false }) ~
-        ("removes_rows" -> actions.exists { case r: RemoveFile => r.dataChange; case _ => false }) ~
-        ("transactions" -> actions.collect { case t: SetTransaction => t.appId }.toList) ~
-        ("rows" -> rows) ~ ("uncounted_bytes" -> bytes) ~ ("feed_bytes" -> actions.collect { case c: AddCDCFile => c.size }.sum) ~
-        ("feed" -> actions.collectFirst { case m: Metadata => m.configuration.get("delta.enableChangeDataFeed").contains("true") }) ~
-        ("schema" -> actions.collectFirst { case m: Metadata => m.schemaString }) ~
-        ("user_metadata" -> info.flatMap(_.userMetadata)) ~ ("metrics" -> info.flatMap(_.operationMetrics)) ~ ("timestamp" -> info.map(_.timestamp.getTime))
-    }.toList
+    val summaries = log
+      .getChanges(after + 1)
+      .takeWhile(_._1 <= upto)
+      .map { case (version, actions) =>
+        val info = actions.collectFirst { case c: CommitInfo => c }
+        val (rows, bytes) = changed(actions)
+        ("version" -> version) ~ ("operation" -> info.map(_.operation)) ~
+          ("data_change" -> actions.exists { case f: FileAction => f.dataChange; case _ => false }) ~
+          ("removes_rows" -> actions.exists { case r: RemoveFile => r.dataChange; case _ => false }) ~
+          ("transactions" -> actions.collect { case t: SetTransaction => t.appId }.toList) ~
+          ("rows" -> rows) ~ ("uncounted_bytes" -> bytes) ~ ("feed_bytes" -> actions.collect { case c: AddCDCFile =>
+            c.size
+          }.sum) ~
+          ("feed" -> actions.collectFirst { case m: Metadata =>
+            m.configuration.get("delta.enableChangeDataFeed").contains("true")
+          }) ~
+          ("schema" -> actions.collectFirst { case m: Metadata => m.schemaString }) ~
+          ("user_metadata" -> info.flatMap(_.userMetadata)) ~ ("metrics" -> info.flatMap(
+            _.operationMetrics)) ~ ("timestamp" -> info.map(_.timestamp.getTime))
+      }
+      .toList
     compact(render(JArray(summaries)))
   }
 
@@ -92,18 +106,25 @@ object DeltaBridge {
 
   /** Rows and bytes of the table at `version`; null where they cannot be had without a Spark job. */
   def size(spark: SparkSession, path: String, version: Long): String = {
-    val counted = Snapshots.known(Snapshots.latest(spark, path), version).map(_.map(file => file.numLogicalRecords -> file.size))
-    compact(render(counted.filter(_.forall(_._1.isDefined)).map { files =>
-      JArray(List(JLong(files.flatMap(_._1).sum), JLong(files.map(_._2).sum)))
-    }.getOrElse(JNull)))
+    val counted =
+      Snapshots.known(Snapshots.latest(spark, path), version).map(_.map(file => file.numLogicalRecords -> file.size))
+    compact(
+      render(
+        counted
+          .filter(_.forall(_._1.isDefined))
+          .map { files =>
+            JArray(List(JLong(files.flatMap(_._1).sum), JLong(files.map(_._2).sum)))
+          }
+          .getOrElse(JNull)))
   }
 
   /** How long, in milliseconds, the log and the files that left the table are kept. */
   def retention(spark: SparkSession, path: String): String = {
     val metadata = Snapshots.latest(spark, path).metadata
-    compact(render(
-      ("log" -> DeltaConfigs.getMilliSeconds(DeltaConfigs.LOG_RETENTION.fromMetaData(metadata))) ~
-        ("files" -> DeltaConfigs.getMilliSeconds(DeltaConfigs.TOMBSTONE_RETENTION.fromMetaData(metadata)))))
+    compact(
+      render(
+        ("log" -> DeltaConfigs.getMilliSeconds(DeltaConfigs.LOG_RETENTION.fromMetaData(metadata))) ~
+          ("files" -> DeltaConfigs.getMilliSeconds(DeltaConfigs.TOMBSTONE_RETENTION.fromMetaData(metadata)))))
   }
 
   /** Whether the files that the commit `version` took out of the table, and those of its change feed, are still there. */
@@ -116,10 +137,13 @@ object DeltaBridge {
   /** Whether one of the files, or of their deletion vectors, is not there any more. */
   private def gone(log: DeltaLog, files: Seq[FileAction]): Boolean = {
     val there = log.dataPath.getFileSystem(log.newDeltaHadoopConf())
-    files.flatMap { file =>
-      val vector = Option(file.deletionVector).filter(_.isOnDisk).map(_.absolutePath(log.dataPath))
-      absolutePath(log.dataPath.toString, file.path) +: vector.toSeq
-    }.distinct.exists(!there.exists(_))
+    files
+      .flatMap { file =>
+        val vector = Option(file.deletionVector).filter(_.isOnDisk).map(_.absolutePath(log.dataPath))
+        absolutePath(log.dataPath.toString, file.path) +: vector.toSeq
+      }
+      .distinct
+      .exists(!there.exists(_))
   }
 
   /** How many files a compaction would save (small ones beyond the first of a partition) or rewrite (with a part `deleted` of their rows). */
@@ -135,8 +159,10 @@ object DeltaBridge {
 
   /** The same with `__streamtable_file` and `__streamtable_row`; with `deleted`, rows that are marked as deleted may be among them. */
   def located(spark: SparkSession, path: String, version: Long, deleted: Boolean): DataFrame =
-    Snapshots.frame(spark, path, version, deleted)
-      .withColumn("__streamtable_file", col("_metadata.file_path")).withColumn("__streamtable_row", col("_metadata.row_index"))
+    Snapshots
+      .frame(spark, path, version, deleted)
+      .withColumn("__streamtable_file", col("_metadata.file_path"))
+      .withColumn("__streamtable_row", col("_metadata.row_index"))
 
   /**
    * What is there to be read of the past: the first commit in the log, the first version that it can rebuild, and of the commits after
@@ -145,15 +171,19 @@ object DeltaBridge {
   def retained(spark: SparkSession, path: String, after: Long): String = {
     val log = DeltaLog.forTable(spark, path)
     val first = DeltaHistoryManager.getEarliestDeltaFile(log)
-    val lost = log.getChanges(math.max(after + 1, first)).map { case (version, actions) =>
-      val removed = actions.collect { case r: RemoveFile => r }
-      val feed = actions.collect { case c: AddCDCFile => c }
-      (version, gone(log, removed), gone(log, if (feed.isEmpty) removed.filter(_.dataChange) else feed))
-    }.toList
-    compact(render(
-      ("commits" -> first) ~ ("tables" -> log.history.getEarliestRecreatableCommit) ~
-        ("lost_rows" -> lost.collect { case (version, true, _) => version }) ~
-        ("lost_changes" -> lost.collect { case (version, _, true) => version })))
+    val lost = log
+      .getChanges(math.max(after + 1, first))
+      .map { case (version, actions) =>
+        val removed = actions.collect { case r: RemoveFile => r }
+        val feed = actions.collect { case c: AddCDCFile => c }
+        (version, gone(log, removed), gone(log, if (feed.isEmpty) removed.filter(_.dataChange) else feed))
+      }
+      .toList
+    compact(
+      render(
+        ("commits" -> first) ~ ("tables" -> log.history.getEarliestRecreatableCommit) ~
+          ("lost_rows" -> lost.collect { case (version, true, _) => version }) ~
+          ("lost_changes" -> lost.collect { case (version, _, true) => version })))
   }
 
   /** The rows that came (+1) and went (-1) in the versions (after, upto], as the column `__streamtable_weight`, each with its version. */
@@ -161,12 +191,19 @@ object DeltaBridge {
     val log = DeltaLog.forTable(spark, path)
     val snapshot = Snapshots.latest(spark, path)
     val changed = CDCReader.changesToBatchDF(
-      log, after + 1, upto, spark, readSchemaSnapshot = Some(snapshot), useCoarseGrainedCDC = coarse,
+      log,
+      after + 1,
+      upto,
+      spark,
+      readSchemaSnapshot = Some(snapshot),
+      useCoarseGrainedCDC = coarse,
       // Only its metadata is read; the version itself would have to be reconstructed.
       startVersionSnapshot = Some(snapshot))
     val came = col("_change_type").isin("insert", "update_postimage")
-    changed.withColumn("__streamtable_weight", when(came, lit(1L)).otherwise(lit(-1L)))
-      .withColumnRenamed("_commit_version", "__streamtable_version").drop("_change_type", "_commit_timestamp")
+    changed
+      .withColumn("__streamtable_weight", when(came, lit(1L)).otherwise(lit(-1L)))
+      .withColumnRenamed("_commit_version", "__streamtable_version")
+      .drop("_change_type", "_commit_timestamp")
   }
 
   /** The positions that `frame` lists, without those that are deleted already in the table's `version`. */
@@ -175,11 +212,31 @@ object DeltaBridge {
 
   /** One transaction; answers `[version, rows added, rows removed]`. */
   def commit(
-      spark: SparkSession, path: String, readVersion: Long, add: Object, remove: Positions, replaceAll: Boolean, frontier: String,
-      application: String, applicationVersion: Long, history: String, schema: String, properties: JavaMap[String, String]): String = {
+      spark: SparkSession,
+      path: String,
+      readVersion: Long,
+      add: Object,
+      remove: Positions,
+      replaceAll: Boolean,
+      frontier: String,
+      application: String,
+      applicationVersion: Long,
+      history: String,
+      schema: String,
+      properties: JavaMap[String, String]): String = {
     val (version, added, removed) = Commits.commit(
-      spark, path, readVersion, add.asInstanceOf[DataFrame], remove, replaceAll, frontier, application, applicationVersion, history,
-      schema, properties)
+      spark,
+      path,
+      readVersion,
+      add.asInstanceOf[DataFrame],
+      remove,
+      replaceAll,
+      frontier,
+      application,
+      applicationVersion,
+      history,
+      schema,
+      properties)
     compact(render(JArray(List(JLong(version), JLong(added), JLong(removed)))))
   }
 

@@ -60,20 +60,30 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
       Write("a streaming write", atPath(sink.path.toString, sink.catalogTable), refresh)
 
     case w: RenameTable =>
-      Write("ALTER TABLE RENAME", inPlan(w.child), name => s"use ALTER STREAM TABLE $name RENAME TO", changesShape = true)
+      Write(
+        "ALTER TABLE RENAME",
+        inPlan(w.child),
+        name => s"use ALTER STREAM TABLE $name RENAME TO",
+        changesShape = true)
     case w @ (_: SetTableProperties | _: UnsetTableProperties | _: CommentOnTable) =>
       Write("ALTER TABLE", inPlan(w), name => s"use ALTER STREAM TABLE $name SET TBLPROPERTIES")
-    case w @ (_: AddColumns | _: ReplaceColumns | _: DropColumns | _: RenameColumn | _: AlterColumns | _: SetTableLocation) =>
+    case w @ (_: AddColumns | _: ReplaceColumns | _: DropColumns | _: RenameColumn | _: AlterColumns |
+        _: SetTableLocation) =>
       Write("ALTER TABLE", inPlan(w), redefine, changesShape = true)
     case w: AlterTableCommand => Write("ALTER TABLE", inPlan(w.table), redefine)
     case w: AlterDeltaTableCommand => Write("ALTER TABLE", Some(table(w.table)), redefine)
     case w: AddCheckConstraint => Write("ALTER TABLE", inPlan(w.child), redefine)
-    case w: DropTable => Write("DROP TABLE", named(w.child), name => s"use DROP STREAM TABLE $name", changesShape = true)
+    case w: DropTable =>
+      Write("DROP TABLE", named(w.child), name => s"use DROP STREAM TABLE $name", changesShape = true)
     case w: ReplaceTable => Write("CREATE OR REPLACE TABLE", named(w.name), redefine, changesShape = true)
     case w: ReplaceTableAsSelect => Write("CREATE OR REPLACE TABLE", named(w.name), redefine, changesShape = true)
     case w: CreateDeltaTableCommand if w.operation != TableCreationModes.Create =>
       val existing = w.existingTableOpt.orElse(Some(w.table).filter(_ => w.tableByPath))
-      Write("CREATE OR REPLACE TABLE", existing.flatMap(t => atPath(t.location.toString, Some(t))), redefine, changesShape = true)
+      Write(
+        "CREATE OR REPLACE TABLE",
+        existing.flatMap(t => atPath(t.location.toString, Some(t))),
+        redefine,
+        changesShape = true)
   }
 
   /** The Delta table that Spark has resolved in `plan`; its snapshot is loaded already. */
@@ -120,7 +130,10 @@ private object DirectWriteCheck {
     s"its definition decides this; use CREATE OR REPLACE STREAM TABLE $name or ALTER STREAM TABLE $name"
 
   private def table(delta: DeltaTableV2) =
-    Target(nameOf(delta.catalogTable, delta.path), delta.deltaLog.dataPath.toString, delta.initialSnapshot.metadata.configuration)
+    Target(
+      nameOf(delta.catalogTable, delta.path),
+      delta.deltaLog.dataPath.toString,
+      delta.initialSnapshot.metadata.configuration)
 
   private def nameOf(catalogTable: Option[CatalogTable], path: Path) =
     catalogTable.map(_.identifier.nameParts.quoted).getOrElse(s"delta.`$path`")

@@ -25,7 +25,9 @@ object ExpressionRegistry {
     private val entries = scala.collection.mutable.ArrayBuffer.empty[Entry]
     private val leaves = scala.collection.mutable.ArrayBuffer.empty[LogicalPlan]
 
-    def add(expression: Expression, inputs: Seq[Attribute]): Int = { entries += Entry(expression, inputs); entries.size - 1 }
+    def add(expression: Expression, inputs: Seq[Attribute]): Int = {
+      entries += Entry(expression, inputs); entries.size - 1
+    }
     def addLeaf(plan: LogicalPlan): Int = { leaves += plan; leaves.size - 1 }
     def leaf(n: Int): LogicalPlan = leaves(n)
 

@@ -12,7 +12,6 @@ class StreamTableExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectPostHocResolutionRule(session => DirectWriteCheck(session))
     extensions.injectCheckRule(session => plan => DirectWriteCheck(session)(plan))
     TableFunctions.inject(extensions)
-    extensions.injectFunction(
-      (ExpressionRegistry.identifier, ExpressionRegistry.info, ExpressionRegistry.build _))
+    extensions.injectFunction((ExpressionRegistry.identifier, ExpressionRegistry.info, ExpressionRegistry.build _))
   }
 }

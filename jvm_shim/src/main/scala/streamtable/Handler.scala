@@ -76,7 +76,8 @@ object Handlers {
     held(answer(_.batch(session, sql, start, end)))
 
   /** Asks for the result type of a table function. */
-  def describeFunction(name: String, arguments: JavaList[String]): JsonNode = answer(_.describeFunction(name, arguments)).get("schema")
+  def describeFunction(name: String, arguments: JavaList[String]): JsonNode =
+    answer(_.describeFunction(name, arguments)).get("schema")
 
   /** Calls a table function and gives its rows. */
   def callFunction(session: SparkSession, name: String, arguments: JavaList[String]): JsonNode =
@@ -92,7 +93,10 @@ object Handlers {
       try ask(handler)
       catch {
         case e: Py4JException =>
-          throw notEnabled("no answer came from the Python process", "try again: where it ended, another is started", Some(e))
+          throw notEnabled(
+            "no answer came from the Python process",
+            "try again: where it ended, another is started",
+            Some(e))
       }
     val node = mapper.readTree(text)
     Option(node.get("error")).foreach(error => throw toException(error))

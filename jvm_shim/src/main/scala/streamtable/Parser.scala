@@ -109,6 +109,7 @@ private object Openings {
   def begin(sql: String): Boolean = {
     val words = Tokens.of(sql).map(_.getText.toUpperCase(Locale.ROOT))
     openings.exists(words.startsWith(_)) && !(describe(words.head) && endsColumn(words.lift(3).getOrElse(""))) ||
-    words.headOption.contains("DECLARE") && words.lift(2).contains("CURSOR") && subscribes.exists(words.drop(3).startsWith(_))
+    words.headOption.contains("DECLARE") && words.lift(2).contains("CURSOR") && subscribes.exists(
+      words.drop(3).startsWith(_))
   }
 }

@@ -28,14 +28,18 @@ object PlanReader {
     val analyzed = frame.asInstanceOf[Dataset[_]].queryExecution.analyzed
     val reading = new ExpressionRegistry.Reading(id)
     val views = analyzed.collectWithSubqueries { case v: View => v }
-    val plan = frame.asInstanceOf[Dataset[_]].sparkSession.withActive(Clock.asColumn(SubqueriesAsJoins(Ties.broken(analyzed))))
+    val plan =
+      frame.asInstanceOf[Dataset[_]].sparkSession.withActive(Clock.asColumn(SubqueriesAsJoins(Ties.broken(analyzed))))
     // Everything that decides the result, subqueries included: tables with versions, the clock, and what changes without either.
     val unversioned = analyzed.collectWithSubqueries {
-      case DeltaSource(_, _, _) | _: OneRowRelation | _: LocalRelation | _: Range | _: CTERelationRef | _: UnionLoopRef => Nil
+      case DeltaSource(_, _, _) | _: OneRowRelation | _: LocalRelation | _: Range | _: CTERelationRef |
+          _: UnionLoopRef =>
+        Nil
       case leaf if leaf.children.isEmpty => Seq(leaf.nodeName)
       case other => other.expressions.filterNot(Clock.isRepeatable).map(_.sql)
     }.flatten
-    val json = ("sources" -> sourcesOf(analyzed)) ~ ("unversioned" -> unversioned.distinct.toList) ~ ("clock" -> Clock.granularity(analyzed)) ~ ("plan" -> new PlanReader(reading).node(plan)) ~
+    val json = ("sources" -> sourcesOf(analyzed)) ~ ("unversioned" -> unversioned.distinct.toList) ~ ("clock" -> Clock
+      .granularity(analyzed)) ~ ("plan" -> new PlanReader(reading).node(plan)) ~
       ("views" -> views.filterNot(_.isTempView).map(_.desc.identifier.unquotedString).distinct.toList) ~
       ("temporary_views" -> views.filter(_.isTempView).map(_.desc.identifier.table).distinct.toList)
     ExpressionRegistry.keep(reading)
@@ -53,13 +57,15 @@ object PlanReader {
    */
   def leaf(spark: SparkSession, id: String, n: Int, relations: java.util.Map[String, Object], instant: Long): Object = {
     val plan = Clock.bound(ExpressionRegistry.reading(id).leaf(n), instant)
-    Dataset.ofRows(spark.asInstanceOf[org.apache.spark.sql.classic.SparkSession],
+    Dataset.ofRows(
+      spark.asInstanceOf[org.apache.spark.sql.classic.SparkSession],
       Project(plan.output.map(a => Alias(a, name(a))()), pin(plan, relations)))
   }
 
   /** The query of `frame` itself, over `relations`, at `instant` (microseconds since 1970). */
   def pinned(spark: SparkSession, frame: Object, relations: java.util.Map[String, Object], instant: Long): Object =
-    Dataset.ofRows(spark.asInstanceOf[org.apache.spark.sql.classic.SparkSession],
+    Dataset.ofRows(
+      spark.asInstanceOf[org.apache.spark.sql.classic.SparkSession],
       pin(Clock.stopped(Ties.broken(frame.asInstanceOf[Dataset[_]].queryExecution.analyzed), instant), relations))
 
   /** Each Delta table, by path, replaced by the files that `relations` (frames of a pinned version) read. */
@@ -77,7 +83,11 @@ object PlanReader {
 
   /** Whether two frames have the same optimised plan up to the names of columns. */
   def sameResult(left: Object, right: Object): Boolean =
-    left.asInstanceOf[Dataset[_]].queryExecution.optimizedPlan.sameResult(right.asInstanceOf[Dataset[_]].queryExecution.optimizedPlan)
+    left
+      .asInstanceOf[Dataset[_]]
+      .queryExecution
+      .optimizedPlan
+      .sameResult(right.asInstanceOf[Dataset[_]].queryExecution.optimizedPlan)
 
   def name(a: Attribute): String = if (a.exprId == Clock.now.exprId) a.name else s"c${a.exprId.id}"
 
@@ -99,7 +109,9 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
         _: RebalancePartitions =>
       node(plan.children.head)
     case DeltaSource(relation, index, _) if !relation.isStreaming =>
-      described("Relation", plan) ~ ("path" -> index.deltaLog.dataPath.toString) ~ ("time_travel" -> index.isTimeTravelQuery) ~
+      described(
+        "Relation",
+        plan) ~ ("path" -> index.deltaLog.dataPath.toString) ~ ("time_travel" -> index.isTimeTravelQuery) ~
         ("table" -> relation.catalogTable.map(_.identifier.unquotedString)) ~ ("stored" -> stored(index))
     case _: OneRowRelation | _: LocalRelation | _: Range =>
       described("Constant", plan) ~ ("leaf" -> reading.addLeaf(plan)) ~ ("rows" -> rows(plan))
@@ -108,7 +120,8 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
     case x: Join =>
       val exists = Option(x.joinType).collect { case ExistenceJoin(attribute) => columns(Seq(attribute)).head }
       val how = if (exists.isDefined) "EXISTENCE" else x.joinType.sql
-      described("Join", plan) ~ ("how" -> how) ~ ("conjuncts" -> conjuncts(x.condition)) ~ ("exists" -> exists) ~ below(plan)
+      described("Join", plan) ~ ("how" -> how) ~ ("conjuncts" -> conjuncts(x.condition)) ~ ("exists" -> exists) ~ below(
+        plan)
     case x: Aggregate => aggregate(x)
     case x: Generate =>
       described("Generate", plan) ~ ("generator" -> expression(x.generator)) ~ ("outer" -> x.outer) ~
@@ -120,30 +133,37 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
     case x: Window =>
       described("Window", plan) ~ ("list" -> x.windowExpressions.map(windowed(_, x.child.output)).toList) ~
         ("partition" -> x.partitionSpec.map(expression).toList) ~ below(plan)
-    case x: Expand => described("Expand", plan) ~ ("projections" -> x.projections.map(_.map(expression).toList).toList) ~ below(plan)
+    case x: Expand =>
+      described("Expand", plan) ~ ("projections" -> x.projections.map(_.map(expression).toList).toList) ~ below(plan)
     case x: UnionLoop =>
       val inside = x.collectWithSubqueries { case p => p.expressions }.flatten
       described("Recursion", plan) ~ ("leaf" -> reading.addLeaf(plan)) ~ ("sources" -> sourcesOf(plan)) ~
-        ("inside" -> x.collectWithSubqueries { case p => spelt(p) }.toList) ~ ("clock" -> inside.exists(Clock.isRead)) ~ ("volatile" -> inside.find(e => !Clock.isRepeatable(e)).map(_.sql))
+        ("inside" -> x.collectWithSubqueries { case p => spelt(p) }.toList) ~ ("clock" -> inside.exists(
+          Clock.isRead)) ~ ("volatile" -> inside.find(e => !Clock.isRepeatable(e)).map(_.sql))
     case x: Sort =>
-      described("Sort", plan) ~ ("order" -> x.order.map(order).toList) ~ ("open" -> columns(Ties.leftOut(x.child.output))) ~ below(plan)
-    case GlobalLimit(IntegerLiteral(limit), LocalLimit(_, Offset(IntegerLiteral(offset), child))) => limited(plan, Some(limit), offset, child)
+      described("Sort", plan) ~ ("order" -> x.order.map(order).toList) ~ ("open" -> columns(
+        Ties.leftOut(x.child.output))) ~ below(plan)
+    case GlobalLimit(IntegerLiteral(limit), LocalLimit(_, Offset(IntegerLiteral(offset), child))) =>
+      limited(plan, Some(limit), offset, child)
     case GlobalLimit(IntegerLiteral(limit), LocalLimit(_, child)) => limited(plan, Some(limit), 0, child)
     case Offset(IntegerLiteral(offset), child) => limited(plan, None, offset, child)
-    case other => described(other.nodeName, other) ~ ("unknown" -> true) ~ ("streaming" -> other.isStreaming) ~ below(plan)
+    case other =>
+      described(other.nodeName, other) ~ ("unknown" -> true) ~ ("streaming" -> other.isStreaming) ~ below(plan)
   }
 
   /** Under which names the files hold each column, where that is not its own: a column that is dropped and added again is another one. */
   private def stored(index: TahoeLogFileIndex): JObject = {
     val metadata = index.getSnapshot.metadata
     def physical(t: DataType): String = t match {
-      case s: StructType => s.fields.map(f => DeltaColumnMapping.getPhysicalName(f) + physical(f.dataType)).mkString("(", " ", ")")
+      case s: StructType =>
+        s.fields.map(f => DeltaColumnMapping.getPhysicalName(f) + physical(f.dataType)).mkString("(", " ", ")")
       case a: ArrayType => physical(a.elementType)
       case m: MapType => physical(m.keyType) + physical(m.valueType)
       case _ => ""
     }
     val mapped = metadata.columnMappingMode != NoMapping
-    JObject((if (mapped) metadata.schema.fields.toList else Nil).map(f => f.name -> JString(DeltaColumnMapping.getPhysicalName(f) + physical(f.dataType))))
+    JObject((if (mapped) metadata.schema.fields.toList else Nil).map(f =>
+      f.name -> JString(DeltaColumnMapping.getPhysicalName(f) + physical(f.dataType))))
   }
 
   /** What tells one constant relation from another. */
@@ -156,17 +176,21 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
   /** An operator of a part that is handed over whole, as far as it is needed to tell one from another. */
   private def spelt(plan: LogicalPlan): JObject =
     ("operator" -> plan.nodeName) ~ ("columns" -> columns(plan.output)) ~ ("rows" -> rows(plan)) ~
-      ("expressions" -> plan.expressions.map(e => ("text" -> text(e)) ~ ("inputs" -> e.references.toSeq.map(name).toList)).toList)
+      ("expressions" -> plan.expressions
+        .map(e => ("text" -> text(e)) ~ ("inputs" -> e.references.toSeq.map(name).toList))
+        .toList)
 
   private def order(x: SortOrder): JObject =
-    ("value" -> expression(x.child)) ~ ("ascending" -> (x.direction == Ascending)) ~ ("nulls_first" -> (x.nullOrdering == NullsFirst))
+    ("value" -> expression(
+      x.child)) ~ ("ascending" -> (x.direction == Ascending)) ~ ("nulls_first" -> (x.nullOrdering == NullsFirst))
 
   private def limited(plan: LogicalPlan, count: Option[Int], offset: Int, child: LogicalPlan): JObject =
     described("Limit", plan) ~ ("count" -> count) ~ ("offset" -> offset) ~ ("children" -> List(node(child)))
 
   private def below(plan: LogicalPlan): JObject = "children" -> plan.children.map(node).toList
 
-  private def described(operator: String, plan: LogicalPlan): JObject = ("op" -> operator) ~ ("output" -> columns(plan.output))
+  private def described(operator: String, plan: LogicalPlan): JObject =
+    ("op" -> operator) ~ ("output" -> columns(plan.output))
 
   private def columns(attributes: Seq[Attribute]): List[JObject] = attributes.map { a =>
     ("id" -> name(a)) ~ ("name" -> a.name) ~ ("type" -> a.dataType.sql) ~ ("nullable" -> a.nullable)
@@ -182,12 +206,17 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
 
   private def named(e: NamedExpression): JObject = named(e, expression(valueOf(e)))
 
-  private def named(e: NamedExpression, value: JObject): JObject = ("id" -> name(e.toAttribute)) ~ ("name" -> e.name) ~ ("value" -> value)
+  private def named(e: NamedExpression, value: JObject): JObject =
+    ("id" -> name(e.toAttribute)) ~ ("name" -> e.name) ~ ("value" -> value)
 
   private def valueOf(e: NamedExpression): Expression = e match { case Alias(child, _) => child; case other => other }
 
   private def windowed(e: NamedExpression, columns: Seq[Attribute]): JObject =
-    named(e, expression(valueOf(e)) ~ ("open" -> e.exists { case w: WindowExpression => Ties.isLeftOpen(w, columns); case _ => false }))
+    named(
+      e,
+      expression(valueOf(e)) ~ ("open" -> e.exists {
+        case w: WindowExpression => Ties.isLeftOpen(w, columns); case _ => false
+      }))
 
   private def expression(e: Expression): JObject = {
     val facts = ("type" -> e.dataType.sql) ~ ("nullable" -> e.nullable)
@@ -219,18 +248,26 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
     val calls = scala.collection.mutable.LinkedHashMap.empty[Expression, (AggregateExpression, AttributeReference)]
     def overResults(e: Expression): Expression = e match {
       case call: AggregateExpression =>
-        calls.getOrElseUpdate(call.canonicalized, (call, AttributeReference(text(call), call.dataType, call.nullable)()))._2
+        calls
+          .getOrElseUpdate(call.canonicalized, (call, AttributeReference(text(call), call.dataType, call.nullable)()))
+          ._2
       case other =>
-        keys.collectFirst { case (key, out) if key.semanticEquals(other) => out }.getOrElse(other.mapChildren(overResults))
+        keys
+          .collectFirst { case (key, out) if key.semanticEquals(other) => out }
+          .getOrElse(other.mapChildren(overResults))
     }
     val list = x.aggregateExpressions.map {
       case alias @ Alias(child, _) => (alias.toAttribute, overResults(child))
       case other => (other.toAttribute, overResults(other))
     }
     described("Aggregate", x) ~
-      ("keys" -> keys.map { case (e, out) => ("id" -> name(out)) ~ ("name" -> out.name) ~ ("value" -> expression(e)) }.toList) ~
+      ("keys" -> keys.map { case (e, out) =>
+        ("id" -> name(out)) ~ ("name" -> out.name) ~ ("value" -> expression(e))
+      }.toList) ~
       ("calls" -> calls.values.map { case (call, out) => aggregateCall(call, out) }.toList) ~
-      ("list" -> list.map { case (out, e) => ("id" -> name(out)) ~ ("name" -> out.name) ~ ("value" -> expression(e)) }.toList) ~
+      ("list" -> list.map { case (out, e) =>
+        ("id" -> name(out)) ~ ("name" -> out.name) ~ ("value" -> expression(e))
+      }.toList) ~
       below(x)
   }
 
@@ -245,6 +282,7 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
       number(call, call.references.toSeq) ~ ("text" -> text(call)) ~ ("deterministic" -> Clock.isRepeatable(call)) ~
       ("subqueries" -> call.collect { case s: SubqueryExpression => s.nodeName }.toList) ~
       ("function" -> function.getClass.getSimpleName) ~ ("distinct" -> call.isDistinct) ~
-      ("arguments" -> function.children.map(expression).toList) ~ ("filter" -> call.filter.map(expression)) ~ ("finish" -> finish)
+      ("arguments" -> function.children.map(expression).toList) ~ ("filter" -> call.filter.map(
+        expression)) ~ ("finish" -> finish)
   }
 }

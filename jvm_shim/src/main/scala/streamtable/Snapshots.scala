@@ -16,11 +16,10 @@ private[streamtable] object Snapshots {
   private val kept = 64
 
   /** File lists by (table id, version): Delta's own list for an old version costs a Spark job, and a refresh needs the last one's. */
-  private val files = java.util.Collections.synchronizedMap(
-    new LinkedHashMap[(String, Long), Seq[AddFile]](kept, 0.75f, true) {
+  private val files =
+    java.util.Collections.synchronizedMap(new LinkedHashMap[(String, Long), Seq[AddFile]](kept, 0.75f, true) {
       override def removeEldestEntry(eldest: JavaMap.Entry[(String, Long), Seq[AddFile]]): Boolean = size > kept
-    }
-  )
+    })
 
   def latest(spark: SparkSession, path: String): Snapshot = {
     val snapshot = DeltaLog.forTable(spark, path).update()
@@ -37,10 +36,12 @@ private[streamtable] object Snapshots {
       .orElse(Some(latest).filter(_.version == version).flatMap(_.checksumOpt).flatMap(_.allFiles))
 
   def filesOf(log: DeltaLog, latest: Snapshot, version: Long): Seq[AddFile] =
-    known(latest, version).getOrElse {
-      val snapshot = at(log, latest, version)
-      snapshot.checksumOpt.flatMap(_.allFiles).getOrElse(snapshot.allFiles.collect().toSeq)
-    }.tap(files.put((latest.metadata.id, version), _))
+    known(latest, version)
+      .getOrElse {
+        val snapshot = at(log, latest, version)
+        snapshot.checksumOpt.flatMap(_.allFiles).getOrElse(snapshot.allFiles.collect().toSeq)
+      }
+      .tap(files.put((latest.metadata.id, version), _))
 
   /**
    * The table's files at `version`, read with its latest schema: columns that were added since are NULL. With `deleted`, also the rows
@@ -49,7 +50,8 @@ private[streamtable] object Snapshots {
   def frame(spark: SparkSession, path: String, version: Long, deleted: Boolean = false): DataFrame = {
     val log = DeltaLog.forTable(spark, path)
     val snapshot = latest(spark, path)
-    val index = new TahoeBatchFileIndex(spark, "streamtable", filesOf(log, snapshot, version), log, log.dataPath, snapshot)
+    val index =
+      new TahoeBatchFileIndex(spark, "streamtable", filesOf(log, snapshot, version), log, log.dataPath, snapshot)
     val relation = log.buildHadoopFsRelationWithFileIndex(snapshot, index, bucketSpec = None)
     // Delta's own format is Parquet with vectors and column mapping; without either, Spark's reads the same files.
     val plain = deleted && snapshot.metadata.columnMappingMode == NoMapping

@@ -24,7 +24,8 @@ private object SubqueriesAsJoins {
   def apply(analyzed: LogicalPlan): LogicalPlan = {
     val plain = ReplaceExpressions(EliminateView(EliminateSubqueryAliases(InlineCTE(alwaysInline = true)(analyzed))))
     // What stands above a join that pads may still say that a column is never NULL, as it was below.
-    if (!plain.containsPattern(PLAN_EXPRESSION)) plain else Try(UpdateAttributeNullability(joined(plain))).getOrElse(plain)
+    if (!plain.containsPattern(PLAN_EXPRESSION)) plain
+    else Try(UpdateAttributeNullability(joined(plain))).getOrElse(plain)
   }
 
   private def joined(plan: LogicalPlan): LogicalPlan = {
@@ -33,7 +34,12 @@ private object SubqueriesAsJoins {
     val projected = if (bare.exists(subqueryInKeys)) PullOutGroupingExpressions(bare) else bare
     val pulled = PullupCorrelatedPredicates(projected.transformUp(splitAggregate))
     val inner = pulled.transformAllExpressions { case s: SubqueryExpression => s.withNewPlan(joined(s.plan)) }
-    val rules = Seq(uncorrelated _, RewriteCorrelatedScalarSubquery.apply _, RewriteLateralSubquery.apply _, RewritePredicateSubquery.apply _, single _)
+    val rules = Seq(
+      uncorrelated _,
+      RewriteCorrelatedScalarSubquery.apply _,
+      RewriteLateralSubquery.apply _,
+      RewritePredicateSubquery.apply _,
+      single _)
     rules.foldLeft(inner)((p, rule) => rule(p))
   }
 
@@ -53,8 +59,12 @@ private object SubqueriesAsJoins {
     case a @ PhysicalAggregation(keys, calls, results, child) if results.exists(_.exists(isUncorrelated)) =>
       // Spark names the result of a call with its attributes' numbers, which differ each time.
       val named = calls.map(c => c.resultId -> Alias(c, c.sql)(c.resultId)).toMap
-      val list = results.map(_.transform { case x: AttributeReference => named.get(x.exprId).fold(x)(n => x.withName(n.name)) })
-      Project(keepIds(list.map(_.asInstanceOf[NamedExpression]), a.output), Aggregate(keys, keys ++ named.values, child))
+      val list = results.map(_.transform { case x: AttributeReference =>
+        named.get(x.exprId).fold(x)(n => x.withName(n.name))
+      })
+      Project(
+        keepIds(list.map(_.asInstanceOf[NamedExpression]), a.output),
+        Aggregate(keys, keys ++ named.values, child))
   }
 
   private def keepIds(list: Seq[NamedExpression], output: Seq[Attribute]): Seq[NamedExpression] = list.zip(output).map {
@@ -87,7 +97,8 @@ private object SubqueriesAsJoins {
     (rewritten, values.toSeq)
   }
 
-  private def product(left: LogicalPlan, right: LogicalPlan): LogicalPlan = Join(left, right, Inner, None, JoinHint.NONE)
+  private def product(left: LogicalPlan, right: LogicalPlan): LogicalPlan =
+    Join(left, right, Inner, None, JoinHint.NONE)
 
   private def restored(before: LogicalPlan, after: LogicalPlan): LogicalPlan =
     if (before.output.map(_.exprId) == after.output.map(_.exprId)) after else Project(before.output, after)
@@ -120,7 +131,10 @@ private object SubqueriesAsJoins {
   }
 
   private def checked(rows: Alias, value: Alias): Expression = {
-    val error = RaiseError(Literal("SCALAR_SUBQUERY_TOO_MANY_ROWS"), CreateMap(Nil, useStringTypeWhenEmpty = true), value.dataType)
+    val error = RaiseError(
+      Literal("SCALAR_SUBQUERY_TOO_MANY_ROWS"),
+      CreateMap(Nil, useStringTypeWhenEmpty = true),
+      value.dataType)
     If(GreaterThan(rows.toAttribute, Literal(1L)), error, value.toAttribute)
   }
 

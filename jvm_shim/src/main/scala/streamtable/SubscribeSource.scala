@@ -10,11 +10,18 @@ package org.apache.spark.sql.streamtable {
   class SubscribeProvider extends StreamSourceProvider {
 
     override def sourceSchema(
-        context: SQLContext, schema: Option[StructType], provider: String, parameters: Map[String, String]): (String, StructType) =
+        context: SQLContext,
+        schema: Option[StructType],
+        provider: String,
+        parameters: Map[String, String]): (String, StructType) =
       (provider, source(context, parameters).schema)
 
     override def createSource(
-        context: SQLContext, metadata: String, schema: Option[StructType], provider: String, parameters: Map[String, String]): Source =
+        context: SQLContext,
+        metadata: String,
+        schema: Option[StructType],
+        provider: String,
+        parameters: Map[String, String]): Source =
       source(context, parameters)
 
     private def source(context: SQLContext, parameters: Map[String, String]) =

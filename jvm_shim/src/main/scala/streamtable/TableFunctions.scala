@@ -13,8 +13,11 @@ import org.apache.spark.sql.execution.{LocalTableScanExec, SparkPlan, SparkStrat
  * A table function that Python answers, as a leaf of any query. It is asked for its columns when the query is analysed and for its rows
  * when the query is first planned: adaptive execution plans again. And it is no constant to those who read plans.
  */
-case class TableFunction(name: String, arguments: Seq[String], output: Seq[Attribute]) extends LeafNode with MultiInstanceRelation {
-  @transient lazy val rows: Seq[Row] = Answers.rows(Handlers.callFunction(SparkSession.active, name, arguments.asJava), output)
+case class TableFunction(name: String, arguments: Seq[String], output: Seq[Attribute])
+    extends LeafNode
+    with MultiInstanceRelation {
+  @transient lazy val rows: Seq[Row] =
+    Answers.rows(Handlers.callFunction(SparkSession.active, name, arguments.asJava), output)
   override def nodeName: String = arguments.mkString(s"$name(", ", ", ")")
   override def newInstance(): LogicalPlan = copy(output = output.map(_.newInstance()))
   override def computeStats(): Statistics = Statistics(sizeInBytes = TableFunctions.small)
@@ -25,15 +28,26 @@ object TableFunctions {
   /** Those of `FUNCTIONS` in Python's monitor: Spark wants the names before Python can be asked. */
   val names: Seq[String] =
     Seq(
-      "stream_tables", "refresh_history", "refresh_stats", "staleness", "source_health", "stream_table_dependencies", "alerts",
-      "publications", "subscriptions", "subscription_tables", "subscription_stats", "replication_slots")
+      "stream_tables",
+      "refresh_history",
+      "refresh_stats",
+      "staleness",
+      "source_health",
+      "stream_table_dependencies",
+      "alerts",
+      "publications",
+      "subscriptions",
+      "subscription_tables",
+      "subscription_stats",
+      "replication_slots")
 
   /** What Spark takes the answer's size for: enough to broadcast it. */
   val small: BigInt = 1 << 16
 
   def inject(extensions: SparkSessionExtensions): Unit = {
     names.foreach { name =>
-      extensions.injectTableFunction((FunctionIdentifier(name), new ExpressionInfo(getClass.getName, name), build(name, _)))
+      extensions.injectTableFunction(
+        (FunctionIdentifier(name), new ExpressionInfo(getClass.getName, name), build(name, _)))
     }
     extensions.injectPlannerStrategy(_ => Planned)
   }
@@ -53,7 +67,8 @@ object TableFunctions {
 
   private object Planned extends SparkStrategy {
     override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
-      case f: TableFunction => Seq(LocalTableScanExec(f.output, LocalRelation.fromExternalRows(f.output, f.rows).data, None))
+      case f: TableFunction =>
+        Seq(LocalTableScanExec(f.output, LocalRelation.fromExternalRows(f.output, f.rows).data, None))
       case _ => Nil
     }
   }

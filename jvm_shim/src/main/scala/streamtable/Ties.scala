@@ -19,13 +19,15 @@ private object Ties {
   def broken(plan: LogicalPlan): LogicalPlan = plan.transformUpWithSubqueries {
     case limit @ (_: GlobalLimit | _: Offset) => completed(limit)
     case window: Window =>
-      val (open, closed) = window.windowExpressions.partition(_.exists { case w: WindowExpression => countsRows(w); case _ => false })
+      val (open, closed) = window.windowExpressions.partition(_.exists {
+        case w: WindowExpression => countsRows(w); case _ => false
+      })
       if (open.isEmpty) window
       else {
         val order = complete(window.orderSpec, window.child.output)
         val below = if (closed.isEmpty) window.child else window.copy(windowExpressions = closed)
-        val ordered = open.map(_.transform {
-          case w @ WindowExpression(_, spec) => w.copy(windowSpec = spec.copy(orderSpec = order, frameSpecification = rows(spec.frameSpecification)))
+        val ordered = open.map(_.transform { case w @ WindowExpression(_, spec) =>
+          w.copy(windowSpec = spec.copy(orderSpec = order, frameSpecification = rows(spec.frameSpecification)))
         }.asInstanceOf[NamedExpression])
         window.copy(windowExpressions = ordered, orderSpec = order, child = below)
       }
@@ -52,7 +54,8 @@ private object Ties {
 
   private def sortable(column: Attribute): Option[Expression] = column.dataType match {
     case t if RowOrdering.isOrderable(t) => Some(column)
-    case MapType(key, value, _) if RowOrdering.isOrderable(key) && RowOrdering.isOrderable(value) => Some(MapEntries(MapSort(column)))
+    case MapType(key, value, _) if RowOrdering.isOrderable(key) && RowOrdering.isOrderable(value) =>
+      Some(MapEntries(MapSort(column)))
     case _ => None
   }
 
@@ -62,7 +65,10 @@ private object Ties {
     case (_: RowNumberLike | _: FrameLessOffsetWindowFunction, _) => true
     case (f, SpecifiedWindowFrame(_, UnboundedPreceding, UnboundedFollowing)) => asksForOrder(f) && !isDecided(w)
     case (_, SpecifiedWindowFrame(RowFrame, _, _)) => true
-    case (AggregateExpression(First(_, false), _, _, _, _), SpecifiedWindowFrame(RangeFrame, UnboundedPreceding, CurrentRow)) => !isDecided(w)
+    case (
+          AggregateExpression(First(_, false), _, _, _, _),
+          SpecifiedWindowFrame(RangeFrame, UnboundedPreceding, CurrentRow)) =>
+      !isDecided(w)
     case _ => false
   }
 
@@ -72,8 +78,11 @@ private object Ties {
   }
 
   private def asksForOrder(function: Expression): Boolean = function match {
-    case AggregateExpression(f, _, _, _, _) => f match {
-        case _: First | _: Last | _: AnyValue | _: Collect[_] | _: MaxMinBy | _: Mode | _: ListAgg | _: ApproximatePercentile => true
+    case AggregateExpression(f, _, _, _, _) =>
+      f match {
+        case _: First | _: Last | _: AnyValue | _: Collect[_] | _: MaxMinBy | _: Mode | _: ListAgg |
+            _: ApproximatePercentile =>
+          true
         case _ => false
       }
     case _: NthValue => true
@@ -83,12 +92,15 @@ private object Ties {
   /** Whether rows that are equal in the order have equal arguments, so that it does not matter which comes first. */
   private def isDecided(w: WindowExpression): Boolean = {
     val spec = w.windowSpec
-    val same = AttributeSet((spec.partitionSpec ++ spec.orderSpec.map(_.child)).collect { case a: Attribute if equalIsSame(a.dataType) => a })
+    val same = AttributeSet((spec.partitionSpec ++ spec.orderSpec.map(_.child)).collect {
+      case a: Attribute if equalIsSame(a.dataType) => a
+    })
     w.windowFunction.references.subsetOf(same)
   }
 
   private def equalIsSame(t: DataType): Boolean = t match {
-    case _: IntegralType | _: DecimalType | BooleanType | DateType | TimestampType | TimestampNTZType | BinaryType => true
+    case _: IntegralType | _: DecimalType | BooleanType | DateType | TimestampType | TimestampNTZType | BinaryType =>
+      true
     case s: StringType => s == StringType
     case _ => false
   }
