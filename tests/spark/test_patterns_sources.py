@@ -80,7 +80,7 @@ def test_pattern_36_a_stream_writes_into_a_source(s: Scenario, tmp_path: Path) -
     s.stream("g", "SELECT k, sum(v) AS s FROM t GROUP BY k")
     for number in range(2):
         s.change(f"INSERT INTO incoming VALUES (5, {number})")
-        writer = s.spark.readStream.table("incoming").writeStream.option("checkpointLocation", str(tmp_path))
+        writer = s.spark.readStream.table("incoming").writeStream.format("delta").option("checkpointLocation", str(tmp_path))
         writer.trigger(availableNow=True).toTable("t").awaitTermination()
         s.refresh("g")
     assert s.rows("g") == [(1, 31), (2, 5), (3, 7), (5, 6)]
