@@ -17,6 +17,7 @@ from streamtable.delta.tables import locate, versions
 from streamtable.errors import ConcurrentRefresh, RefreshError, StreamTableSuspended
 from streamtable.monitor.alerts import Alert
 from streamtable.refresh.frontier import Frontier, Vector
+from streamtable.refresh.records import Initiator
 from streamtable.refresh.run import Outcome, refresh
 from streamtable.sql.statements import Name
 
@@ -155,18 +156,18 @@ def test_cascade_uses_one_vector_or_refuses(hurried: SparkSession, monkeypatch: 
     refreshed: list[str] = []
     moved: list[str] = []
 
-    def and_write(spark: SparkSession, entry: Entry, full: bool, vector: Vector) -> Outcome:
+    def and_write(spark: SparkSession, entry: Entry, full: bool, vector: Vector, initiator: Initiator) -> Outcome:
         refreshed.append(entry.definition.name.rpartition(".")[2])
-        outcome = refresh(spark, entry, full, vector)
+        outcome = refresh(spark, entry, full, vector, initiator)
         write(spark, 20 + len(refreshed))
         return outcome
 
-    def after_another(spark: SparkSession, entry: Entry, full: bool, vector: Vector) -> Outcome:
+    def after_another(spark: SparkSession, entry: Entry, full: bool, vector: Vector, initiator: Initiator) -> Outcome:
         if not moved:
             moved.append(entry.definition.name)
             write(spark, 30)
             refresh(spark, entry)
-        return refresh(spark, load(spark, entry.definition.statement.name), full, vector)
+        return refresh(spark, load(spark, entry.definition.statement.name), full, vector, initiator)
 
     write(hurried, 10)
     asked = latest(hurried, "sales")
