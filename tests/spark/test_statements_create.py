@@ -12,6 +12,7 @@ from tests.spark.statements import answer, detail, done, properties, shown, vers
 from streamtable.catalog.entries import Entry
 from streamtable.errors import ConcurrentRefresh, InvalidStatement, NotSupported, StreamTableExists, StreamTableNotFound
 from streamtable.refresh import lifecycle
+from streamtable.refresh.records import Initiator
 from streamtable.refresh.run import Outcome, refresh
 
 NORTH = "SELECT id, amount FROM sales WHERE region = 'north'"
@@ -84,9 +85,9 @@ def test_if_not_exists_leaves_what_is_there(shop: SparkSession) -> None:
 def test_a_scheduler_that_is_faster_does_not_make_create_fail(shop: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     tries = []
 
-    def second(spark: SparkSession, entry: Entry) -> Outcome:
+    def second(spark: SparkSession, entry: Entry, initiator: Initiator) -> Outcome:
         """Come second, as where a scheduler saw the new table at once."""
-        tries.append(refresh(spark, entry))
+        tries.append(refresh(spark, entry, initiator=initiator))
         if len(tries) == 1:
             raise ConcurrentRefresh("another refresh came first")
         return tries[-1]
