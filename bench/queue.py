@@ -11,13 +11,12 @@ import itertools
 import os
 import statistics
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from bench.run import session
+from bench.run import milliseconds, session
 from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 from rich.table import Table
@@ -98,24 +97,22 @@ def sides(spark: SparkSession) -> list[Feed | Consumer]:
 
 
 def write(spark: SparkSession, side: int, rows: int) -> float:
-    """Commit once; return the seconds that it took."""
-    return seconds(lambda: spark.sql(f"INSERT INTO events_{side} SELECT id, id % 7, concat('event ', id) FROM range({rows})"))
-
-
-def seconds(action: Callable[[], object]) -> float:
-    begun = time.perf_counter()
-    action()
-    return time.perf_counter() - begun
+    """Commit once; return the milliseconds that it took."""
+    return milliseconds(lambda: spark.sql(f"INSERT INTO events_{side} SELECT id, id % 7, concat('event ', id) FROM range({rows})"))
 
 
 def measure(spark: SparkSession, side: int, reader: Feed | Consumer, rows: int) -> dict[str, float]:
-    """Return the seconds for all commits: in, out at once, out one by one."""
-    taken = {"in": sum(write(spark, side, rows) for _ in range(COMMITS)), "backlog": seconds(reader.backlog), "one by one": 0.0}
+    """Return the milliseconds for all commits: in, out at once, out one by one."""
+    taken = {
+        "in": sum(write(spark, side, rows) for _ in range(COMMITS)),
+        "backlog": milliseconds(reader.backlog),
+        "one by one": 0.0,
+    }
     with reader.following() as read:
         for n in range(COMMITS + 1):
             write(spark, side, rows)
             version = int(spark.sql(f"DESCRIBE HISTORY events_{side} LIMIT 1").collect()[0]["version"])
-            passed = seconds(partial(read, version))
+            passed = milliseconds(partial(read, version))
             taken["one by one"] += passed if n else 0  # the stream starts meanwhile
     return taken
 
@@ -130,7 +127,8 @@ def main() -> None:
             found = measure(spark, side, reader, rows)
             taken[side] += [found] if turn else []  # the first is to warm up
         rates = [
-            {what: COMMITS * rows / statistics.median(each[what] for each in of_one) for what in of_one[0]} for of_one in taken
+            {what: 1000 * COMMITS * rows / statistics.median(each[what] for each in of_one) for what in of_one[0]}
+            for of_one in taken
         ]
         for name, rate in zip(SIDES, rates, strict=True):
             ratios = (f"{rate[what] / rates[0][what]:.2f}" for what in rate)

@@ -19,10 +19,10 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 from impala.dbapi import connect
@@ -153,13 +153,12 @@ def main() -> int:
             for statement in SETUP:
                 session.execute(statement)
         until = time.monotonic() + 60 * MINUTES
-        users = [Thread(target=use, args=(port, n, until, told, wrong)) for n in range(SESSIONS)]
+        with ThreadPoolExecutor(SESSIONS) as pool:
+            users = [pool.submit(use, port, n, until, told, wrong) for n in range(SESSIONS)]
+            time.sleep(60 * MINUTES / 5)
+            early = Held.by(python)
         for user in users:
-            user.start()
-        time.sleep(60 * MINUTES / 5)
-        early = Held.by(python)
-        for user in users:
-            user.join()
+            user.result()  # raises what ended a user before the time
         time.sleep(10)
         late = Held.by(python)
         with cursor(port) as session:

@@ -53,12 +53,12 @@ def build(root: Path = ROOT) -> bool:
     digest, jar = _digest(root, sources), root / JAR
     if _digest_of(jar) == digest:
         return False
-    java = _java()
+    java = find_java()
     print(f"streamtable: compiling {len(sources)} Scala files", file=sys.stderr, flush=True)
     with TemporaryDirectory(prefix="streamtable-shim-") as folder:
         classes = Path(folder, "classes")
         classes.mkdir()
-        class_path = [*_spark_jars("*.jar"), *_delta_jars(root)]
+        class_path = [*spark_jars("*.jar"), *_delta_jars(root)]
         _compile(java, [*OPTIONS, "-classpath", os.pathsep.join(map(str, class_path))], sources, classes)
         finished = _pack(classes, Path(folder, JAR.name), digest)
         jar.parent.mkdir(exist_ok=True)
@@ -87,7 +87,7 @@ def _digest_of(jar: Path) -> bytes | None:
         return None
 
 
-def _java() -> str:
+def find_java() -> str:
     """Return the path of a Java that runs Spark, from JAVA_HOME or else from PATH, as Spark itself looks for it."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
@@ -102,7 +102,8 @@ def _java() -> str:
     return java
 
 
-def _spark_jars(pattern: str) -> list[Path]:
+def spark_jars(pattern: str) -> list[Path]:
+    """Return the jars of the installed pyspark that fit a pattern of names."""
     spark = find_spec("pyspark")  # found, not imported: that takes longer than all the rest when nothing changed
     if spark is None or spark.origin is None:
         raise SystemExit("streamtable: pyspark is not installed; it has the Scala compiler")
@@ -125,7 +126,7 @@ def _delta_jars(root: Path) -> tuple[Path, ...]:
 
 def _compile(java: str, options: Iterable[str], sources: Iterable[Path], classes: Path) -> None:
     """Run Scala's compiler, which is among Spark's jars."""
-    compiler = os.pathsep.join(map(str, _spark_jars("scala-*.jar")))
+    compiler = os.pathsep.join(map(str, spark_jars("scala-*.jar")))
     command = [java, "-cp", compiler, "scala.tools.nsc.Main", *options, "-d", str(classes), *map(str, sources)]
     if subprocess.run(command, check=False).returncode:
         raise SystemExit("streamtable: the Scala shim does not compile; the compiler's messages are above")

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pyspark
+from jvm_shim.build_hook import find_java, spark_jars
 
 from streamtable.errors import NotEnabled
 from streamtable.jars import resolve
@@ -27,8 +27,8 @@ def main(arguments: list[str]) -> int:
     except NotEnabled as error:  # who has Delta but no network can work on
         print(f"streamtable: the Scala is not looked at, because scalafmt is missing: {error}", file=sys.stderr)
         return 0
-    scala = Path(pyspark.__file__).parent.glob("jars/scala-*.jar")  # which Spark's resolver never fetches
-    program = ["java", "-cp", os.pathsep.join(map(str, [*jars, *scala])), "org.scalafmt.cli.Cli", "--non-interactive"]
+    scala = spark_jars("scala-*.jar")  # which Spark's resolver never fetches
+    program = [find_java(), "-cp", os.pathsep.join(map(str, [*jars, *scala])), "org.scalafmt.cli.Cli", "--non-interactive"]
     return subprocess.run([*program, "--config", CONFIGURATION, *arguments, *SOURCES], check=False).returncode
 
 

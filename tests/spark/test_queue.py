@@ -20,6 +20,7 @@ from streamtable.errors import (
     QueueInUse,
     QueueNotFound,
 )
+from streamtable.queue import space
 from streamtable.queue.reader import ChangeQueue, OpenBatch
 
 
@@ -239,6 +240,18 @@ def test_a_queue_of_its_own(s: SparkSession) -> None:
         s.sql("CREATE QUEUE wrong (a NOTHING)")
     with pytest.raises(InvalidStatement, match="each name once"):
         s.sql("CREATE QUEUE wrong (Retries INT)")
+
+
+def test_the_last_consumer_to_finish_frees_the_space(s: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(space, "_COMMITS", 1)
+    s.sql("CREATE QUEUE freed (n INT)")
+    for name in ("first", "last"):
+        s.sql(f"REGISTER CONSUMER {name} ON freed")
+    s.sql("INSERT INTO freed VALUES (1), (2)")
+    for name, left in (("first", 2), ("last", 0)):
+        assert len(answer(s, f"NEXT BATCH FROM freed FOR {name}")) == 2
+        s.sql(f"FINISH BATCH FROM freed FOR {name}")
+        assert s.table("freed").count() == left
 
 
 def test_workers_share_a_position(s: SparkSession) -> None:

@@ -64,8 +64,11 @@ def register(spark: SparkSession, queue: Queue, name: str, at: int | None) -> Co
 
 def unregister(spark: SparkSession, queue: Queue, name: str) -> None:
     """Forget a consumer and its position."""
-    consumers.load(spark, queue, name)
-    consumers.move(spark, queue, name, lambda _: None)
+
+    def change(found: Consumer | None) -> None:
+        consumers.there(spark, queue, name, found)
+
+    consumers.move(spark, queue, name, change)
 
 
 def next_batch(

@@ -10,6 +10,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_ra
 from streamtable.delta.commit import Positions, commit, positions
 from streamtable.delta.rows import read_located
 from streamtable.delta.tables import state
+from streamtable.differentiate.aggregate import POSITION
 from streamtable.errors import ConcurrentRefresh, InvalidStatement
 from streamtable.queue import consumers
 from streamtable.queue.definition import Queue
@@ -20,7 +21,7 @@ _COMMITS = 100
 """So many have to be finished before it is worth a Spark job."""
 
 _ATTEMPTS = 20
-_FILE = "__streamtable_file"
+_FILE, _ = POSITION
 
 
 def purge(spark: SparkSession, queue: Queue) -> int:
@@ -42,8 +43,10 @@ def purge(spark: SparkSession, queue: Queue) -> int:
 
 
 def purge_now_and_then(spark: SparkSession, queue: Queue, before: int, after: int) -> None:
-    """Purge a free-standing queue each time that a consumer has finished so many commits more."""
-    if queue.free_standing and before // _COMMITS < after // _COMMITS:
+    """Purge a free-standing queue when the consumer that goes on was the last to pass so many commits."""
+    if not queue.free_standing or before // _COMMITS == after // _COMMITS:
+        return
+    if before // _COMMITS < min(each.finished for each in consumers.of(spark, queue)) // _COMMITS:
         with suppress(ConcurrentRefresh):  # inserts come before it: another time
             purge(spark, queue)
 

@@ -34,7 +34,7 @@ def maintain(spark: SparkSession, entry: Entry) -> list[str]:
     The commits change no data: who reads the table or its change feed sees nothing come or go, and the next refresh goes on
     from the frontier. Raises what Delta raises, as when a refresh commits meanwhile; nothing was changed then.
     """
-    most = config.read(spark, config.SMALL_FILES)
+    most, vacuum = config.read(spark, config.SMALL_FILES), config.read(spark, config.VACUUM)
     frontier = Frontier.of(entry.state.frontier)
     if not most or frontier is None:
         return []
@@ -42,8 +42,8 @@ def maintain(spark: SparkSession, entry: Entry) -> list[str]:
     crowded = [path for path in paths if files_to_compact(spark, path, SMALL, DELETED) > most]
     if crowded:
         with jobs_named_after(spark, entry.definition.name, "compaction of"):
-            _compact(spark, crowded, config.read(spark, config.VACUUM))
-            if config.read(spark, config.VACUUM):
+            _compact(spark, crowded, vacuum)
+            if vacuum:
                 _forget(spark, entry.path, frontier.fingerprint)
     return crowded
 

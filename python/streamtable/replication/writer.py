@@ -15,6 +15,7 @@ from streamtable.delta.bridge import translated
 from streamtable.delta.commit import Committed, Positions, commit, positions
 from streamtable.delta.rows import read, read_located
 from streamtable.delta.tables import Located, TableState, state
+from streamtable.differentiate.aggregate import POSITION
 from streamtable.errors import InvalidStatement
 from streamtable.replication.errors import ReplicationConflict
 from streamtable.replication.operations import KEY, NOT_UNIQUE, NUMBER, OPERATION, ROW, VERSION, form
@@ -23,7 +24,7 @@ from streamtable.sql.builder import qualified
 
 __all__ = ["Applied", "Writer"]
 
-_FILE, _INDEX = "__streamtable_file", "__streamtable_row"
+_FILE, _INDEX = POSITION
 _MISSING = {"U": "update_missing", "D": "delete_missing"}
 
 
