@@ -14,6 +14,7 @@ from streamtable.catalog import objects
 from streamtable.replication import run
 from streamtable.replication.kinds import SUBSCRIPTION
 from streamtable.replication.subscriptions import Subscription
+from streamtable.schedule.poll import poll
 from streamtable.sql.statements import Name
 
 __all__ = ["ApplyWorker"]
@@ -25,32 +26,22 @@ _LIST_EVERY = 60.0
 
 
 class ApplyWorker:
-    """Applies the subscriptions of the session's catalog one after another, again and again."""
+    """Applies the subscriptions of the session's catalog one after another."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._names: list[Name] = []
         self._listed_at: float | None = None
-        self._pause = config.read(spark, config.REPLICATION_POLL)
 
-    def start(self, stopped: Callable[[float], bool]) -> None:
-        """Apply from now on, in a thread, until `stopped`, which waits for so many seconds, says so."""
-
-        def work() -> None:
-            while not stopped(self._pause):
-                self.look()
-
-        Thread(target=work, name="streamtable apply worker", daemon=True).start()
+    def start(self, stopped: Callable[[float], bool]) -> Thread:
+        """Apply from now on; see `poll`."""
+        return poll("apply worker", self.look, self._spark, config.REPLICATION_POLL, stopped)
 
     def look(self) -> None:
         """Apply what was committed since; what fails is logged, and tried again the next time."""
-        try:
-            self._pause = config.read(self._spark, config.REPLICATION_POLL)
-            if self._listed_at is None or time.monotonic() - self._listed_at > _LIST_EVERY:
-                self._names = [Name(each.name) for each in objects.every(self._spark, SUBSCRIPTION)]
-                self._listed_at = time.monotonic()
-        except Exception:  # whatever it is, it must not be the last look
-            log.exception("the subscriptions cannot be looked at")
+        if self._listed_at is None or time.monotonic() - self._listed_at > _LIST_EVERY:
+            self._names = [Name(each.name) for each in objects.every(self._spark, SUBSCRIPTION)]
+            self._listed_at = time.monotonic()
         for name in self._names:
             self._apply(name)
 

@@ -1,0 +1,44 @@
+"""Threads of a scheduler that look again and again."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from threading import Thread
+
+from pyspark.sql import SparkSession
+
+from streamtable import config
+from streamtable.config import Setting
+
+__all__ = ["poll"]
+
+log = logging.getLogger("streamtable.scheduler")
+
+
+def poll(
+    name: str, look: Callable[[], object], spark: SparkSession, pause: Setting[float], stopped: Callable[[float], bool]
+) -> Thread:
+    """Look from now on, in a thread, until `stopped`, which waits for so many seconds, says so; a look that fails is logged.
+
+    The session's setting `pause` counts as it is before each look.
+    """
+
+    first = config.read(spark, pause)
+
+    def looked(seconds: float) -> float:
+        try:
+            look()
+            return config.read(spark, pause)
+        except Exception:  # whatever it is, it must not be the last look
+            log.exception("%s failed, and will look again", name)
+            return seconds
+
+    def work() -> None:
+        seconds = first
+        while not stopped(seconds):
+            seconds = looked(seconds)
+
+    thread = Thread(target=work, name=f"streamtable {name}", daemon=True)
+    thread.start()
+    return thread
