@@ -112,7 +112,9 @@ def test_the_script_is_what_it_should_be(expected: list[hosts.Answer]) -> None:
         ("north", "2", "15.50"),
         ("south", "1", "20.00"),
     )
+    assert answers["FETCH 1 changes WITH (TIMEOUT = '1m')"].rows == (("3", "1", "5", "south", "1.00"),)
     assert [(each.condition, each.sqlstate) for each in expected if each.condition] == [
+        ("STREAMTABLE_CURSOR_NOT_FOUND", "34000"),
         ("STREAMTABLE_NOT_FOUND", "42P01"),
         ("STREAMTABLE_SYNTAX_ERROR", "42601"),
         ("STREAMTABLE_INVALID_QUERY", "42000"),
