@@ -5,16 +5,17 @@ It relies on what the engine may not: `id` is unique, the dimension never change
 
 from __future__ import annotations
 
-__all__ = ["merge"]
+__all__ = ["merge", "upsert"]
 
 _FEED = "table_changes('src', {since}, {upto})"
 
 # The last change of each key; the rows before an update say nothing new.
-_LATEST = f"""
+_LATEST_OF = """
     SELECT * EXCEPT (nth) FROM (
       SELECT *, row_number() OVER (PARTITION BY id ORDER BY _commit_version DESC) AS nth
-      FROM {_FEED} WHERE _change_type <> 'update_preimage')
+      FROM {feed} WHERE _change_type <> 'update_preimage')
     WHERE nth = 1"""
+_LATEST = _LATEST_OF.format(feed=_FEED)
 
 _SIGN = "CASE WHEN _change_type IN ('insert', 'update_postimage') THEN 1 ELSE -1 END"
 
@@ -53,3 +54,8 @@ _MERGES = {
 def merge(query: str, table: str, since: int, upto: int) -> str:
     """Return the MERGE that brings `table` from before version `since` of src to version `upto`."""
     return _MERGES[query].format(table=table, since=since, upto=upto)
+
+
+def upsert(table: str, feed: str) -> str:
+    """Return the MERGE of a change feed, which is a relation of some versions, into `table` by its `id`."""
+    return f"MERGE INTO {table} t USING ({_LATEST_OF.format(feed=feed)}) s ON t.id = s.id {_UPSERT}"

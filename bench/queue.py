@@ -10,14 +10,14 @@ from __future__ import annotations
 import itertools
 import os
 import statistics
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from bench.feed import Feed, append_to, latest
 from bench.run import milliseconds, session
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
@@ -27,42 +27,6 @@ ROUNDS = int(os.environ.get("ROUNDS", "3"))
 COMMITS = int(os.environ.get("COMMITS", "20"))
 ROWS = [int(each) for each in os.environ.get("ROWS", "100,10000").split(",")]
 SIDES = ("change feed", "queue of its own", "queue ON table", "queue ON table KEY")
-PATIENCE = 120
-
-
-class Feed:
-    """The change feed of `events_0`, written to `sink_0`; a checkpoint says where to go on."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        feed = spark.readStream.option("readChangeFeed", "true").option("startingVersion", 0).table("events_0")
-        self._writer = feed.writeStream.option("checkpointLocation", str(Path("feed").resolve())).foreachBatch(self._write)
-        self._seen, self._changed = 0, threading.Condition()
-
-    def _write(self, batch: DataFrame, number: int) -> None:
-        once = {"txnAppId": "feed", "txnVersion": str(number)}  # a batch is repeated when the stream was stopped before its end
-        batch.write.format("delta").mode("append").options(**once).saveAsTable("sink_0")
-        version = batch.agg({"_commit_version": "max"}).collect()[0][0]
-        with self._changed:
-            self._seen = max(self._seen, version or 0)
-            self._changed.notify_all()
-
-    def backlog(self) -> None:
-        """Read all that is there."""
-        self._writer.trigger(availableNow=True).start().awaitTermination()
-
-    @contextmanager
-    def following(self) -> Iterator[Callable[[int], None]]:
-        """Lend what waits until a version was read."""
-
-        def wait(version: int) -> None:
-            with self._changed:
-                assert self._changed.wait_for(lambda: self._seen >= version, PATIENCE), f"version {version} is missing"
-
-        stream = self._writer.trigger(processingTime="0 seconds").start()
-        try:
-            yield wait
-        finally:
-            stream.stop()
 
 
 class Consumer:
@@ -79,9 +43,13 @@ class Consumer:
             batch.append_to(self._sink)
 
     @contextmanager
-    def following(self) -> Iterator[Callable[[int], None]]:
-        """Lend what reads the next batch."""
-        yield lambda _: self.backlog()
+    def following(self) -> Iterator[Consumer]:
+        """Read what is asked for."""
+        yield self
+
+    def wait(self, version: int) -> None:
+        """Read the next batch."""
+        self.backlog()
 
 
 def sides(spark: SparkSession) -> list[Feed | Consumer]:
@@ -93,7 +61,10 @@ def sides(spark: SparkSession) -> list[Feed | Consumer]:
     spark.sql("CREATE QUEUE queue_2 ON events_2")
     spark.sql("CREATE QUEUE queue_3 ON events_3 KEY (id, v)")
     names = {1: "events_1", 2: "queue_2", 3: "queue_3"}
-    return [Feed(spark), *(Consumer(spark, name, f"sink_{n}") for n, name in names.items())]
+    return [
+        Feed(spark, "events_0", "feed", append_to("sink_0")),
+        *(Consumer(spark, name, f"sink_{n}") for n, name in names.items()),
+    ]
 
 
 def write(spark: SparkSession, side: int, rows: int) -> float:
@@ -108,11 +79,10 @@ def measure(spark: SparkSession, side: int, reader: Feed | Consumer, rows: int) 
         "backlog": milliseconds(reader.backlog),
         "one by one": 0.0,
     }
-    with reader.following() as read:
+    with reader.following() as reading:
         for n in range(COMMITS + 1):
             write(spark, side, rows)
-            version = int(spark.sql(f"DESCRIBE HISTORY events_{side} LIMIT 1").collect()[0]["version"])
-            passed = milliseconds(partial(read, version))
+            passed = milliseconds(partial(reading.wait, latest(spark, f"events_{side}")))
             taken["one by one"] += passed if n else 0  # the stream starts meanwhile
     return taken
 

@@ -84,6 +84,11 @@ def milliseconds(action: Callable[[], object]) -> float:
     return 1000 * (time.perf_counter() - started)
 
 
+def p99(times: list[float]) -> float:
+    """Return the time that one in a hundred exceeds."""
+    return sorted(times)[int(len(times) * 0.99) - 1]
+
+
 def measure(spark: SparkSession, change: str) -> dict[str, dict[str, float]]:
     """Return, per query, the medians of the sides: refresh, MERGE and full recomputation. The first round only warms up."""
     times: dict[str, dict[str, list[float]]] = {name: {"refresh": [], "merge": [], "full": []} for name in QUERIES}
