@@ -34,6 +34,8 @@ _APPLIED = columns(
     deletes=LongType,
     update_missing=LongType,
     delete_missing=LongType,
+    update_origin_differs=LongType,
+    delete_origin_differs=LongType,
 )
 
 

@@ -86,6 +86,8 @@ _COUNTERS = (
     "update_missing",
     "delete_missing",
     "apply_errors",
+    "update_origin_differs",
+    "delete_origin_differs",
     "sync_errors",
 )
 

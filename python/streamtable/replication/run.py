@@ -138,11 +138,7 @@ _NEXT: Mapping[str, str] = {
 def _counted(relation: Relation, done: Applied, error: BaseException | None, copying: bool) -> Relation:
     return replace(
         relation,
-        inserts=relation.inserts + done.inserts,
-        updates=relation.updates + done.updates,
-        deletes=relation.deletes + done.deletes,
-        update_missing=relation.update_missing + done.update_missing,
-        delete_missing=relation.delete_missing + done.delete_missing,
+        **{name: getattr(relation, name) + count for name, count in vars(done).items()},
         insert_exists=relation.insert_exists + isinstance(error, ReplicationConflict),
         sync_errors=relation.sync_errors + (error is not None and copying),
         apply_errors=relation.apply_errors + (error is not None and not copying),

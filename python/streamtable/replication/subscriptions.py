@@ -62,6 +62,8 @@ class Relation:
     insert_exists: int = 0
     update_missing: int = 0
     delete_missing: int = 0
+    update_origin_differs: int = 0
+    delete_origin_differs: int = 0
     apply_errors: int = 0
     sync_errors: int = 0
 

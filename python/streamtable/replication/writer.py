@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from streamtable.delta.bridge import translated
 from streamtable.delta.commit import Committed, Positions, commit, positions
 from streamtable.delta.rows import read, read_located
-from streamtable.delta.tables import Located, TableState, state
+from streamtable.delta.tables import Located, TableState, commits, state
 from streamtable.differentiate.aggregate import POSITION
 from streamtable.errors import InvalidStatement
 from streamtable.replication.errors import ReplicationConflict
@@ -26,17 +26,20 @@ __all__ = ["Applied", "Writer"]
 
 _FILE, _INDEX = POSITION
 _MISSING = {"U": "update_missing", "D": "delete_missing"}
+_DIFFERS = {"U": "update_origin_differs", "D": "delete_origin_differs"}
 
 
 @dataclass(frozen=True)
 class Applied:
-    """How many rows were inserted, updated and deleted, and how many updates and deletes found none."""
+    """How many rows were inserted, updated and deleted; how many updates and deletes found none, or one that others wrote last."""
 
     inserts: int = 0
     updates: int = 0
     deletes: int = 0
     update_missing: int = 0
     delete_missing: int = 0
+    update_origin_differs: int = 0
+    delete_origin_differs: int = 0
 
     def __add__(self, other: Applied) -> Applied:
         mine, theirs = vars(self), vars(other)
@@ -62,7 +65,7 @@ class Writer:
             row = resolved.agg(conflict.alias("conflict"), *(count.alias(name) for name, count in done.items())).collect()[0]
             if row["conflict"] is not None:
                 raise self._conflict(resolved, row["conflict"])
-            counts = Applied(row["I"], row["U"], row["D"], row["update_missing"], row["delete_missing"])
+            counts = Applied(row["I"], row["U"], row["D"], row["update_missing"], row["delete_missing"]) + self._differing(resolved)
             if row["I"] + row["U"] + row["D"]:
                 self._merge(resolved.where(outcome.isin("I", "U", "D")), upto)
             return counts
@@ -121,9 +124,12 @@ class Writer:
         assert key is not None, "operations on keys come from a table that has one"
         mine = {name.casefold(): name for name in self.schema.names}
         present = F.struct(*(F.col(qualified((mine[name.casefold()],))).alias(name) for name in key)).alias("__present")
-        existing = read(self._session, self._path, self._state.version).select(present).distinct()
+        written = F.col("_metadata.row_commit_version") if self._tracks_rows else F.lit(None).cast("bigint")
+        rows = read(self._session, self._path, self._state.version).select(present, written.alias("__written"))
+        existing = rows.groupBy("__present").agg(F.max("__written").alias("__written"))
         joined = operations.join(existing, F.col(KEY).eqNullSafe(F.col("__present")), "left")
-        before = Window.partitionBy(KEY).orderBy(VERSION).rowsBetween(Window.unboundedPreceding, -1)
+        in_turn = Window.partitionBy(KEY).orderBy(VERSION)
+        before = in_turn.rowsBetween(Window.unboundedPreceding, -1)
         moved = F.last(F.when(F.col(OPERATION).isin("I", "D"), F.col(OPERATION) == "I"), ignorenulls=True).over(before)
         again = F.count("*").over(Window.partitionBy(KEY, VERSION)) > 1
         exists, operation = F.coalesce(moved, F.col("__present").isNotNull()), F.col(OPERATION)
@@ -134,13 +140,31 @@ class Writer:
         )
         for kind, missing in _MISSING.items():
             outcome = outcome.when(operation == kind, missing)
-        return joined.withColumn("__outcome", outcome)
+        found = F.when(F.row_number().over(in_turn) == 1, F.col("__written"))
+        return joined.withColumns({"__outcome": outcome, "__found": found})
+
+    @property
+    def _tracks_rows(self) -> bool:
+        return self._state.properties.get("delta.enableRowTracking") == "true"
+
+    def _differing(self, resolved: DataFrame) -> Applied:
+        """Count the rows that were met as others wrote them, where the table tells which commit that was, and the log has it."""
+        if not self._tracks_rows:
+            return Applied()
+        met = resolved.where(F.col("__outcome").isin(*_DIFFERS) & F.col("__found").isNotNull())
+        counts = [tuple(row) for row in met.groupBy("__outcome", "__found").count().collect()]
+        foreign = {version for version in {at for _, at, _ in counts} if self._is_foreign(version)}
+        sums = {name: sum(n for op, at, n in counts if op == kind and at in foreign) for kind, name in _DIFFERS.items()}
+        return Applied(**sums)
+
+    def _is_foreign(self, version: int) -> bool:
+        found = commits(self._session, self._path, version - 1, version, complete=False)
+        return any(self._application not in each.transactions for each in found)
 
     def _merge(self, effective: DataFrame, upto: int) -> None:
         """Write the last operation on each key."""
         last = F.max_by(F.struct(OPERATION, ROW), VERSION).alias("__last")
-        changes = effective.groupBy(KEY).agg(last, F.first("__present").isNotNull().alias("__exists"))
-        changes = changes.where(F.col("__exists") | (F.col(f"__last.{OPERATION}") != "D")).alias("changes")
+        changes = effective.groupBy(KEY).agg(last).alias("changes")
         key = self._source.key or ()
         same = (_of("target", name).eqNullSafe(F.col(f"changes.{KEY}")[name]) for name in key)
         condition = F.expr("true")
@@ -151,7 +175,8 @@ class Writer:
         merge = DeltaTable.forPath(self._session, self._path).alias("target").merge(changes, condition)
         merge = merge.whenMatchedDelete(gone).whenMatchedUpdate(set=values)
         with translated(self._path), self._numbered(upto):
-            merge.whenNotMatchedInsert(values=values).execute()
+            # What is deleted may not be there: whether it is can have changed since it was looked at, by another that applies.
+            merge.whenNotMatchedInsert(~gone, values).execute()
 
     @contextmanager
     def _numbered(self, upto: int) -> Iterator[None]:
