@@ -14,6 +14,7 @@ from streamtable.catalog import objects
 from streamtable.catalog.objects import Stored
 from streamtable.errors import InvalidStatement
 from streamtable.replication import slots
+from streamtable.replication.apply import Table
 from streamtable.replication.errors import ReplicationObjectNotFound
 from streamtable.replication.kinds import PUBLICATION, SLOT, SUBSCRIPTION
 from streamtable.replication.publications import Published, published
@@ -150,18 +151,18 @@ def _checked(spark: SparkSession, subscription: Subscription) -> Mapping[str, li
 
 
 def _followed(spark: SparkSession, subscription: Subscription, tables: Mapping[str, list[Published]], copy: bool) -> Subscription:
-    """Take in tables that are published now, and forget those that are not."""
+    """Take in tables that are published now, anew those whose history is lost, and forget those that are not published."""
     known = subscription.relations
     slot = objects.find(spark, SLOT, subscription.slot_name()) if subscription.slot is not None else None
     if slot is not None:
         slot = slots.advance(spark, slot, [each for several in tables.values() for each in several], {})
     begun = slots.positions(slot) if slot else {}
     after = dict[str, Relation]()
-    for name, (first, *_) in tables.items():
-        relation = known.get(name)
-        if relation is None or relation.source_id != first.table_id:
-            position = None if copy else begun[".".join(first.name)].confirmed if slot else source_of(spark, [first]).version
-            relation = Relation.new(name, first.table_id, position)
+    for name, several in tables.items():
+        source, relation = source_of(spark, several), known.get(name)
+        if relation is None or Table(spark, source, subscription.target(spark, name), relation, foreign_only=False).is_lost():
+            start = begun[source.name].confirmed if slot and relation is None else source.version
+            relation = Relation.new(name, source.table_id, None if copy else start)
         after[name] = relation
     return subscription.change(spark, after.values()) if after != known else subscription
 

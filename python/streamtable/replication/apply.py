@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 
-from streamtable.delta.tables import CommitSummary, Located, commits, transaction
+from streamtable.delta.tables import CommitSummary, Located, commits, retained, transaction
 from streamtable.errors import ConcurrentRefresh, HistoryLost, InvalidStatement
 from streamtable.replication import operations
 from streamtable.replication.errors import ReplicationConflict
@@ -48,12 +48,29 @@ class Table:
     def follow(self) -> None:
         """Apply all commits up to the latest version, those together that can be."""
         assert self.position is not None, "it was copied, or began at a position"
-        if self.relation.source_id != self.source.table_id or self.position > self.source.version:
-            hint = "ALTER SUBSCRIPTION ... REFRESH PUBLICATION copies it anew"
-            raise HistoryLost(f"{self.source.name} was dropped and created again", hint=hint)
-        pending = commits(self.session, self.source.path, self.position, self.source.version)
-        for part in self._parts(pending):
-            self._apply(part)
+        if self._is_recreated():
+            raise self._lost("was dropped and created again")
+        try:
+            pending = commits(self.session, self.source.path, self.position, self.source.version)
+            for part in self._parts(pending):
+                self._apply(part)
+        except (HistoryLost, Stopped) as error:
+            if not self.is_lost():
+                raise
+            raise self._lost(f"does not hold any more what happened after version {self.position}") from error
+
+    def is_lost(self) -> bool:
+        """Tell whether the history after the position is gone: log or files were cleaned up, or the table was created again."""
+        if self._is_recreated() or self.position is None:
+            return self._is_recreated()
+        return retained(self.session, self.source.path, self.position).changes > self.position
+
+    def _is_recreated(self) -> bool:
+        return self.relation.source_id != self.source.table_id or (self.position or 0) > self.source.version
+
+    def _lost(self, why: str) -> HistoryLost:
+        hint = f"empty {'.'.join(self.target.name)}; then ALTER SUBSCRIPTION ... REFRESH PUBLICATION has it copied anew"
+        return HistoryLost(f"{self.source.name} {why}", hint=hint)
 
     def _parts(self, pending: tuple[CommitSummary, ...]) -> Iterator[tuple[CommitSummary, ...]]:
         """Yield the commits between truncations, and those alone."""

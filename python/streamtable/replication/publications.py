@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
@@ -144,8 +145,11 @@ def _checked(spark: SparkSession, table: PublishedTable) -> PublishedTable:
             raise InvalidStatement(
                 f"the condition on {full} is none: {error.getMessage()}", hint="write a condition on its columns"
             ) from error
-        if not filtered._jdf.queryExecution().analyzed().deterministic():
-            raise InvalidStatement(f"the condition on {full} is not the same each time", hint="leave out functions like rand()")
+        plan: Any = filtered._jdf.queryExecution().analyzed()
+        by_clock: Any = spark._jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()  # type: ignore[union-attr]
+        if not plan.deterministic() or plan.containsPattern(by_clock):
+            hint = "leave out functions like rand(), current_date() and current_user()"
+            raise InvalidStatement(f"the condition on {full} is not the same each time", hint=hint)
     return PublishedTable(Name(located.name), tuple(columns[name.casefold()] for name in table.columns), table.where)
 
 
