@@ -16,8 +16,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
 from streamtable.catalog.entries import table_names
+from streamtable.catalog.paths import is_path
 from streamtable.delta.commit import commit
-from streamtable.delta.tables import Located, drop_files, locate, state
+from streamtable.delta.tables import Located, drop_files, locate, state, versions
 from streamtable.errors import InvalidStatement, SourceUnavailable, near_names
 from streamtable.sql.statements import Name
 
@@ -67,7 +68,8 @@ def create(
 ) -> Stored:
     """Make the table of an object. Raises what `free` raises."""
     located = free(spark, kind, name)
-    builder = DeltaTable.create(spark).tableName(str(Name(located.name[1:]))).addColumns(columns)
+    builder = DeltaTable.create(spark).addColumns(columns)
+    builder = builder.location(located.path) if is_path(located.name) else builder.tableName(str(Name(located.name[1:])))
     for key, value in {"delta.checkpointInterval": "100", **properties, kind.key: json.dumps(content)}.items():
         builder.property(key, value)
     builder.execute()
@@ -77,7 +79,7 @@ def create(
 def free(spark: SparkSession, kind: Kind, name: Name) -> Located:
     """Return the full name, which nothing has. Raises the kind's `exists`."""
     located = locate(spark, name.parts)
-    if located.kind != "none":
+    if located.kind != "none" and not (is_path(located.name) and versions(spark, [located.path]) == (None,)):
         raise kind.exists(f"{'.'.join(located.name)} exists already", hint=f"choose another name, or DROP {kind.noun.upper()}")
     return located
 
@@ -143,5 +145,6 @@ def rename(spark: SparkSession, stored: Stored, to: Name) -> None:
 
 def drop(spark: SparkSession, stored: Stored) -> None:
     """Forget an object."""
-    spark.sql(f"DROP TABLE {Name(stored.name)}")
+    if not is_path(stored.name):
+        spark.sql(f"DROP TABLE {Name(stored.name)}")
     drop_files(spark, stored.path)

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import BooleanType, DataType, DoubleType, IntegerType, LongType, StringType, StructType, TimestampType
 
 from streamtable.catalog.entries import Entry, entries, load
-from streamtable.catalog.objects import Stored, every
+from streamtable.catalog.objects import Stored
 from streamtable.errors import InvalidStatement
 from streamtable.monitor.alerts import alerts
 from streamtable.monitor.dependencies import dependency_rows
@@ -22,7 +22,7 @@ from streamtable.monitor.replication_views import VIEWS
 from streamtable.monitor.results import Row, Rows, columns
 from streamtable.refresh.choose import Action
 from streamtable.refresh.frontier import Frontier
-from streamtable.replication.kinds import SLOT
+from streamtable.replication.subscriptions import slots_in_sight
 from streamtable.sql.parse import parse_name
 
 __all__ = ["FUNCTIONS", "call", "describe"]
@@ -46,7 +46,7 @@ class Asked:
 
     @cached_property
     def slots(self) -> list[Stored]:
-        return list(every(self.spark, SLOT)) if self.name is None else []
+        return slots_in_sight(self.spark) if self.name is None else []
 
     @cached_property
     def _all(self) -> list[Entry]:

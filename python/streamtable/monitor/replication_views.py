@@ -15,7 +15,8 @@ from streamtable.monitor.results import Row, Rows, columns
 from streamtable.replication import slots
 from streamtable.replication.kinds import PUBLICATION, SLOT, SUBSCRIPTION
 from streamtable.replication.publications import definition, published
-from streamtable.replication.subscriptions import Relation, Subscription, slots_in_use
+from streamtable.replication.publisher import Schema
+from streamtable.replication.subscriptions import Relation, Subscription, slots_in_sight, slots_in_use
 from streamtable.sql.parse import parse_name
 
 __all__ = ["SLOT_STATUS", "VIEWS"]
@@ -37,7 +38,7 @@ def _publications(spark: SparkSession, name: str | None) -> Rows:
 
 def _publication(spark: SparkSession, stored: Stored) -> Row:
     said = definition(stored)
-    tables = sorted(".".join(table.name) for table in published(spark, stored, stored.name[:-1]))
+    tables = sorted(".".join(table.name) for table in published(spark, stored, Schema(stored.name[:-1])))
     return str(stored), said.objects.all_tables, ", ".join(tables), ", ".join(said.publish), stored.content["sql"]
 
 
@@ -85,15 +86,15 @@ _COUNTERS = (
     "insert_exists",
     "update_missing",
     "delete_missing",
-    "apply_errors",
     "update_origin_differs",
     "delete_origin_differs",
+    "apply_errors",
     "sync_errors",
 )
 
 
 def _replication_slots(spark: SparkSession, name: str | None) -> Rows:
-    found = list(_stored(spark, SLOT, name))
+    found = slots_in_sight(spark) if name is None else list(_stored(spark, SLOT, name))
     since = {(str(slot), each.table): _at(each.confirmed_at) for slot in found for each in slots.positions(slot).values()}
     now, used = datetime.now(timezone.utc), {".".join(name) for name in slots_in_use(spark)}
     return [_slot(each, each.name in used, since[each.name, each.source], now) for each in slot_health(spark, found)]

@@ -18,9 +18,10 @@ from streamtable.replication.apply import Table
 from streamtable.replication.errors import ReplicationObjectNotFound
 from streamtable.replication.kinds import PUBLICATION, SLOT, SUBSCRIPTION
 from streamtable.replication.publications import Published, published
+from streamtable.replication.publisher import Schema, publisher_of
 from streamtable.replication.run import published_to
 from streamtable.replication.source import source_of
-from streamtable.replication.subscriptions import Relation, Subscription, publisher_of, slots_in_use
+from streamtable.replication.subscriptions import Relation, Subscription, slots_in_use
 from streamtable.sql.replication import (
     AlterSubscription,
     CreateReplicationSlot,
@@ -35,7 +36,7 @@ from streamtable.sql.replication import (
     SetPublications,
     Skip,
 )
-from streamtable.sql.statements import Name, Rename
+from streamtable.sql.statements import Rename
 
 __all__ = ["alter", "create", "create_slot", "drop", "drop_slot"]
 
@@ -48,7 +49,7 @@ def create(spark: SparkSession, statement: CreateSubscription) -> Subscription:
     connect = said.get("connect", "true") == "true"
     slot = said.get("slot_name", statement.name.parts[-1])
     located = objects.free(spark, SUBSCRIPTION, statement.name)
-    publisher = publisher_of(statement.connection, located.name[0])
+    publisher_of(statement.connection, located.name[0])  # what is wrong with it is told before anything is made
     subscription = Subscription.create(
         spark,
         statement.name,
@@ -67,7 +68,7 @@ def create(spark: SparkSession, statement: CreateSubscription) -> Subscription:
         tables = _checked(spark, subscription)
         if subscription.slot is not None and said.get("create_slot", "true") == "true":
             every = [each for several in tables.values() for each in several]
-            undo.callback(objects.drop, spark, slots.create(spark, Name((*publisher, subscription.slot)), every))
+            undo.callback(objects.drop, spark, slots.create(spark, subscription.slot_name(), every))
         followed = _followed(spark, subscription, tables, copy=said.get("copy_data", "true") == "true")
         undo.pop_all()
     return followed
@@ -120,9 +121,9 @@ def drop(spark: SparkSession, statement: DropSubscription) -> Stored | None:
 
 def create_slot(spark: SparkSession, statement: CreateReplicationSlot) -> Stored:
     """Make a slot for the tables of some publications of its schema."""
-    namespace = objects.free(spark, SLOT, statement.name).name[:-1]
-    stored = [objects.load(spark, PUBLICATION, Name((*namespace, each))) for each in statement.publications]
-    return slots.create(spark, statement.name, [table for each in stored for table in published(spark, each, namespace)])
+    publisher = Schema(objects.free(spark, SLOT, statement.name).name[:-1])
+    stored = [objects.load(spark, PUBLICATION, publisher.name(each)) for each in statement.publications]
+    return slots.create(spark, statement.name, [table for each in stored for table in published(spark, each, publisher)])
 
 
 def drop_slot(spark: SparkSession, statement: DropReplicationSlot) -> Stored | None:
@@ -139,10 +140,9 @@ def drop_slot(spark: SparkSession, statement: DropReplicationSlot) -> Stored | N
 
 def _checked(spark: SparkSession, subscription: Subscription) -> Mapping[str, list[Published]]:
     """Return what is published; warn of publications that are not there, and raise what does not fit."""
-    namespace = publisher_of(subscription.connection, subscription.stored.name[0])
-    for name in subscription.publications:
-        if objects.find(spark, PUBLICATION, Name((*namespace, name))) is None:
-            _log.warning("the publication %s.%s does not exist", ".".join(namespace), name)
+    for publication in map(subscription.publisher.name, subscription.publications):
+        if objects.find(spark, PUBLICATION, publication) is None:
+            _log.warning("the publication %s does not exist", ".".join(publication.parts))
     tables = published_to(spark, subscription)
     for name, several in tables.items():
         source_of(spark, several)

@@ -10,12 +10,12 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
-from streamtable.catalog.entries import table_names
 from streamtable.catalog.objects import Stored
 from streamtable.delta.rows import read
 from streamtable.delta.tables import Located, TableState, locate, state
 from streamtable.errors import InvalidStatement, SourceUnavailable
 from streamtable.replication.kinds import PUBLICATION
+from streamtable.replication.publisher import Publisher
 from streamtable.sql.parse import parse
 from streamtable.sql.printing import to_sql
 from streamtable.sql.replication import (
@@ -30,12 +30,12 @@ from streamtable.sql.replication import (
 )
 from streamtable.sql.statements import Name, Rename
 
-__all__ = ["Published", "alter", "create", "definition", "published"]
+__all__ = ["Published", "alter", "create", "definition", "outside", "published"]
 
 
 @dataclass(frozen=True)
 class Published:
-    """One table as one publication sends it: all columns if none are named, all rows if `where` is None."""
+    """One table, by the publisher's name, as a publication sends it: all columns if none are named, all rows if `where` is None."""
 
     name: tuple[str, ...]
     path: str
@@ -48,7 +48,8 @@ class Published:
 
 def create(spark: SparkSession, statement: CreatePublication) -> Stored:
     """Make a publication. Raises what is wrong with its tables, and ReplicationObjectExists."""
-    named = replace(statement, objects=_canonical(spark, statement.objects))
+    located = objects.free(spark, PUBLICATION, statement.name)
+    named = replace(statement, name=Name(located.name), objects=_canonical(spark, statement.objects))
     return objects.create(spark, PUBLICATION, statement.name, {"sql": to_sql(named)})
 
 
@@ -79,22 +80,34 @@ def alter(spark: SparkSession, statement: AlterPublication) -> None:
     objects.change(spark, stored, {"sql": to_sql(known)})
 
 
-def published(spark: SparkSession, stored: Stored, namespace: tuple[str, ...]) -> Iterator[Published]:
-    """Yield the tables of a publication as they are now, those of one schema and what it names besides; some may be gone.
+def published(spark: SparkSession, stored: Stored, publisher: Publisher) -> Iterator[Published]:
+    """Yield the tables of a publication as they are now, those of its schema and what it names besides; some may be gone.
 
     A table that is in a schema of the publication as well is sent whole.
     """
     statement = definition(stored)
-    wanted, found = statement.objects, set[tuple[str, ...]]()
-    whole: Iterable[tuple[str, ...]] = ()
-    if wanted.all_tables or Name(namespace) in wanted.schemas:
-        excepted = {name.parts for name in wanted.excepted}
-        whole = (parts for parts in table_names(spark, namespace) if parts not in excepted)
-    for table in (*(PublishedTable(Name(parts)) for parts in whole), *wanted.tables):
-        located, at = _table(spark, table.name)
-        if at is not None and located.name not in found:
-            found.add(located.name)
-            yield Published(located.name, located.path, at.table_id, str(stored), table.columns, table.where, statement.publish)
+    wanted, home, found = statement.objects, statement.name.parts[:-1], set[Name]()
+    whole: Iterable[Name] = ()
+    if wanted.all_tables or any(_same(home, schema.parts) for schema in wanted.schemas):
+        every = (Name((*home, name)) for name in publisher.tables(spark))
+        whole = (name for name in every if name not in wanted.excepted)
+    for table in (*map(PublishedTable, whole), *wanted.tables):
+        here = publisher.name(table.name.parts[-1]) if _same(home, table.name.parts[:-1]) else table.name
+        _, at = _table(spark, here)
+        if at is not None and table.name not in found:
+            found.add(table.name)
+            yield Published(table.name.parts, at.path, at.table_id, str(stored), table.columns, table.where, statement.publish)
+
+
+def outside(stored: Stored) -> list[Name]:
+    """Return the tables that a publication names in other schemas than its own."""
+    said = definition(stored)
+    return [table.name for table in said.objects.tables if not _same(said.name.parts[:-1], table.name.parts[:-1])]
+
+
+def _same(schema: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """Compare names of schemas as Spark's catalog does."""
+    return [part.casefold() for part in schema] == [part.casefold() for part in other]
 
 
 def _table(spark: SparkSession, name: Name) -> tuple[Located, TableState | None]:

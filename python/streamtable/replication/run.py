@@ -16,9 +16,9 @@ from streamtable.replication import slots
 from streamtable.replication.apply import Stopped, Table
 from streamtable.replication.errors import ReplicationConflict
 from streamtable.replication.kinds import PUBLICATION, SLOT
-from streamtable.replication.publications import Published, published
+from streamtable.replication.publications import Published, outside, published
 from streamtable.replication.source import source_of
-from streamtable.replication.subscriptions import Relation, Subscription, TableState, now, publisher_of
+from streamtable.replication.subscriptions import Relation, Subscription, TableState, now
 from streamtable.replication.writer import Applied
 from streamtable.sql.statements import Name
 
@@ -72,14 +72,15 @@ def apply(spark: SparkSession, name: Name) -> list[Progress]:
 
 def published_to(spark: SparkSession, subscription: Subscription) -> dict[str, list[Published]]:
     """Return what the publications send now, by table. Raises InvalidStatement for a table outside of the publisher's schema."""
-    namespace = publisher_of(subscription.connection, subscription.stored.name[0])
     found = dict[str, list[Published]]()
-    for publication in subscription.publications:
-        stored = objects.find(spark, PUBLICATION, Name((*namespace, publication)))
-        for table in published(spark, stored, namespace) if stored else ():
-            if table.name[:-1] != namespace:
-                hint = f"subscribe to a publication of tables in {'.'.join(namespace)}"
-                raise InvalidStatement(f"{table.publication} publishes {'.'.join(table.name)}, of another schema", hint=hint)
+    for name in subscription.publications:
+        stored = objects.find(spark, PUBLICATION, subscription.publisher.name(name))
+        if stored is None:
+            continue
+        if others := outside(stored):
+            hint = "subscribe to a publication that is in the schema of its tables"
+            raise InvalidStatement(f"{stored} publishes {'.'.join(others[0].parts)}, of another schema", hint=hint)
+        for table in published(spark, stored, subscription.publisher):
             found.setdefault(table.name[-1], []).append(table)
     return found
 

@@ -15,13 +15,13 @@ from pyspark.sql import SparkSession
 from streamtable.catalog import objects
 from streamtable.catalog.objects import Stored
 from streamtable.delta.tables import Located, locate
-from streamtable.errors import InvalidStatement, NotSupported
+from streamtable.errors import InvalidStatement
 from streamtable.refresh.prepare import captured_settings
-from streamtable.replication.kinds import SUBSCRIPTION
-from streamtable.sql.parse import parse_name
+from streamtable.replication.kinds import SLOT, SUBSCRIPTION
+from streamtable.replication.publisher import Publisher, publisher_of
 from streamtable.sql.statements import Name
 
-__all__ = ["Relation", "Subscription", "TableState", "now", "publisher_of", "slots_in_use"]
+__all__ = ["Relation", "Subscription", "TableState", "now", "slots_in_sight", "slots_in_use"]
 
 
 def now() -> str:
@@ -125,6 +125,11 @@ class Subscription:
         return self.stored.name[:-1]
 
     @cached_property
+    def publisher(self) -> Publisher:
+        """Return where it finds its publications and its slot."""
+        return publisher_of(self.connection, self.stored.name[0])
+
+    @cached_property
     def content(self) -> dict[str, Any]:
         """Return what its table's property holds."""
         return {key: value for key, value in asdict(self).items() if key != "stored"}
@@ -154,25 +159,17 @@ class Subscription:
         if self.slot is None:
             hint = "ALTER SUBSCRIPTION ... SET (slot_name = '...')"
             raise InvalidStatement(f"the subscription {self} has no replication slot", hint=hint)
-        return Name((*publisher_of(self.connection, self.stored.name[0]), self.slot))
+        return self.publisher.name(self.slot)
+
+
+def slots_in_sight(spark: SparkSession) -> list[Stored]:
+    """Return the slots of the session's catalog, and those that its subscriptions use elsewhere."""
+    here = list(objects.every(spark, SLOT))
+    others = slots_in_use(spark).keys() - {slot.name for slot in here}
+    return [*here, *filter(None, (objects.find(spark, SLOT, Name(name)) for name in sorted(others)))]
 
 
 def slots_in_use(spark: SparkSession) -> dict[tuple[str, ...], Subscription]:
     """Return, by the slot's name, the subscriptions in sight that are enabled."""
     known = map(Subscription.of, objects.every(spark, SUBSCRIPTION))
     return {each.slot_name().parts: each for each in known if each.enabled}
-
-
-def publisher_of(connection: str, catalog: str) -> tuple[str, ...]:
-    """Return the schema that a connection names. Raises InvalidStatement, or NotSupported for what lies outside of the session."""
-    pairs = dict(pair.partition("=")[::2] for pair in connection.split())
-    if outside := [key for key in pairs if key in ("warehouse", "host", "port", "remote")]:
-        hint = "CONNECTION 'database=schema' or 'database=catalog.schema' names a schema that this session sees"
-        raise NotSupported(f"a publisher by {outside[0]} cannot be subscribed to yet", hint=hint)
-    if set(pairs) != {"database"} or not pairs["database"]:
-        hint = "write CONNECTION 'database=schema' or 'database=catalog.schema'"
-        raise InvalidStatement(f"the connection {connection!r} names no publisher", hint=hint)
-    parts = parse_name(pairs["database"]).parts
-    if len(parts) > 2:
-        raise InvalidStatement(f"{pairs['database']} is no schema", hint="write 'database=schema' or 'database=catalog.schema'")
-    return parts if len(parts) == 2 else (catalog, *parts)
