@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 from pyspark.errors import NumberFormatException
 from pyspark.sql import SparkSession
 from tests.spark.statements import answer
 
-from streamtable.errors import InvalidStatement
+from streamtable import config, start_scheduler
+from streamtable.errors import ConcurrentRefresh, HistoryLost, InvalidStatement, SourceChanged
+from streamtable.replication import apply, operations, run
 from streamtable.replication.errors import ReplicationConflict, ReplicationObjectNotFound
+from streamtable.replication.publications import Published
+from streamtable.replication.source import Source, source_of
 from streamtable.replication.worker import ApplyWorker
 
 KEYED = "USING delta TBLPROPERTIES (streamtable.replicaIdentity = 'id', delta.enableChangeDataFeed = true)"
@@ -36,22 +47,25 @@ def test_a_table_follows_another_by_its_key(s: SparkSession) -> None:
     s.sql(f"CREATE TABLE pub.t (id INT, name STRING, n INT) {KEYED}")
     s.sql("INSERT INTO pub.t VALUES (1, 'a', 10), (2, 'b', 20), (3, 'c', 30)")
     # Other order, another type, a column more.
-    s.sql("CREATE TABLE t (n STRING, more STRING, name STRING, id INT) USING delta")
+    tracked = "TBLPROPERTIES (delta.enableRowTracking = true)"  # so that the table knows who wrote a row
+    s.sql(f"CREATE TABLE t (n STRING, more STRING, name STRING, id INT) USING delta {tracked}")
     s.sql("CREATE PUBLICATION pub.p FOR TABLE pub.t")
     assert answer(s, "CREATE SUBSCRIPTION s CONNECTION 'database=pub' PUBLICATION p") == [("spark_catalog.sub.s", "CREATED")]
-    assert answer(s, "APPLY SUBSCRIPTION s") == [("t", "finished copy", 1, 3, 0, 0, 0, 0)]
+    assert answer(s, "APPLY SUBSCRIPTION s") == [("t", "finished copy", 1, 3, 0, 0, 0, 0, 0, 0)]
     assert contents(s, "t") == [("10", None, "a", 1), ("20", None, "b", 2), ("30", None, "c", 3)]
     s.sql("UPDATE t SET more = 'kept' WHERE id = 2")
     s.sql("DELETE FROM t WHERE id = 3")
     s.sql("INSERT INTO pub.t VALUES (4, 'd', 40)")
     s.sql("UPDATE pub.t SET n = n + 1")
     s.sql("DELETE FROM pub.t WHERE id = 1")
-    assert answer(s, "APPLY SUBSCRIPTION s") == [("t", "synced", 4, 1, 3, 1, 1, 0)]
+    assert answer(s, "APPLY SUBSCRIPTION s") == [("t", "synced", 4, 1, 3, 1, 1, 0, 1, 0)]
     assert contents(s, "t") == [("21", "kept", "b", 2), ("41", None, "d", 4)]
-    assert answer(s, "APPLY SUBSCRIPTION s") == [("t", "ready", 4, 0, 0, 0, 0, 0)]
+    assert answer(s, "APPLY SUBSCRIPTION s") == [("t", "ready", 4, 0, 0, 0, 0, 0, 0, 0)]
+    s.sql("UPDATE t SET more = 'changed here' WHERE id = 4")
+    s.sql("DELETE FROM pub.t WHERE id = 4")
     s.sql("TRUNCATE TABLE pub.t")
     s.sql("INSERT INTO pub.t VALUES (5, 'e', 50)")
-    assert answer(s, "APPLY SUBSCRIPTION s") == [("t", "ready", 6, 1, 0, 2, 0, 0)]
+    assert answer(s, "APPLY SUBSCRIPTION s") == [("t", "ready", 7, 1, 0, 2, 0, 0, 0, 1)]
     assert contents(s, "t") == [("50", None, "e", 5)]
 
 
@@ -90,7 +104,7 @@ def test_rows_columns_kinds_and_identities(s: SparkSession) -> None:
     s.sql("DELETE FROM pub.whole WHERE a IS NULL")
     s.sql("INSERT INTO pub.whole VALUES (3, NULL)")
     done = {row[0]: row[3:] for row in answer(s, "APPLY SUBSCRIPTION several")}
-    assert done == {"filtered": (1, 1, 1, 0, 0), "whole": (1, 0, 0, 0, 1), "log": (1, 0, 0, 0, 0)}
+    assert done == {"filtered": (1, 1, 1, 0, 0, 0, 0), "whole": (1, 0, 0, 0, 1, 0, 0), "log": (1, 0, 0, 0, 0, 0, 0)}
     assert contents(s, "filtered") == [(1, 6, 7), (2, 14, 7)]
     assert answer(s, "SELECT a, m['k'], count(*) FROM whole GROUP BY ALL ORDER BY 1") == [(1, 1, 3), (3, None, 1)]
     assert contents(s, "log") == [(1,), (3,)]
@@ -143,7 +157,7 @@ def test_conflicts_stop_or_are_counted(s: SparkSession, caplog: pytest.LogCaptur
         s.sql("ALTER SUBSCRIPTION sc REFRESH PUBLICATION")
     s.sql("ALTER SUBSCRIPTION sc SKIP (lsn = 5)")
     s.sql("ALTER SUBSCRIPTION sc ENABLE")
-    assert answer(s, "APPLY SUBSCRIPTION sc") == [("c", "synced", 7, 1, 0, 1, 0, 1)]
+    assert answer(s, "APPLY SUBSCRIPTION sc") == [("c", "synced", 7, 1, 0, 1, 0, 1, 0, 0)]
     assert contents(s, "c") == [(2, 2), (3, 30), (5, 0), (7, 7)]
     stats = answer(
         s, "SELECT insert_exists, update_missing, delete_missing, apply_errors, sync_errors FROM subscription_stats('sc')"
@@ -178,8 +192,8 @@ def test_tables_come_and_go_and_changes_go_round_once(s: SparkSession) -> None:
         s.sql(f"CREATE SUBSCRIPTION {name} CONNECTION 'database={other}' PUBLICATION {publication} {options}")
     s.sql("INSERT INTO pub.both VALUES (1, 1)")
     s.sql("INSERT INTO sub.both VALUES (2, 2)")
-    for _ in range(2):
-        ApplyWorker(s).look()
+    turns = iter([False, False, True])
+    ApplyWorker(s).start(lambda _: next(turns)).join()
     assert contents(s, "pub.both") == contents(s, "sub.both") == [(1, 1), (2, 2)]
     assert answer(s, "SELECT sum(apply_errors + inserts) FROM subscription_stats() WHERE table = 'both'") == [(2,)]
     # A table that comes later is copied, the others are not again.
@@ -206,3 +220,162 @@ def test_tables_come_and_go_and_changes_go_round_once(s: SparkSession) -> None:
         s.sql("DROP REPLICATION SLOT pub.a")
     for name in ("renamed", "pub.b"):
         s.sql(f"DROP SUBSCRIPTION {name}")
+
+
+def test_a_publisher_of_which_only_the_folder_is_in_sight(s: SparkSession, tmp_path: Path) -> None:
+    for sql in (
+        "CREATE DATABASE away",
+        "CREATE TABLE away.parts (id INT, n INT) USING delta TBLPROPERTIES (streamtable.replicaIdentity = 'id')",
+        "INSERT INTO away.parts VALUES (1, 1), (2, -2)",
+        "CREATE TABLE away.notes USING delta AS SELECT 'a' AS note",
+        "CREATE TABLE away.hidden USING delta AS SELECT 'b' AS secret",
+        "CREATE PUBLICATION away.Positive FOR TABLE away.parts WHERE (n > 0)",
+        "CREATE PUBLICATION away.rest FOR ALL TABLES EXCEPT (TABLE away.parts, away.hidden)",
+        "CREATE TABLE parts (n INT, id INT) USING delta",
+        "CREATE TABLE notes (note STRING) USING delta",
+    ):
+        s.sql(sql)
+    warehouse, folder = Path(str(s.conf.get("spark.sql.warehouse.dir")).removeprefix("file:")), tmp_path / "away.db"
+    shutil.copytree(warehouse / "away.db", folder)
+    s.sql("DROP DATABASE away CASCADE")
+
+    s.sql(f"CREATE SUBSCRIPTION far CONNECTION 'warehouse={tmp_path} database=away' PUBLICATION Positive, rest")
+    assert [row[:4] for row in answer(s, "APPLY SUBSCRIPTION far")] == [
+        ("notes", "finished copy", 0, 1),
+        ("parts", "finished copy", 1, 1),
+    ]
+    s.sql(f"UPDATE delta.`{folder}/parts` SET n = n + 3")
+    slots = "SELECT slot, table, active, lag FROM replication_slots() WHERE slot LIKE '%away.db/far' ORDER BY table"
+    name = f"spark_catalog.delta.{folder}/far"
+    assert answer(s, slots) == [(name, "spark_catalog.away.notes", True, 0), (name, "spark_catalog.away.parts", True, 1)]
+    assert answer(s, "APPLY SUBSCRIPTION far")[1][:6] == ("parts", "synced", 2, 1, 1, 0)
+    assert (contents(s, "parts"), contents(s, "notes")) == ([(1, 2), (4, 1)], [("a",)])
+
+    # What is needed is cleaned up: the error says how to go on, and so it goes on.
+    s.sql(f"INSERT INTO delta.`{folder}/parts` VALUES (3, 3)")
+    s.sql(f"DELETE FROM delta.`{folder}/parts` WHERE id = 3")
+    s.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    s.sql(f"VACUUM delta.`{folder}/parts` RETAIN 0 HOURS")
+    s.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+    with pytest.raises(HistoryLost, match="What to do: empty spark_catalog.sub.parts; then ALTER"):
+        s.sql("APPLY SUBSCRIPTION far")
+    s.sql("DELETE FROM parts")
+    s.sql("ALTER SUBSCRIPTION far REFRESH PUBLICATION")
+    assert answer(s, "SELECT table, state FROM subscription_tables('far')") == [("notes", "ready"), ("parts", "init")]
+    s.sql("APPLY SUBSCRIPTION far")
+    assert contents(s, "parts") == [(1, 2), (4, 1)]
+    s.sql("DROP SUBSCRIPTION far")
+    assert not (folder / "far").exists() and (folder / "positive").exists()
+
+
+def test_of_two_that_apply_at_once_one_moves_the_subscription(s: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, identity in (("by_key", "id"), ("by_row", "FULL")):
+        for schema in ("pub", "sub"):
+            properties = f"streamtable.replicaIdentity = '{identity}', delta.enableDeletionVectors = true"
+            s.sql(f"CREATE TABLE {schema}.{name} (id INT, v INT) USING delta TBLPROPERTIES ({properties})")
+        s.sql(f"INSERT INTO pub.{name} VALUES (1, 0), (2, 0)")
+    s.sql("CREATE PUBLICATION pub.race FOR TABLE pub.by_key, pub.by_row")
+    s.sql("CREATE SUBSCRIPTION raced CONNECTION 'database=pub' PUBLICATION race")
+    s.sql("APPLY SUBSCRIPTION raced")
+
+    def another_process(source: Callable[[SparkSession, list[Published]], Source] = source_of) -> None:
+        with monkeypatch.context() as process:
+            process.setattr(run, "_sessions", {})  # it has its own session, and no lock in common
+            process.setattr(run, "source_of", source)
+            s.sql("APPLY SUBSCRIPTION raced")
+
+    def an_older_process() -> None:
+        def earlier(spark: SparkSession, publications: list[Published]) -> Source:
+            source = source_of(spark, publications)
+            return replace(source, version=source.version - 1)
+
+        another_process(earlier)
+
+    # Before a table is opened, between opening and committing, and that by one which saw a commit less.
+    moments: tuple[tuple[ModuleType, str, Callable[[], None]], ...] = (
+        (apply, "commits", another_process),
+        (operations, "weighted", another_process),
+        (operations, "keyed", an_older_process),
+    )
+    for n, (module, function, meanwhile) in enumerate(moments):
+        s.sql(f"INSERT INTO pub.by_key VALUES (10, {n})")
+        s.sql("DELETE FROM pub.by_key WHERE id = 10")
+        s.sql("UPDATE pub.by_row SET v = v + 1 WHERE id = 1")
+        overtake(monkeypatch, module, function, meanwhile)
+        with pytest.raises(ConcurrentRefresh):
+            s.sql("APPLY SUBSCRIPTION raced")
+        s.sql("APPLY SUBSCRIPTION raced")
+        assert contents(s, "by_key") == [(1, 0), (2, 0)], (function, meanwhile)
+        assert contents(s, "by_row") == [(1, n + 1), (2, 0)], (function, meanwhile)
+    (inserts, errors) = answer(s, "SELECT max(inserts), sum(apply_errors) FROM subscription_stats('raced')")[0]
+    assert inserts <= 2 + len(moments) and errors == 0  # nothing is counted twice
+
+
+def test_a_scheduler_applies(s: SparkSession) -> None:
+    for schema in ("pub", "sub"):
+        s.sql(f"CREATE TABLE {schema}.scheduled (id INT) USING delta")
+    s.sql("CREATE PUBLICATION pub.on_schedule FOR TABLE pub.scheduled")
+    s.sql("CREATE SUBSCRIPTION scheduled_sub CONNECTION 'database=pub' PUBLICATION on_schedule")
+    s.conf.set(config.REPLICATION_POLL.key, "0.1")
+    scheduler = start_scheduler(s)
+    try:
+        s.sql("INSERT INTO pub.scheduled VALUES (3)")
+        until = time.monotonic() + 120
+        while contents(s, "scheduled") != [(3,)] and time.monotonic() < until:
+            time.sleep(0.2)
+    finally:
+        scheduler.stop(60)
+        s.conf.unset(config.REPLICATION_POLL.key)
+    assert contents(s, "scheduled") == [(3,)]
+
+
+def overtake(monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str, meanwhile: Callable[[], None]) -> None:
+    """Have something happen once, right before a function is called for the first time."""
+    function = getattr(module, name)
+
+    def after(*arguments: Any) -> Any:
+        monkeypatch.setattr(module, name, function)
+        meanwhile()
+        return function(*arguments)
+
+    monkeypatch.setattr(module, name, after)
+
+
+def test_types_partitions_and_columns_that_come_later(s: SparkSession) -> None:
+    types = "d DECIMAL(9, 2), day DATE, at TIMESTAMP, raw BINARY, x DOUBLE, many ARRAY<INT>, pair STRUCT<a: INT, b: STRING>"
+    values = "1.50, DATE '2026-02-28', TIMESTAMP '2026-02-28 12:00:00.5', X'6162', double('NaN'), array(1, NULL), named_struct('a', 1, 'b', 'ö')"
+    s.sql(
+        f"CREATE TABLE pub.kinds (id BIGINT, {types}) USING delta PARTITIONED BY (day) TBLPROPERTIES (streamtable.replicaIdentity = 'id, day')"
+    )
+    s.sql(
+        "CREATE TABLE kinds (id STRING, d STRING, day STRING, at DATE, raw STRING, x FLOAT, many STRING, pair STRING) USING delta PARTITIONED BY (id)"
+    )
+    s.sql(f"INSERT INTO pub.kinds SELECT id, {values} FROM range(2)")
+    s.sql("INSERT INTO pub.kinds (id) VALUES (7)")  # the rest of the key is NULL
+    s.sql("CREATE PUBLICATION pub.kinds_of_all FOR TABLE pub.kinds")
+    s.sql("CREATE PUBLICATION pub.some FOR TABLE pub.kinds (id, day, d)")
+    s.sql("CREATE PUBLICATION pub.keyless FOR TABLE pub.kinds (id, d)")
+    for publications, message in (
+        ("kinds_of_all, some", "send different columns"),
+        ("keyless", "day .* is part of its replica identity"),
+    ):
+        with pytest.raises(InvalidStatement, match=message):
+            s.sql(f"CREATE SUBSCRIPTION kinds_sub CONNECTION 'database=pub' PUBLICATION {publications}")
+    s.sql("CREATE SUBSCRIPTION kinds_sub CONNECTION 'database=pub' PUBLICATION kinds_of_all")
+    s.sql("APPLY SUBSCRIPTION kinds_sub")
+    text = ("1.50", "2026-02-28", date(2026, 2, 28), "ab", "[1, null]", "{1, ö}")
+    assert answer(s, "SELECT d, day, at, raw, many, pair FROM kinds WHERE id < 7") == [text, text]
+    assert answer(s, "SELECT isnan(x) FROM kinds WHERE id = 0") == [(True,)]
+    s.sql("UPDATE pub.kinds SET d = id WHERE id > 0")
+    s.sql("DELETE FROM pub.kinds WHERE id = 0")
+    s.sql("APPLY SUBSCRIPTION kinds_sub")
+    assert answer(s, "SELECT id, d, day FROM kinds ORDER BY id") == [("1", "1.00", "2026-02-28"), ("7", "7.00", None)]
+    # A column that comes later is asked for with the first change that might have it, and then the table goes on.
+    s.sql("ALTER TABLE pub.kinds ADD COLUMNS (later INT)")
+    assert answer(s, "APPLY SUBSCRIPTION kinds_sub")[0][3:6] == (0, 0, 0)
+    s.sql("UPDATE pub.kinds SET later = 5 WHERE id = 7")
+    with pytest.raises(SourceChanged, match="of spark_catalog.pub.kinds has no column later"):
+        s.sql("APPLY SUBSCRIPTION kinds_sub")
+    s.sql("ALTER TABLE kinds ADD COLUMNS (later STRING)")
+    s.sql("APPLY SUBSCRIPTION kinds_sub")
+    assert answer(s, "SELECT id, later FROM kinds ORDER BY id") == [("1", None), ("7", "5")]
