@@ -94,7 +94,7 @@ _TOP = {
 
 _RECURSION = {
     "walk": "WITH RECURSIVE p AS (SELECT k, 0 AS depth FROM l WHERE v > 6 UNION ALL SELECT r.w, p.depth + 1 FROM p JOIN r ON r.k = p.k WHERE p.depth < 3) SELECT * FROM p",
-    "groups_over_walk": "WITH RECURSIVE p AS (SELECT 1 AS k, 0 AS depth UNION ALL SELECT r.w, p.depth + 1 FROM p JOIN r ON r.k = p.k WHERE p.depth < 3) SELECT p.k, count(*) AS n, max(l.v) AS m FROM p JOIN l ON l.k = p.k GROUP BY p.k",
+    "groups_over_walk": "WITH RECURSIVE p AS (SELECT 1 AS k, 0 AS depth UNION ALL SELECT r.w, p.depth + 1 FROM p JOIN r ON r.k = p.k WHERE p.depth < 3 AND NOT EXISTS (SELECT 1 FROM l WHERE l.k = r.w AND l.v > 8)) SELECT p.k, count(*) AS n, max(l.v) AS m FROM p JOIN l ON l.k = p.k GROUP BY p.k",
 }
 
 QUERIES = {**_JOINS, **_SUBQUERIES, **_SETS, **_GROUPS, **_WINDOWS, **_TOP, **_RECURSION}

@@ -6,6 +6,8 @@ The rules start from the tree; a mistake in the reading or in a normalisation pa
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from uuid import uuid4
 
 import pytest
@@ -16,27 +18,35 @@ from tests.oracle.together import together
 from tests.oracle.workload import QUERIES as FIRST_QUERIES
 from tests.oracle.workload import create_sources
 
+from streamtable.algebra.operators import Aggregate
 from streamtable.algebra.render import render
+from streamtable.algebra.trees import walk
 from streamtable.delta.tables import versions
-from streamtable.refresh.prepare import captured_settings, prepare, refresh_session, release
+from streamtable.refresh.prepare import Prepared, captured_settings, prepare, refresh_session, release
 from streamtable.refresh.sources import Sources
 from streamtable.refresh.workspace import Workspace
 from streamtable.sql.statements import Query
 
 
-def rendered(spark: SparkSession, query: str) -> tuple[list[str], Counter[str]]:
-    """Return the types and the rows that our tree of the query gives."""
+@contextmanager
+def reading(spark: SparkSession, query: str) -> Iterator[Prepared]:
     key = uuid4().hex
     namespace = (spark.catalog.currentCatalog(), spark.catalog.currentDatabase())
     prepared = prepare(refresh_session(spark, key, namespace, captured_settings(spark)), key, Query(query))
     try:
+        yield prepared
+    finally:
+        release(prepared)
+
+
+def rendered(spark: SparkSession, query: str) -> tuple[list[str], Counter[str]]:
+    """Return the types and the rows that our tree of the query gives."""
+    with reading(spark, query) as prepared:
         target = dict(zip(prepared.paths, versions(spark, prepared.paths), strict=True))
         found = {path: version for path, version in target.items() if version is not None}
         with Workspace(prepared.session) as workspace:
             frame = workspace.query(render(prepared.tree, Sources(prepared, workspace, found, found)))
             return [field.dataType.simpleString() for field in frame.schema], bag_of(frame.toDF(*prepared.frame.columns))
-    finally:
-        release(prepared)
 
 
 @pytest.mark.timeout(900)
@@ -52,5 +62,8 @@ def test_the_tree_of_every_query_means_the_query(spark: SparkSession) -> None:
         assert rows == bag(spark, query), query
 
     together(compare, queries)
+    with reading(spark, FIRST_QUERIES["cte_twice"]) as prepared:
+        groups = [node for node in walk(prepared.tree) if isinstance(node, Aggregate)]
+    assert len(groups) == 2 and len(set(groups)) == 1, "a CTE that is used twice is stored once"
     spark.sql("USE default")
     spark.sql("DROP DATABASE readings CASCADE")

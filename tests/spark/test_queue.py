@@ -46,6 +46,8 @@ def test_batches_repeat_until_they_are_finished(s: SparkSession) -> None:
     s.sql("UPDATE accounts SET balance = 15 WHERE id = 1")
     s.sql("DELETE FROM accounts WHERE id = 2")
     assert set(answer(s.newSession(), "NEXT BATCH FROM queued.changes FOR mailer")) == first  # of any session, after any crash
+    health = "SELECT source, state, versions_behind FROM source_health() WHERE name = 'spark_catalog.queued.changes: mailer'"
+    assert answer(s, health) == [("spark_catalog.queued.accounts", "OK", 3)]
     (shown,) = s.sql("SHOW CONSUMERS ON changes").collect()
     assert (shown.consumer, shown.position, shown.batch, shown.batch_end, shown.batches) == ("mailer", 0, 1, 1, 0)
     assert (shown.pending_commits, shown.pending_events, shown.worker) == (3, 4, None) and 0 < shown.lag_seconds < 600

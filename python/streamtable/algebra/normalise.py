@@ -17,7 +17,7 @@ from streamtable.algebra.operators import (
     LeftJoin,
     Operator,
     Project,
-    Recomputed,
+    Recursion,
     Scalar,
     Scan,
     TopK,
@@ -39,6 +39,32 @@ def merge_filters_into_joins(operator: Operator) -> Operator:
             join = Join(inputs, (*conjuncts, *(each for each in more if not each.clock)))
             return Filter(join, clocked) if clocked else join
     return operator
+
+
+def sink_filters(operator: Operator) -> Operator:
+    """Move what a filter asks of one input below what does not decide it, so that it can join the tables there.
+
+    WHERE stands above the joins that subqueries are made of. A left outer, semi or anti join does not look at other rows of its
+    left input; a projection hands columns on.
+    """
+    match operator:
+        case Filter(LeftJoin(left) as join, conjuncts):
+            below, stay = _apart(conjuncts, {c.id for c in left.columns})
+            operator = _kept(operator, replace(join, left=Filter(left, below, operator.at)), stay) if below else operator
+        case Filter(Project(child, items) as project, conjuncts):
+            below, stay = _apart(conjuncts, {item.id for item in items if item.value.column == item.id})
+            operator = _kept(operator, replace(project, child=Filter(child, below, operator.at)), stay) if below else operator
+    return with_children(operator, tuple(sink_filters(child) for child in children(operator)))
+
+
+def _apart(conjuncts: tuple[Scalar, ...], ids: set[str]) -> tuple[tuple[Scalar, ...], tuple[Scalar, ...]]:
+    """Part conjuncts into those that look at the columns `ids` alone, and the others."""
+    below = tuple(each for each in conjuncts if each.inputs <= ids)
+    return below, tuple(each for each in conjuncts if each not in below)
+
+
+def _kept(filter_: Filter, child: Operator, conjuncts: tuple[Scalar, ...]) -> Operator:
+    return replace(filter_, child=child, conjuncts=conjuncts) if conjuncts else child
 
 
 def sink_clocks(operator: Operator) -> Operator:
@@ -92,7 +118,7 @@ def prune_columns(root: Operator) -> Operator:
 
 def _prune(operator: Operator, needed: frozenset[str]) -> Operator:
     match operator:
-        case Scan(columns=columns) | Constant(columns=columns) | Recomputed(columns=columns):
+        case Scan(columns=columns) | Constant(columns=columns):
             return replace(operator, columns=tuple(c for c in columns if c.id in needed))
         case Project(child, items):
             kept = tuple(item for item in items if item.id in needed)
@@ -136,6 +162,9 @@ def _prune(operator: Operator, needed: frozenset[str]) -> Operator:
                     below_union = Project(below_union, tuple(itself(c) for c in at))
                 pruned_inputs.append(below_union)
             return UnionAll(tuple(pruned_inputs), tuple(columns[n] for n in kept_at))
+        case Recursion(_, anchor, step):
+            # What a level makes of a column may decide over rows of the next one.
+            return _cut(replace(operator, anchor=prune_columns(anchor), step=prune_columns(step)), needed)
         case _:
             return operator
 
@@ -152,6 +181,7 @@ def _inputs(scalars: Iterable[Scalar]) -> frozenset[str]:
 
 
 PASSES: tuple[Callable[[Operator], Operator], ...] = (
+    sink_filters,
     merge_filters_into_joins,
     flatten_joins,
     merge_filters_into_joins,

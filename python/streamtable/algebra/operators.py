@@ -31,7 +31,7 @@ __all__ = [
     "Operator",
     "Order",
     "Project",
-    "Recomputed",
+    "Recursion",
     "Scalar",
     "Scan",
     "SemiJoin",
@@ -41,6 +41,7 @@ __all__ = [
     "UnionAll",
     "Unsupported",
     "Window",
+    "WorkingTable",
 ]
 
 
@@ -68,15 +69,25 @@ class Constant:
 
 
 @dataclass(frozen=True)
-class Recomputed:
-    """A part of the query that Spark computes as a whole from its sources (a recursion); `volatile` is what forbids that."""
+class Recursion:
+    """WITH RECURSIVE: the rows of `anchor`, what `step` makes of them, what it makes of these, until nothing comes any more.
 
-    name: str
-    leaf: int
-    sources: tuple[Source, ...]
+    `most` is the query's own bound of levels, None where the session's holds.
+    """
+
+    loop: Source
+    anchor: Operator
+    step: Operator
     columns: tuple[Column, ...]
-    form: Form = Form.NEW
-    volatile: str | None = None
+    most: int | None = None
+
+
+@dataclass(frozen=True)
+class WorkingTable:
+    """In the step of the recursion `loop`: the rows of the level before."""
+
+    loop: Source
+    columns: tuple[Column, ...]
 
 
 @dataclass(frozen=True)
@@ -237,7 +248,8 @@ Operator: TypeAlias = (
     Scan
     | Stored
     | Constant
-    | Recomputed
+    | Recursion
+    | WorkingTable
     | Filter
     | Project
     | Join

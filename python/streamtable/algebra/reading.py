@@ -25,7 +25,7 @@ from streamtable.algebra.operators import (
     Operator,
     Order,
     Project,
-    Recomputed,
+    Recursion,
     Scalar,
     Scan,
     Source,
@@ -33,9 +33,9 @@ from streamtable.algebra.operators import (
     UnionAll,
     Unsupported,
     Window,
+    WorkingTable,
 )
 from streamtable.algebra.set_operations import set_operation
-from streamtable.algebra.sources import CLOCK
 from streamtable.sql.builder import cast, column, number, string
 
 __all__ = ["Reading", "read_plan"]
@@ -107,9 +107,10 @@ class _Reader:
             case "Window":
                 return Window(self.child(node), self.scalars(node["partition"]), self.items(node["list"]))
             case "Recursion":
-                sources = tuple(Source(each["path"], each.get("table")) for each in node["sources"])
-                sources += (CLOCK,) if node["clock"] else ()
-                return Recomputed("Recursion", node["leaf"], sources, self.columns(node), volatile=node.get("volatile"))
+                anchor, step = self.inputs(node)
+                return Recursion(_loop(node), anchor, step, self.columns(node), node.get("most"))
+            case "WorkingTable":
+                return WorkingTable(_loop(node), self.columns(node))
             case "Limit":
                 return self.limit(node, node["children"][0])
             case "Sort":
@@ -240,6 +241,10 @@ class _Reader:
             finish=self.original(finish) if finish else None,
             state=tuple(self.column(c) for c in finish["state"]) if finish else (),
         )
+
+
+def _loop(node: Json) -> Source:
+    return Source(node["loop"], "the recursion")
 
 
 def _apart(ids: list[str]) -> list[str]:

@@ -21,7 +21,7 @@ from streamtable.algebra.operators import (
     Operator,
     Order,
     Project,
-    Recomputed,
+    Recursion,
     Scalar,
     Scan,
     SemiJoin,
@@ -31,6 +31,7 @@ from streamtable.algebra.operators import (
     UnionAll,
     Unsupported,
     Window,
+    WorkingTable,
 )
 from streamtable.algebra.sources import CLOCK
 from streamtable.errors import InternalError
@@ -43,6 +44,7 @@ from streamtable.sql.builder import (
     equal,
     identifier,
     number,
+    recursive,
     select,
     string,
     subquery,
@@ -66,8 +68,12 @@ def render(operator: Operator, views: Views) -> exp.Query:
             return select(_columns(columns), table(name))
         case Constant(leaf, columns):
             return select(_columns(columns), table(views(leaf, Form.NEW)))
-        case Recomputed(_, leaf, _, columns, form):
-            return select(_columns(columns), table(views(leaf, form)))
+        case WorkingTable(loop, columns):
+            return select(_from_places(columns), table(loop.path))
+        case Recursion(loop, anchor, step, columns, most):
+            # The step knows the columns under other ids than what is above, so they get names of their own.
+            levels = union_all([_positional(child, columns, views) for child in (anchor, step)])
+            return recursive(loop.path, [_place(n) for n, _ in enumerate(columns)], levels, most, _from_places(columns))
         case Filter(child, conjuncts, at):
             return _over(child, views, _columns(child.columns)).where(_at(at, views, _all(conjuncts)), copy=False)
         case Project(child, items, at):
@@ -97,7 +103,7 @@ def render(operator: Operator, views: Views) -> exp.Query:
             expanded = Scalar(call("inline", call("array", *rows)), "", False, "expand", frozenset())
             places = tuple(replace(c, id=_place(n)) for n, c in enumerate(columns))
             rows_of = subquery(_over_lateral(child, views, [], expanded, places, outer=False), "expanded")
-            return select([alias(column(_place(n)), c.id) for n, c in enumerate(columns)] or [_placeholder()], rows_of)
+            return select(_from_places(columns), rows_of)
         case Window(child, _, items):
             return _over(child, views, [*_columns(child.columns), *(alias(item.value.sql.copy(), item.id) for item in items)])
         case TopK(child, order, count, offset):
@@ -140,6 +146,10 @@ def _over_lateral(
 
 def _place(n: int) -> str:
     return f"__place{n}"
+
+
+def _from_places(columns: tuple[Column, ...]) -> list[exp.Expr]:
+    return [alias(column(_place(n)), c.id) for n, c in enumerate(columns)] or [_placeholder()]
 
 
 def _row(values: tuple[Scalar, ...]) -> exp.Expr:

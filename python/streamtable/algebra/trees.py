@@ -12,12 +12,13 @@ from streamtable.algebra.operators import (
     LeftJoin,
     Operator,
     Project,
-    Recomputed,
+    Recursion,
     Scan,
     SemiJoin,
     Stored,
     UnionAll,
     Unsupported,
+    WorkingTable,
 )
 from streamtable.algebra.sources import CLOCK, Source
 
@@ -27,8 +28,10 @@ __all__ = ["children", "reads_clock", "sources_of", "walk", "with_children"]
 def children(operator: Operator) -> tuple[Operator, ...]:
     """Return the inputs of `operator`, left to right."""
     match operator:
-        case Scan() | Stored() | Constant() | Recomputed():
+        case Scan() | Stored() | Constant() | WorkingTable():
             return ()
+        case Recursion():
+            return (operator.anchor, operator.step)
         case Join() | UnionAll() | Unsupported():
             return operator.inputs
         case LeftJoin():
@@ -42,8 +45,10 @@ def children(operator: Operator) -> tuple[Operator, ...]:
 def with_children(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
     """Return `operator` over other inputs."""
     match operator:
-        case Scan() | Stored() | Constant() | Recomputed():
+        case Scan() | Stored() | Constant() | WorkingTable():
             return operator
+        case Recursion():
+            return replace(operator, anchor=inputs[0], step=inputs[1])
         case Join() | UnionAll() | Unsupported():
             return replace(operator, inputs=inputs)
         case LeftJoin():
@@ -73,14 +78,15 @@ def reads_clock(operator: Operator) -> bool:
 
 
 def sources_of(tree: Operator) -> frozenset[Source]:
-    """Return the tables that `tree` reads, and the clock if it does."""
+    """Return the tables that `tree` reads, and the clock if it does; of the step of a recursion alone, its loop as well."""
     found: set[Source] = set()
+    loops: set[Source] = set()
     for node in walk(tree):
         match node:
-            case Scan(source):
+            case Scan(source) | WorkingTable(source):
                 found.add(source)
-            case Recomputed(sources=sources):
-                found.update(sources)
+            case Recursion(loop):
+                loops.add(loop)
             case _ if reads_clock(node):
                 found.add(CLOCK)
-    return frozenset(found)
+    return frozenset(found - loops)

@@ -15,18 +15,20 @@ from streamtable.algebra.operators import (
     Item,
     Operator,
     Project,
-    Recomputed,
+    Recursion,
     Scalar,
     Scan,
     Source,
     Stored,
     UnionAll,
+    WorkingTable,
 )
+from streamtable.algebra.recursion import counted, stored_rows
 from streamtable.algebra.sources import CLOCK
-from streamtable.algebra.trees import children, reads_clock, sources_of, with_children
+from streamtable.algebra.trees import children, reads_clock, sources_of, walk, with_children
 from streamtable.sql.builder import number
 
-__all__ = ["Deltas", "Moved", "Shared", "difference", "total", "weighted"]
+__all__ = ["Deltas", "Moved", "Recursed", "Shared", "difference", "total", "weighted"]
 
 
 def weighted(bag: Operator, weight: int = 1) -> Operator:
@@ -63,18 +65,34 @@ class Shared:
     tree: Operator
 
 
+@dataclass(frozen=True)
+class Recursed:
+    """A recursion that changes: `arriving` at some levels (its column LEVEL), and `step` of the level before, `working`.
+
+    What it comes to, in all levels, is named `<name>_changes`.
+    """
+
+    name: str
+    recursion: Recursion
+    working: WorkingTable
+    arriving: Operator
+    step: Operator
+
+
 @dataclass
 class Deltas:
     """Differentiates one tree for one set of changed sources.
 
-    `arrangements` names the arrangement of each aggregate of the tree; its output at the frontier is stored as
-    `<name>_old`, that at the target as `<name>_new`. `steps` is what has to be computed before the root's delta, in order.
+    `arrangements` names the arrangement of each aggregate of the tree (for a recursion, of the one that counts its rows); its
+    output at the frontier is stored as `<name>_old`, that at the target as `<name>_new`.
+    `small` says that the keys of the change may be handed to every task. `steps` is what has to be computed first, in order.
     """
 
     changed: frozenset[Source]
     arrangements: Mapping[Aggregate, str]
     rules: Mapping[type, ModuleType]
-    steps: list[Moved | Shared] = field(default_factory=list)
+    small: bool = True
+    steps: list[Moved | Shared | Recursed] = field(default_factory=list)
     _done: dict[Operator, Operator | None] = field(default_factory=dict)
 
     def of(self, operator: Operator) -> Operator | None:
@@ -96,11 +114,9 @@ class Deltas:
 
     def old(self, operator: Operator) -> Operator:
         """Return `operator` at the frontier, as a bag; an aggregate is read from its arrangement."""
-        if isinstance(operator, Aggregate) and operator in self.arrangements:
-            return Stored(f"{self.arrangements[operator]}_old", operator.columns)
+        if kept := self._arranged(operator):
+            return self._stored(operator, kept, "old")
         if isinstance(operator, Scan) and operator.source in self.changed:
-            return replace(operator, form=Form.OLD)
-        if isinstance(operator, Recomputed) and self.touched(operator):
             return replace(operator, form=Form.OLD)
         if isinstance(operator, (Filter, Project)) and self.ticks(operator):
             operator = replace(operator, at=Form.OLD)
@@ -108,10 +124,23 @@ class Deltas:
 
     def new(self, operator: Operator) -> Operator:
         """Return `operator` at the target versions, as a bag; an aggregate is its stored groups with the moved ones replaced."""
-        if isinstance(operator, Aggregate) and operator in self.arrangements:
-            state = "new" if self.of(operator) is not None else "old"
-            return Stored(f"{self.arrangements[operator]}_{state}", operator.columns)
+        if kept := self._arranged(operator):
+            return self._stored(operator, kept, "new" if self.of(operator) is not None else "old")
         return with_children(operator, tuple(self.new(child) for child in children(operator)))
+
+    def _arranged(self, operator: Operator) -> Aggregate | None:
+        """Return the aggregate by whose arrangement `operator`, one itself or a recursion, is stored; None when it is not."""
+        kept = counted(operator) if isinstance(operator, Recursion) else operator
+        return kept if isinstance(kept, Aggregate) and kept in self.arrangements else None
+
+    def _stored(self, operator: Operator, kept: Aggregate, state: str) -> Operator:
+        name = f"{self.arrangements[kept]}_{state}"
+        return Stored(name, operator.columns) if kept is operator else stored_rows(kept, name)
+
+    def once(self, tree: Operator) -> Operator:
+        """Have a small delta that two parts read computed once; one that is no more than a change set is as quickly read again."""
+        again = all(isinstance(node, (Scan, Stored, Filter, Project)) for node in walk(tree))
+        return tree if again or not self.small else self.shared(tree)
 
     def shared(self, tree: Operator) -> Stored:
         """Have `tree` computed once."""

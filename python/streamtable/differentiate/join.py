@@ -14,6 +14,7 @@ from __future__ import annotations
 from streamtable.algebra.columns import itself
 from streamtable.algebra.operators import WEIGHT, Join, Operator, Project, UnionAll
 from streamtable.differentiate.deltas import Deltas
+from streamtable.differentiate.restrict import partners
 from streamtable.differentiate.scalars import refusal
 
 __all__ = ["delta", "refuses"]
@@ -30,14 +31,21 @@ def delta(operator: Join, deltas: Deltas) -> Operator | None:
         if changed is not None:
             before = [deltas.old(other) for other in operator.inputs[:n]]
             after = [deltas.new(other) for other in operator.inputs[n + 1 :]]
-            terms.append(_term(operator, changed, [*before, *after]))
+            terms.append(_term(operator, changed, [*before, *after], deltas))
     return UnionAll(tuple(terms), (*operator.columns, WEIGHT)) if terms else None
 
 
-def _term(operator: Join, changed: Operator, others: list[Operator]) -> Operator:
-    """Join one changed input to states of the others; the columns come in the order of the join."""
-    inputs = tuple(_along_conjuncts(operator, changed, others))
-    return Project(Join(inputs, operator.conjuncts), tuple(itself(c) for c in (*operator.columns, WEIGHT)))
+def _term(operator: Join, changed: Operator, others: list[Operator], deltas: Deltas) -> Operator:
+    """Join one changed input to states of the others; the columns come in the order of the join.
+
+    The first of them meets the change itself. What the others can meet of it is picked before they are joined to a result whose
+    size nobody knows.
+    """
+    if len(others) > 1:
+        changed = deltas.once(changed)
+    _, first, *further = _along_conjuncts(operator, changed, others)
+    picked = (partners(changed, other, operator.conjuncts, deltas) for other in further)
+    return Project(Join((changed, first, *picked), operator.conjuncts), tuple(itself(c) for c in (*operator.columns, WEIGHT)))
 
 
 def _along_conjuncts(operator: Join, first: Operator, others: list[Operator]) -> list[Operator]:

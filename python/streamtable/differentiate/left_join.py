@@ -3,7 +3,8 @@
     D(A op B) = D(A) op B'  +  [ (A semijoin K) op (B' semijoin K)  -  (A semijoin K) op (B semijoin K) ]
 
 where B' = B + D(B), and K = the values of D(B) in what the equalities of the condition compare. All three are linear in A: what
-becomes of a row of A depends on B alone, so the first term is exact for a changed A. Of the rows of A that stayed, a changed row
+becomes of a row of A depends on B alone, so the first term is exact for a changed A (and B' may leave out what no row of D(A) is
+equal to). Of the rows of A that stayed, a changed row
 of B concerns only those that are equal to it in K; both sides of the difference see the same rows of A and all their partners.
 Rows with NULL in K have no partner under `=`; keeping them in the restriction does no harm.
 Without an equality (`<`, NOT IN with its NULLs) K is everything: the operator is computed as a whole, before and after, but only
@@ -16,7 +17,7 @@ from __future__ import annotations
 from streamtable.algebra.columns import itself
 from streamtable.algebra.operators import WEIGHT, LeftJoin, Operator, Project, Scalar, UnionAll
 from streamtable.differentiate.deltas import Deltas, difference
-from streamtable.differentiate.restrict import equalities, keyed, restrict
+from streamtable.differentiate.restrict import equalities, keyed, partners, restrict
 from streamtable.differentiate.scalars import refusal
 
 __all__ = ["delta", "reads_all", "refuses"]
@@ -27,24 +28,30 @@ def refuses(operator: LeftJoin) -> str | None:
 
 
 def reads_all(operator: LeftJoin) -> str | None:
-    return None if equalities(operator) else "without an equality to look partners up by, every row is compared, before and after"
+    return None if _pairs(operator) else "without an equality to look partners up by, every row is compared, before and after"
 
 
 def delta(operator: LeftJoin, deltas: Deltas) -> Operator | None:
     left, right = deltas.of(operator.left), deltas.of(operator.right)
     terms: list[Operator] = []
     if left is not None:
-        joined = LeftJoin(left, deltas.new(operator.right), operator.keeping, operator.conjuncts)
+        left = deltas.once(left)
+        others = partners(left, deltas.new(operator.right), operator.conjuncts, deltas)
+        joined = LeftJoin(left, others, operator.keeping, operator.conjuncts)
         terms.append(Project(joined, tuple(itself(c) for c in (*operator.columns, WEIGHT))))
     if right is not None:
         terms.append(_partners(operator, right, deltas))
     return UnionAll(tuple(terms), (*operator.columns, WEIGHT)) if terms else None
 
 
+def _pairs(operator: LeftJoin) -> list[tuple[Scalar, Scalar]]:
+    return equalities(operator.left, operator.right, operator.conjuncts)
+
+
 def _partners(operator: LeftJoin, changed: Operator, deltas: Deltas) -> Operator:
     """What the changed partners make of the rows that stayed."""
     kept, old, new = deltas.old(operator.left), deltas.old(operator.right), deltas.new(operator.right)
-    pairs = equalities(operator)
+    pairs = _pairs(operator)
     if pairs:
         of_left: list[Scalar] = [a for a, _ in pairs]
         of_right: list[Scalar] = [b for _, b in pairs]

@@ -27,8 +27,9 @@ from streamtable.algebra.operators import (
     UnionAll,
     Window,
 )
+from streamtable.differentiate.deltas import Deltas
 
-__all__ = ["equalities", "keyed", "restrict"]
+__all__ = ["equalities", "keyed", "partners", "restrict"]
 
 Pairs = dict[str, str]
 """Column of the restricted tree -> column of `touched`."""
@@ -53,16 +54,25 @@ def restrict(tree: Operator, keys: Sequence[Scalar], touched: Operator) -> Opera
     return Project(kept, tuple(itself(c) for c in tree.columns))
 
 
-def equalities(join: LeftJoin) -> list[tuple[Scalar, Scalar]]:
-    """Return what the condition compares for equality: an expression of the left input and one of the right."""
-    first, second = ({c.id for c in side.columns} for side in (join.left, join.right))
+def equalities(left: Operator, right: Operator, conjuncts: Sequence[Scalar]) -> list[tuple[Scalar, Scalar]]:
+    """Return what the conjuncts compare for equality: an expression of the left input and one of the right."""
+    first, second = ({c.id for c in side.columns} for side in (left, right))
     found = []
-    for a, b in (conjunct.sides for conjunct in join.conjuncts if conjunct.sides):
+    for a, b in (conjunct.sides for conjunct in conjuncts if conjunct.sides):
         if a.inputs and b.inputs and a.inputs <= first and b.inputs <= second:
             found.append((a, b))
         elif a.inputs and b.inputs and a.inputs <= second and b.inputs <= first:
             found.append((b, a))
     return found
+
+
+def partners(changed: Operator, other: Operator, conjuncts: Sequence[Scalar], deltas: Deltas) -> Operator:
+    """Return `other`, or, where the change is small, its rows that may meet one of `changed`: no others have to be moved."""
+    pairs = equalities(changed, other, conjuncts)
+    if not pairs or not deltas.small:
+        return other
+    touched = deltas.shared(keyed(changed, [of_changed for of_changed, _ in pairs]))
+    return restrict(other, [of_other for _, of_other in pairs], touched)
 
 
 def _push(operator: Operator, touched: Operator, pairs: Pairs) -> Operator:
@@ -101,7 +111,7 @@ def _has(operator: Operator, pairs: Pairs) -> bool:
 
 def _push_right(join: LeftJoin, right: Operator, touched: Operator, pairs: Pairs) -> Operator:
     """Partners outside the restriction have no row to meet, where the keys of the left are compared with theirs."""
-    partner = {a.column: b.column for a, b in equalities(join)}
+    partner = {a.column: b.column for a, b in equalities(join.left, join.right, join.conjuncts)}
     renamed = {str(partner[name]): key for name, key in pairs.items() if partner.get(name)}
     if len(renamed) == len(pairs):
         return _push(right, touched, renamed)

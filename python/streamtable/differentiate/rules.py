@@ -19,13 +19,15 @@ from streamtable.algebra.operators import (
     LeftJoin,
     Operator,
     Project,
-    Recomputed,
+    Recursion,
     Scan,
     TopK,
     UnionAll,
     Unsupported,
     Window,
+    WorkingTable,
 )
+from streamtable.algebra.recursion import counted
 from streamtable.algebra.sources import Source
 from streamtable.algebra.trees import children, sources_of, walk
 from streamtable.differentiate import (
@@ -37,12 +39,13 @@ from streamtable.differentiate import (
     join,
     left_join,
     project,
-    recomputed,
+    recursion,
     scan,
     top_k,
     union_all,
     unsupported,
     window,
+    working_table,
 )
 from streamtable.differentiate.aggregate import POSITION, AggregateStep
 from streamtable.sql.builder import column
@@ -52,7 +55,8 @@ __all__ = ["RULES", "Finding", "findings", "label", "obstacle", "prunes_nothing"
 RULES: dict[type, ModuleType] = {
     Scan: scan,
     Constant: constant,
-    Recomputed: recomputed,
+    Recursion: recursion,
+    WorkingTable: working_table,
     Filter: filter,
     Project: project,
     Join: join,
@@ -118,10 +122,10 @@ def prunes_nothing(tree: Operator, changed: frozenset[Source]) -> Finding | None
 
 
 def _reads_tables(operator: Operator) -> bool:
-    """Tell whether `operator` reads a table itself, and not only the stored groups of aggregates, which are few."""
-    if isinstance(operator, Aggregate):
+    """Tell whether `operator` reads a table itself, and not only what is stored of aggregates and recursions."""
+    if isinstance(operator, Aggregate) or (isinstance(operator, Recursion) and counted(operator)):
         return False
-    return isinstance(operator, (Scan, Recomputed)) or any(map(_reads_tables, children(operator)))
+    return isinstance(operator, Scan) or any(map(_reads_tables, children(operator)))
 
 
 def _finding(operator: Operator) -> Finding:
@@ -157,7 +161,7 @@ def label(operator: Operator) -> str:
             return f"Window ({', '.join(item.value.text for item in items)})"
         case TopK(count=count, offset=offset):
             return f"Top {count if count is not None else 'all'} from {offset}"
-        case Unsupported(name) | Recomputed(name):
+        case Unsupported(name):
             return name
         case Generate(generator=generator):
             return f"Generate ({generator.text})"

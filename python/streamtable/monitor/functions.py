@@ -11,18 +11,16 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import BooleanType, DataType, DoubleType, IntegerType, LongType, StringType, StructType, TimestampType
 
 from streamtable.catalog.entries import Entry, entries, load
-from streamtable.catalog.objects import Stored
 from streamtable.errors import InvalidStatement
 from streamtable.monitor.alerts import alerts
 from streamtable.monitor.dependencies import dependency_rows
 from streamtable.monitor.freshness import Freshness, freshness
-from streamtable.monitor.health import slot_health, source_health
+from streamtable.monitor.health import readers_health, source_health
 from streamtable.monitor.history import Line, history
 from streamtable.monitor.replication_views import VIEWS
 from streamtable.monitor.results import Row, Rows, columns
 from streamtable.refresh.choose import Action
 from streamtable.refresh.frontier import Frontier
-from streamtable.replication.subscriptions import slots_in_sight
 from streamtable.sql.parse import parse_name
 
 __all__ = ["FUNCTIONS", "call", "describe"]
@@ -43,10 +41,6 @@ class Asked:
     @cached_property
     def fresh(self) -> dict[str, Freshness]:
         return freshness(self.spark, list({each.path: each for each in (*self._all, *self.tables)}.values()))
-
-    @cached_property
-    def slots(self) -> list[Stored]:
-        return slots_in_sight(self.spark) if self.name is None else []
 
     @cached_property
     def _all(self) -> list[Entry]:
@@ -193,7 +187,7 @@ def _source_health(asked: Asked) -> Rows:
             each.warning,
             each.path,
         )
-        for each in source_health(asked.spark, asked.tables) + slot_health(asked.spark, asked.slots)
+        for each in source_health(asked.spark, asked.tables) + (readers_health(asked.spark) if asked.name is None else [])
     ]
 
 

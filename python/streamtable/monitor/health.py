@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
@@ -13,11 +13,18 @@ from streamtable.catalog.entries import Entry
 from streamtable.catalog.objects import Stored
 from streamtable.delta.rows import reads_feed
 from streamtable.delta.tables import CommitSummary, Version, commits, holds_files, retention
-from streamtable.errors import HistoryLost
+from streamtable.errors import HistoryLost, StreamTableError
+from streamtable.queue import consumers
+from streamtable.queue.definition import Queue, queues
+from streamtable.queue.events import circumstances
 from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.replication import slots
+from streamtable.replication.subscriptions import slots_in_sight
+from streamtable.sql.printing import to_sql
+from streamtable.subscriptions.feed import opened
+from streamtable.subscriptions.inputs import Inputs
 
-__all__ = ["Health", "SourceState", "slot_health", "source_health"]
+__all__ = ["Health", "SourceState", "readers_health", "slot_health", "source_health"]
 
 ENOUGH = 0.25
 """The history is expiring when less than this part of its time is left."""
@@ -33,6 +40,7 @@ class _Reader:
 
 _TABLE = _Reader("refresh", "the next refresh recomputes")
 _SLOT = _Reader("apply", "the subscription has to copy it anew")
+_CONSUMER = _Reader("finish batches", "the consumer has to be registered anew")
 
 
 class SourceState(str, Enum):
@@ -48,7 +56,7 @@ class SourceState(str, Enum):
 
 @dataclass(frozen=True)
 class Health:
-    """One source of one stream table.
+    """One source of one stream table, one table of a slot or one input of a queue's consumer, which is then the `name`.
 
     `read` and `latest` are versions of the source. `behind_since` is when rows first changed after what was read; `history_until`
     is until when the log and the files that tell of it are kept at least. `warning` is for people.
@@ -92,6 +100,29 @@ def slot_health(spark: SparkSession, found: Sequence[Stored]) -> list[Health]:
         )
         for slot, each in positions
     ]
+
+
+def readers_health(spark: SparkSession) -> list[Health]:
+    """Look at all who read changes otherwise: replication slots, and the consumers of queues."""
+    found = slot_health(spark, slots_in_sight(spark))
+    return [*found, *(each for queue in queues(spark) for each in _consumer_health(spark, queue))]
+
+
+def _consumer_health(spark: SparkSession, queue: Queue) -> list[Health]:
+    """Look at what each consumer still has to read; a queue that cannot be read any more is one source that is gone."""
+    try:
+        with opened(circumstances(spark, queue), queue.subscribe.relation) as feed:
+            return list(_consumers(spark, queue, feed.relation.inputs))
+    except StreamTableError as error:
+        return [Health(str(queue), to_sql(queue.subscribe), queue.path, SourceState.GONE, warning=error.reason)]
+
+
+def _consumers(spark: SparkSession, queue: Queue, inputs: Inputs) -> Iterator[Health]:
+    vector = Vector.read(spark, sorted({each.path for each in inputs.opened}))
+    for consumer in consumers.of(spark, queue):
+        for table, version in zip(inputs.opened, inputs.times.versions(consumer.finished), strict=True):
+            source = Health(f"{queue}: {consumer.name}", str(table), table.path, SourceState.OK)
+            yield _health(spark, source, Version(table.table_id, version), vector, _CONSUMER)
 
 
 def _health(spark: SparkSession, source: Health, read: Version | None, vector: Vector, reader: _Reader) -> Health:

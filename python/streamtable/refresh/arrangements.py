@@ -1,4 +1,4 @@
-"""Arrangements: for each aggregate, where its keys and partial states are stored.
+"""Arrangements: for each aggregate and each recursion, where its keys and partial states are stored.
 
 Usually a Delta table of its own in the hidden folder `_streamtable/` inside the stream table's location (readers and VACUUM of the
 outer table leave names that start with an underscore alone); the stream table itself, where its columns say everything.
@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from sqlglot import exp
 
-from streamtable.algebra.operators import Aggregate, Operator
+from streamtable.algebra.operators import Aggregate, Operator, Recursion
+from streamtable.algebra.recursion import counted
 from streamtable.algebra.trees import walk
 from streamtable.catalog.definition import DELTA_PROPERTIES
 from streamtable.delta.commit import commit
@@ -41,7 +42,10 @@ class Arrangement:
 
 
 def arrangements_of(tree: Operator, path: str, names: Sequence[str], fingerprint: str) -> dict[Aggregate, Arrangement]:
-    """Return the arrangement of each aggregate in `tree`, named by its place; `names` are the stream table's columns."""
+    """Return the arrangement of each aggregate in `tree` (a recursion is `counted` by one), named by its place.
+
+    `names` are the stream table's columns.
+    """
     if seen := visible_states(tree):
         aggregate, places = seen
         return {aggregate: Arrangement("a0", path, {name: names[at] for name, at in places.items()}, visible=True)} | _hidden(
@@ -53,11 +57,12 @@ def arrangements_of(tree: Operator, path: str, names: Sequence[str], fingerprint
 def _hidden(tree: Operator, path: str, fingerprint: str, first: int) -> dict[Aggregate, Arrangement]:
     found: dict[Aggregate, Arrangement] = {}
     for node in walk(tree):
-        if isinstance(node, Aggregate) and node not in found:
+        stored = counted(node) if isinstance(node, Recursion) else node
+        if isinstance(stored, Aggregate) and stored not in found:
             name = f"a{first + len(found)}"
-            step = AggregateStep.whole(name, node)
+            step = AggregateStep.whole(name, stored)
             columns = {key.id: f"k{n}" for n, key in enumerate(step.keys)} | {s.column.id: s.column.id for s in step.states}
-            found[node] = Arrangement(name, path_of(path, fingerprint, name), columns, visible=False)
+            found[stored] = Arrangement(name, path_of(path, fingerprint, name), columns, visible=False)
     return found
 
 

@@ -20,6 +20,7 @@ from streamtable.algebra.operators import (
     Filter,
     Generate,
     Join,
+    LeftJoin,
     Operator,
     Project,
     Scan,
@@ -32,13 +33,15 @@ from streamtable.algebra.trees import sources_of, walk
 from streamtable.delta.commit import Positions, positions
 from streamtable.delta.tables import Version
 from streamtable.differentiate.aggregate import AggregateStep
-from streamtable.differentiate.deltas import Deltas, Shared
+from streamtable.differentiate.deltas import Deltas, Moved, Recursed, Shared
 from streamtable.differentiate.rules import RULES
 from streamtable.refresh.arrangements import Arrangement, content, register
+from streamtable.refresh.cost import Load
 from streamtable.refresh.locate import NET, Current, locate, measure
 from streamtable.refresh.prepare import Prepared
+from streamtable.refresh.recursion import recurse
 from streamtable.refresh.sources import Sources
-from streamtable.refresh.workspace import Workspace
+from streamtable.refresh.workspace import FEW, Workspace
 from streamtable.sql.builder import alias, call, cast, column, number, select, subquery, table
 
 __all__ = ["Differential", "NotWhatTheFrontierSays", "Rows"]
@@ -46,6 +49,10 @@ __all__ = ["Differential", "NotWhatTheFrontierSays", "Rows"]
 
 _MONOTONE = (Scan, Constant, Filter, Project, Join, UnionAll, Generate, Expand)
 """Operators that lose no row of their output while their inputs lose none."""
+
+
+_SMALL = 200_000
+"""So many changed rows, or what they touch, may be handed to every task."""
 
 
 class NotWhatTheFrontierSays(Exception):
@@ -65,7 +72,7 @@ class Rows:
 class Differential:
     """One differential refresh of the table at `path`, whose columns are `names`, as of its version `version`.
 
-    `pinned` are the arrangements' versions by name.
+    `pinned` are the arrangements' versions by name, `load` is what there is to do, where the logs tell.
     """
 
     prepared: Prepared
@@ -78,21 +85,31 @@ class Differential:
     arrangements: Mapping[Aggregate, Arrangement]
     pinned: Mapping[str, int]
     probe: str | None
+    load: Load | None = None
 
     def __post_init__(self) -> None:
-        self.sources = Sources(self.prepared, self.workspace, self.target, self.frontier)
+        small = self.load is not None and self.load.changed <= _SMALL
+        joins = any(isinstance(node, (Join, LeftJoin)) for node in walk(self.prepared.tree))
+        expected = self.load.changed if self.load and small and joins else None
+        self.sources = Sources(self.prepared, self.workspace, self.target, self.frontier, expected)
         self.changed = frozenset(s for s in sources_of(self.prepared.tree) if self.target[s.path] != self.frontier[s.path])
         names = {aggregate: arrangement.name for aggregate, arrangement in self.arrangements.items()}
-        deltas = Deltas(self.changed, names, RULES)
+        deltas = Deltas(self.changed, names, RULES, small)
         self.root = deltas.of(self.prepared.tree)
         self.ordered = [
-            each if isinstance(each, Shared) else AggregateStep(names[each.aggregate], each.aggregate, each.change, each.child)
+            AggregateStep(names[each.aggregate], each.aggregate, each.change, each.child) if isinstance(each, Moved) else each
             for each in deltas.steps
         ]
         self.steps = [each for each in self.ordered if isinstance(each, AggregateStep)]
         trees = [self.root] if self.root is not None else []
         for each in self.ordered:
-            trees += [each.tree] if isinstance(each, Shared) else [each.change, each.child]
+            match each:
+                case Shared():
+                    trees.append(each.tree)
+                case Recursed():
+                    trees += [each.arriving, each.step]
+                case AggregateStep():
+                    trees += [each.change, each.child]
         self.read = {node.name for tree in trees for node in walk(tree) if isinstance(node, Stored)}
 
     def compute(self) -> Rows:
@@ -101,10 +118,13 @@ class Differential:
             return Rows(None, None, self.probe)
         self._name_states()
         for each in self.ordered:
-            if isinstance(each, Shared):
-                self.workspace.name(each.name, self.workspace.keep(self.workspace.query(render(each.tree, self.sources))))
-            else:
-                self._move(each)
+            match each:
+                case Shared():
+                    self.workspace.name(each.name, self._shared(each.tree))
+                case Recursed():
+                    self.workspace.name(f"{each.name}_changes", recurse(self.workspace, self.sources, each))
+                case AggregateStep():
+                    self._move(each)
         top = next((step for step in self.steps if self.arrangements[step.aggregate].visible), None)
         if top is not None:
             return self._visible(top, self.root)
@@ -137,6 +157,12 @@ class Differential:
             if f"{arrangement.name}_old" in self.read:
                 step = AggregateStep.whole(arrangement.name, aggregate)
                 self.workspace.name(f"{arrangement.name}_old", self.workspace.query(step.stored()))
+
+    def _shared(self, tree: Operator) -> DataFrame:
+        frame = self.workspace.query(render(tree, self.sources))
+        expected = self.sources.expected
+        # How many rows a small change touches is not known: often few.
+        return self.workspace.keep(frame) if expected is None else self.workspace.hold(frame, expected if expected > FEW else None)
 
     def _move(self, step: AggregateStep) -> None:
         """Compute the new states of the touched groups; leaves `<name>_moved` and `<name>_delta`."""

@@ -83,6 +83,7 @@ def differentially(run: Run, choice: Choice) -> Committed:
             arrangements,
             pinned,
             frontier.probe,
+            run.load,
         )
         rows = differential.compute()
         reached("before the arrangements")

@@ -7,7 +7,7 @@ from streamtable.algebra.render import render
 from streamtable.algebra.trees import sources_of
 from streamtable.catalog.entries import Entry
 from streamtable.differentiate.aggregate import AggregateStep
-from streamtable.differentiate.deltas import Deltas, Shared
+from streamtable.differentiate.deltas import Deltas, Recursed, Shared
 from streamtable.differentiate.rules import RULES
 from streamtable.refresh.arrangements import arrangements_of
 from streamtable.refresh.execute import table_columns
@@ -30,6 +30,9 @@ def delta_text(prepared: Prepared, entry: Entry) -> list[str]:
     for each in deltas.steps:
         if isinstance(each, Shared):
             queries.append(render(each.tree, _named))
+            continue
+        if isinstance(each, Recursed):
+            queries += [render(each.arriving, _named), render(each.step, _named)]
             continue
         step = AggregateStep(names[each.aggregate], each.aggregate, each.change, each.child)
         queries += [step.partial(_named), step.merge(), step.moved(step.again), step.delta()]

@@ -146,11 +146,11 @@ def _fingerprint(plan: str) -> str:
     used = json.dumps(_without(document, set(_used(document["plan"], wanted=True))), separators=(",", ":"))
     numbers: dict[str, str] = {}
     renamed = re.sub(r'"c\d+"', lambda found: numbers.setdefault(found[0], f'"a{len(numbers)}"'), used)
-    stable = re.sub(r'"(number|leaf)":\d+,?', "", renamed)
+    stable = re.sub(r'"(number|leaf)":\d+,?|"loop":"\w+",?', "", renamed)
     return hashlib.sha256(json.dumps(stable).encode()).hexdigest()[:16]
 
 
-_BY_PLACE = frozenset({"Union", "Intersect", "Except", "Distinct"})
+_BY_PLACE = frozenset({"Union", "Intersect", "Except", "Distinct", "Recursion"})
 """Operators that know the columns of their inputs by their places, and so use all of them."""
 
 

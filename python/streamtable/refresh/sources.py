@@ -9,53 +9,61 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from streamtable.algebra.identity import comparable
-from streamtable.algebra.operators import WEIGHT, Form, Recomputed, Scan, Source
+from streamtable.algebra.operators import WEIGHT, Form, Scan, Source
 from streamtable.algebra.sources import CLOCK
 from streamtable.algebra.trees import walk
 from streamtable.delta.bridge import frame_of
 from streamtable.delta.rows import ChangeSet, change_set, read
 from streamtable.delta.tables import Version
-from streamtable.refresh.clock import instant, microseconds
+from streamtable.refresh.clock import instant
 from streamtable.refresh.prepare import Prepared
 from streamtable.refresh.workspace import Workspace
 from streamtable.sql.builder import qualified
 
-__all__ = ["Sources"]
+__all__ = ["Sources", "netted"]
+
+
+def netted(delta: DataFrame) -> DataFrame:
+    """Net out equal rows of a delta whose columns are comparable."""
+    names = [qualified((name,)) for name in delta.columns if name != WEIGHT.id]
+    net = delta.groupBy(*names).agg(F.sum(WEIGHT.id).alias(WEIGHT.id)).where(F.col(WEIGHT.id) != 0)
+    # A weight of 3 becomes three rows of weight 1: every rule may rely on +1 and -1.
+    units = F.array_repeat(F.signum(WEIGHT.id).cast("bigint"), F.abs(WEIGHT.id).cast("int"))
+    return net.select(*names, F.explode(units).alias(WEIGHT.id))
 
 
 @dataclass
 class Sources:
-    """Registers each form of each source when a query first asks for it."""
+    """Registers each form of each source when a query first asks for it.
+
+    `expected` is about how many rows changed where that is little and the change is joined: it is computed first, because Spark
+    hands out what it knows to be small, and moves the tables otherwise.
+    """
 
     prepared: Prepared
     workspace: Workspace
     target: Mapping[str, Version]
     frontier: Mapping[str, Version]
+    expected: int | None = None
     changes: dict[str, ChangeSet] = field(default_factory=dict)
 
     def __call__(self, source: Source | int, form: Form) -> str:
-        """Return the name of the view that holds `source` (or the part of that number that Spark computes whole) in `form`.
+        """Return the name of the view that holds `source` (or the constant leaf of that number) in `form`.
 
         For the clock, return the instant.
         """
         if isinstance(source, int):
-            name = f"leaf_{source}_{form.value}"
-            return name if name in self.workspace else self.workspace.name(name, self._leaf(source, form))
+            name = f"leaf_{source}"
+            return name if name in self.workspace else self.workspace.name(name, self._leaf(source))
         if source == CLOCK:
             return instant(self.target[CLOCK.path] if form is Form.NEW else self.frontier[CLOCK.path])
         name = f"source_{self.prepared.paths.index(source.path)}_{form.value}"
         return name if name in self.workspace else self.workspace.name(name, self._read(source.path, form))
 
-    def _leaf(self, number: int, form: Form) -> DataFrame:
+    def _leaf(self, number: int) -> DataFrame:
         session = self.prepared.session
-        frames = session._jvm.java.util.HashMap()  # type: ignore[union-attr]
-        for node in walk(self.prepared.tree):
-            for source in node.sources if isinstance(node, Recomputed) and node.leaf == number else ():
-                if source != CLOCK:
-                    frames.put(source.path, self._read(source.path, form)._jdf)
-        now = (self.frontier if form is Form.OLD else self.target).get(CLOCK.path)
         reader = session._jvm.org.apache.spark.sql.streamtable.PlanReader  # type: ignore[union-attr]
-        return frame_of(session, reader.leaf(session._jsparkSession, self.prepared.reading.id, number, frames, microseconds(now)))
+        return frame_of(session, reader.leaf(session._jsparkSession, self.prepared.reading.id, number))
 
     def _read(self, path: str, form: Form) -> DataFrame:
         match form:
@@ -84,9 +92,7 @@ class Sources:
         }
         names = [qualified((name,)) for name in used]
         frame = change.frame.select(*names, WEIGHT.id)
-        if not change.carries_over or not all(comparable(c.type) for c in used.values()):
-            return frame
-        net = frame.groupBy(*names).agg(F.sum(WEIGHT.id).alias(WEIGHT.id)).where(F.col(WEIGHT.id) != 0)
-        # A weight of 3 becomes three rows of weight 1: every rule may rely on +1 and -1.
-        units = F.array_repeat(F.signum(WEIGHT.id).cast("bigint"), F.abs(WEIGHT.id).cast("int"))
-        return self.workspace.keep(net.select(*names, F.explode(units).alias(WEIGHT.id)))
+        nets = change.carries_over and all(comparable(c.type) for c in used.values())
+        if self.expected is not None:
+            return self.workspace.hold(netted(frame) if nets else frame, self.expected)
+        return self.workspace.keep(netted(frame)) if nets else frame

@@ -7,9 +7,13 @@ from typing import final
 from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
+from streamtable.delta.bridge import frame_of
 from streamtable.sql.builder import text
 
-__all__ = ["Workspace"]
+__all__ = ["FEW", "Workspace"]
+
+FEW = 50_000
+"""Rows that the driver may hold of one frame."""
 
 
 @final
@@ -32,6 +36,20 @@ class Workspace:
         """Hold the rows of `frame` from their first use on, so that nothing computes them twice."""
         kept = frame.persist()
         self._kept.append(kept)
+        return kept
+
+    def hold(self, frame: DataFrame, rows: int | None = None) -> DataFrame:
+        """Compute `frame` now, so that Spark knows how large it is; it has `rows` at most, where that is known.
+
+        Few rows become a relation of the driver, which takes no job to read or to be found empty.
+        """
+        if rows is None or rows <= FEW:
+            held = self.session._jvm.org.apache.spark.sql.streamtable.Held  # type: ignore[union-attr]
+            local = held.some(frame._jdf, FEW) if rows is None else held.all(frame._jdf)
+            if local is not None:
+                return frame_of(self.session, local)
+        kept = self.keep(frame)
+        kept.count()
         return kept
 
     def name(self, name: str, frame: DataFrame) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.generators.spark import SparkGenerator
 
 __all__ = [
     "alias",
@@ -21,6 +23,7 @@ __all__ = [
     "number",
     "product",
     "qualified",
+    "recursive",
     "select",
     "string",
     "subquery",
@@ -139,9 +142,37 @@ def union_all(queries: Sequence[exp.Query]) -> exp.Query:
     return union
 
 
+class _RecursiveName(exp.TableAlias):
+    """The name of a recursion with Spark's own clause, which sqlglot does not know."""
+
+    arg_types = {**exp.TableAlias.arg_types, "most": False}
+
+
+class _Generator(SparkGenerator):
+    TRANSFORMS = {
+        **SparkGenerator.TRANSFORMS,
+        _RecursiveName: lambda self, e: f"{self.tablealias_sql(e)} MAX RECURSION LEVEL {e.args['most']}",
+    }
+
+
+class _Spark(Spark):
+    generator_class = _Generator
+
+
+def recursive(name: str, columns: Sequence[str], union: exp.Query, most: int | None, items: Iterable[exp.Expr]) -> exp.Select:
+    """Spell WITH RECURSIVE name(columns) [MAX RECURSION LEVEL most] AS (union) SELECT items FROM name."""
+    kind = exp.TableAlias if most is None else _RecursiveName
+    named = kind(
+        this=identifier(name), columns=[identifier(c) for c in columns], **({} if most is None else {"most": number(most)})
+    )
+    query = select(items, table(name))
+    query.set("with_", exp.With(expressions=[exp.CTE(this=union, alias=named)], recursive=True))
+    return query
+
+
 def text(expression: exp.Expr, pretty: bool = False) -> str:
     """Write an expression or query as Spark SQL."""
-    return expression.sql(dialect="spark", pretty=pretty, comments=False)
+    return expression.sql(dialect=_Spark, pretty=pretty, comments=False)
 
 
 def product(factors: Sequence[exp.Expr]) -> exp.Expr:

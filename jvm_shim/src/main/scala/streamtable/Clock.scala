@@ -42,12 +42,6 @@ private object Clock {
   def stopped(plan: LogicalPlan, instant: Long): LogicalPlan =
     plan.transformAllExpressionsWithSubqueries(asRead(Literal(instant, TimestampType)))
 
-  /** The same for a plan whose clock is a column. */
-  def bound(plan: LogicalPlan, instant: Long): LogicalPlan =
-    plan.transformAllExpressionsWithSubqueries {
-      case a: Attribute if a.exprId == now.exprId => Literal(instant, TimestampType)
-    }
-
   /** The plan with the clock as a column of its filters and projections. */
   def asColumn(plan: LogicalPlan): LogicalPlan = plan.transformAllExpressions(asRead(now)).transformUp {
     case join: Join if join.condition.exists(isRead) => overJoin(join)

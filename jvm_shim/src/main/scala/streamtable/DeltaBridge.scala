@@ -11,7 +11,6 @@ import org.apache.spark.sql.connector.catalog.{CatalogManager, Identifier, Table
 import org.apache.spark.sql.delta.{DeltaConfigs, DeltaHistoryManager, DeltaLog, Snapshot}
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.actions._
-import org.apache.spark.sql.delta.commands.cdc.CDCReader
 import org.apache.spark.sql.delta.util.DeltaFileOperations.absolutePath
 import org.apache.spark.sql.functions.{col, when, lit}
 import org.json4s._
@@ -190,7 +189,7 @@ object DeltaBridge {
   def changes(spark: SparkSession, path: String, after: Long, upto: Long, coarse: Boolean): DataFrame = {
     val log = DeltaLog.forTable(spark, path)
     val snapshot = Snapshots.latest(spark, path)
-    val changed = CDCReader.changesToBatchDF(
+    val changed = Changes.changesToBatchDF(
       log,
       after + 1,
       upto,

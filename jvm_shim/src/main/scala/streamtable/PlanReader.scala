@@ -51,15 +51,12 @@ object PlanReader {
       ("path" -> index.deltaLog.dataPath.toString) ~ ("table" -> relation.catalogTable.map(_.identifier.unquotedString))
   }.toList
 
-  /**
-   * A part of the query that is handed over whole (VALUES, a recursion) as a frame over `relations` at `instant`; columns are named as
-   * in the reading.
-   */
-  def leaf(spark: SparkSession, id: String, n: Int, relations: java.util.Map[String, Object], instant: Long): Object = {
-    val plan = Clock.bound(ExpressionRegistry.reading(id).leaf(n), instant)
+  /** A constant relation (VALUES, range) as a frame; columns are named as in the reading. */
+  def leaf(spark: SparkSession, id: String, n: Int): Object = {
+    val plan = ExpressionRegistry.reading(id).leaf(n)
     Dataset.ofRows(
       spark.asInstanceOf[org.apache.spark.sql.classic.SparkSession],
-      Project(plan.output.map(a => Alias(a, name(a))()), pin(plan, relations)))
+      Project(plan.output.map(a => Alias(a, name(a))()), plan))
   }
 
   /** The query of `frame` itself, over `relations`, at `instant` (microseconds since 1970). */
@@ -101,7 +98,23 @@ object PlanReader {
 }
 
 private class PlanReader(reading: ExpressionRegistry.Reading) {
-  import PlanReader.{name, sourcesOf, DeltaSource}
+  import PlanReader.{name, DeltaSource}
+
+  /** Parts that were read, by what they compute. */
+  private val known = scala.collection.mutable.Map.empty[LogicalPlan, (LogicalPlan, JObject)]
+
+  /** A part that is there twice, as of a CTE: the second is the first under other names, so that it is stored and computed once. */
+  private def once(plan: LogicalPlan)(read: => JObject): JObject = known.get(plan.canonicalized) match {
+    case Some((first, json)) =>
+      val renamed = plan.output.zip(first.output).map { case (a, of) =>
+        ("id" -> name(a)) ~ ("name" -> a.name) ~ ("value" -> expression(of))
+      }
+      described("Project", plan) ~ ("list" -> renamed.toList) ~ ("children" -> List(json))
+    case None =>
+      val json = read
+      known(plan.canonicalized) = (plan, json)
+      json
+  }
 
   def node(plan: LogicalPlan): JObject = plan match {
     // Nodes without meaning for the bag of rows.
@@ -122,12 +135,12 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
       val how = if (exists.isDefined) "EXISTENCE" else x.joinType.sql
       described("Join", plan) ~ ("how" -> how) ~ ("conjuncts" -> conjuncts(x.condition)) ~ ("exists" -> exists) ~ below(
         plan)
-    case x: Aggregate => aggregate(x)
+    case x: Aggregate => once(x)(aggregate(x))
     case x: Generate =>
       described("Generate", plan) ~ ("generator" -> expression(x.generator)) ~ ("outer" -> x.outer) ~
         ("generated" -> columns(x.generatorOutput)) ~ below(plan)
     case x: Union if !x.byName => described("Union", plan) ~ below(plan)
-    case x: Distinct => described("Distinct", plan) ~ below(plan)
+    case x: Distinct => once(x)(described("Distinct", plan) ~ below(plan))
     case Intersect(_, _, all) => described("Intersect", plan) ~ ("all" -> all) ~ below(plan)
     case Except(_, _, all) => described("Except", plan) ~ ("all" -> all) ~ below(plan)
     case x: Window =>
@@ -136,10 +149,8 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
     case x: Expand =>
       described("Expand", plan) ~ ("projections" -> x.projections.map(_.map(expression).toList).toList) ~ below(plan)
     case x: UnionLoop =>
-      val inside = x.collectWithSubqueries { case p => p.expressions }.flatten
-      described("Recursion", plan) ~ ("leaf" -> reading.addLeaf(plan)) ~ ("sources" -> sourcesOf(plan)) ~
-        ("inside" -> x.collectWithSubqueries { case p => spelt(p) }.toList) ~ ("clock" -> inside.exists(
-          Clock.isRead)) ~ ("volatile" -> inside.find(e => !Clock.isRepeatable(e)).map(_.sql))
+      once(x)(described("Recursion", plan) ~ ("loop" -> s"loop_${x.id}") ~ ("most" -> x.maxDepth) ~ below(plan))
+    case x: UnionLoopRef => described("WorkingTable", plan) ~ ("loop" -> s"loop_${x.loopId}")
     case x: Sort =>
       described("Sort", plan) ~ ("order" -> x.order.map(order).toList) ~ ("open" -> columns(
         Ties.leftOut(x.child.output))) ~ below(plan)
@@ -172,13 +183,6 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
     case range: Range => s"${range.start} ${range.end} ${range.step}"
     case _ => ""
   }
-
-  /** An operator of a part that is handed over whole, as far as it is needed to tell one from another. */
-  private def spelt(plan: LogicalPlan): JObject =
-    ("operator" -> plan.nodeName) ~ ("columns" -> columns(plan.output)) ~ ("rows" -> rows(plan)) ~
-      ("expressions" -> plan.expressions
-        .map(e => ("text" -> text(e)) ~ ("inputs" -> e.references.toSeq.map(name).toList))
-        .toList)
 
   private def order(x: SortOrder): JObject =
     ("value" -> expression(

@@ -1,0 +1,50 @@
+package org.apache.spark.sql.delta.streamtable
+
+import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.sql.delta.{DeltaLog, SnapshotDescriptor}
+import org.apache.spark.sql.delta.actions.{AddFile, CommitInfo, DeletionVectorDescriptor, FileAction, RemoveFile}
+import org.apache.spark.sql.delta.commands.cdc.CDCReader.FilePathWithTableVersion
+import org.apache.spark.sql.delta.commands.cdc.CDCReaderImpl
+import org.apache.spark.sql.delta.deletionvectors.{RoaringBitmapArray, RoaringBitmapArrayFormat}
+import org.apache.spark.sql.delta.storage.dv.DeletionVectorStore
+
+/**
+ * Delta's reader of changes, which reads a file whose deletion vector grew twice: for the rows that went, and for those that came
+ * back, of which there are none. A vector that only grew, or only shrank, is handed to it as if it were the first, or gone.
+ */
+private[streamtable] object Changes extends CDCReaderImpl {
+
+  override def processDeletionVectorActions(
+      added: Map[FilePathWithTableVersion, AddFile],
+      removed: Map[FilePathWithTableVersion, RemoveFile],
+      commits: Map[Long, CommitInfo],
+      log: DeltaLog,
+      snapshot: SnapshotDescriptor,
+      isStreaming: Boolean,
+      spark: SparkSession): Seq[DataFrame] = {
+    val store = DeletionVectorStore.createInstance(log.newDeltaHadoopConf())
+    def deleted(file: FileAction): RoaringBitmapArray =
+      Option(file.deletionVector).fold(new RoaringBitmapArray)(store.read(_, log.dataPath))
+    val both = for {
+      (file, remove) <- removed.toSeq
+      add <- added.get(file)
+    } yield {
+      val (before, after) = (deleted(remove), deleted(add))
+      val (gone, back) = (difference(after, before), difference(before, after))
+      if (back.isEmpty) (file, remove.copy(deletionVector = null), add.copy(deletionVector = inline(gone)))
+      else if (gone.isEmpty) (file, remove.copy(deletionVector = inline(back)), add.copy(deletionVector = null))
+      else (file, remove, add)
+    }
+    val (adds, removes) = (both.map(x => x._1 -> x._3).toMap, both.map(x => x._1 -> x._2).toMap)
+    super.processDeletionVectorActions(adds, removes, commits, log, snapshot, isStreaming, spark)
+  }
+
+  private def difference(left: RoaringBitmapArray, right: RoaringBitmapArray): RoaringBitmapArray = {
+    val rest = left.copy()
+    rest.diff(right)
+    rest
+  }
+
+  private def inline(rows: RoaringBitmapArray): DeletionVectorDescriptor =
+    DeletionVectorDescriptor.inlineInLog(rows.serializeAsByteArray(RoaringBitmapArrayFormat.Portable), rows.cardinality)
+}

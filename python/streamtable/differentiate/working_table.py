@@ -1,0 +1,21 @@
+"""Delta of the rows of the level before, in the step of a recursion.
+
+    D(Rk) = what the refresh found for the level k
+
+It is asked for by the rule of the recursion alone, which follows the change from level to level.
+"""
+
+from __future__ import annotations
+
+from streamtable.algebra.operators import WEIGHT, Operator, Stored, WorkingTable
+from streamtable.differentiate.deltas import Deltas
+
+__all__ = ["delta", "refuses"]
+
+
+def refuses(_: WorkingTable) -> str | None:
+    return None
+
+
+def delta(operator: WorkingTable, _: Deltas) -> Operator:
+    return Stored(operator.loop.path, (*operator.columns, WEIGHT))
