@@ -1,6 +1,7 @@
 """Jupyter: `%load_ext streamtable`, then cells that begin with `%%sql`.
 
-The session is the notebook's variable `spark`; where there is none, that of the server which SPARK_REMOTE names, or a new one.
+Until a statement is done, its place in the output says how far it has come. The session is the notebook's variable `spark`;
+where there is none, that of the server which SPARK_REMOTE names, or a new one.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from streamtable.opening import connected, not_started, started
+from streamtable.progress import watched
 from streamtable.session import configure
 from streamtable.sql.scripts import split
 
@@ -53,7 +56,10 @@ def load_ipython_extension(shell: Any) -> None:
         """Run SQL statements and show their answers; a variable of the notebook called `spark` is the session."""
         spark = _session(shell.user_ns)
         for piece in split(line if cell is None else f"{line}\n{cell}"):
-            _show(_answer(spark, piece.sql))
+            place = _Place()
+            with watched(spark, place.tell):
+                rows = _answer(spark, piece.sql)
+            place.show(rows)
 
     shell.register_magic_function(sql, "line_cell")
 
@@ -65,17 +71,40 @@ def _answer(spark: SparkSession, sql: str) -> Rows:
     return Rows(frame.columns, rows[:SHOWN], len(rows) > SHOWN, time.perf_counter() - started)
 
 
-def _show(rows: Rows) -> None:
-    from IPython.display import display
+class _Line(str):
+    """Text that a cell shows without quotes."""
 
-    display(rows)  # type: ignore[no-untyped-call]
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class _Place:
+    """A place in a cell's output, where the last that is shown remains."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def tell(self, line: str) -> None:
+        self.show(_Line(line))
+
+    def show(self, shown: object) -> None:
+        from IPython.display import display
+
+        if self._handle is None:
+            self._handle = display(shown, display_id=True)  # type: ignore[no-untyped-call]
+        else:
+            self._handle.update(shown)
 
 
 def _session(names: dict[str, Any]) -> SparkSession:
     if "spark" not in names:
         remote = os.environ.get("SPARK_REMOTE")
-        builder = SparkSession.builder.remote(remote) if remote else configure(SparkSession.builder)
-        names["spark"] = builder.getOrCreate()
+        found = connected(remote) if remote else started(configure(SparkSession.builder))
+        if isinstance(found, Exception):
+            raise not_started(found)
+        names["spark"] = found
     spark: SparkSession = names["spark"]
     return spark
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.spark import hosts
 
 SALES = "(1, 'north', 10), (2, 'south', 20), (2, 'south', 20), (3, NULL, 30)"
 
@@ -28,3 +29,12 @@ def shop(shop_database: SparkSession) -> Iterator[SparkSession]:
     yield spark
     for row in spark.sql("SHOW STREAM TABLES").collect():
         spark.sql(f"DROP STREAM TABLE IF EXISTS {row['name']} CASCADE")
+
+
+@pytest.fixture(scope="session")
+def expected(spark: SparkSession) -> list[hosts.Answer]:
+    """Return what spark.sql answers to the script of all hosts in this process."""
+    try:
+        return hosts.in_session(spark.sql)
+    finally:
+        spark.sql("USE default")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +44,9 @@ SCRIPT = (
     "DROP DATABASE scripted CASCADE",
 )
 SILENT = ("CREATE DATABASE", "USE", "CREATE TABLE", "INSERT", "DROP DATABASE")
-JARS = Path(pyspark.__file__).parent / "jars"
+ROOT = Path(__file__).parents[2]
+SPARK = Path(pyspark.__file__).parent
+JARS = SPARK / "jars"
 MARK = "--- next ---"
 MEASURED = "duration_ms"
 CONDITION = re.compile(r"\[(STREAMTABLE_\w+)\]")
@@ -71,6 +75,21 @@ def failure(text: str) -> Answer:
     condition, states = CONDITION.search(text), STATE.findall(text)
     assert condition and states, text
     return Answer(condition=condition[1], sqlstate=states[-1])  # before the last one there may be that of Spark's own error
+
+
+def written(answers: Iterable[Answer]) -> str:
+    """Write answers for another process to read: a line of JSON each."""
+    return "".join(f"{json.dumps(asdict(each))}\n" for each in answers)
+
+
+def read(text: str) -> list[Answer]:
+    """Read what another process wrote."""
+    return [
+        Answer(condition=said["condition"], sqlstate=said["sqlstate"])
+        if said["condition"]
+        else answer(said["columns"], said["rows"])
+        for said in map(json.loads, text.splitlines())
+    ]
 
 
 def in_session(sql: Callable[[str], Any]) -> list[Answer]:
@@ -138,16 +157,49 @@ def in_spark_sql(folder: Path, properties: Path) -> tuple[list[Answer], str]:
     options = [part for setting in settings for part in ("--hiveconf", setting)]
     done = spark_sql(folder, "--properties-file", str(properties), *options, "-f", str(_marked(folder)))
     rows = [line.split("\t") for line in done.stdout.splitlines() if line]
-    errors = [text for text in re.split(r"\n(?=\[STREAMTABLE_)", f"\n{done.stderr}") if CONDITION.match(text)]
-    return _blocks(rows, errors), done.stderr
+    return _blocks(rows, errors_in(done.stderr)), done.stderr
+
+
+def errors_in(stderr: str) -> list[str]:
+    """Return the texts of our errors in what spark-sql printed."""
+    return [text for text in re.split(r"\n(?=\[STREAMTABLE_)", f"\n{stderr}") if CONDITION.match(text)]
+
+
+def in_client(python: Path, url: str) -> list[Answer]:
+    """Run the script by pyspark-client: another interpreter, which has neither Spark's jars nor our package."""
+    environment = {**environment_without_spark(), "PYTHONPATH": str(ROOT)}
+    program = str(Path(__file__).with_name("client.py"))
+    done = subprocess.run([python, program, url], capture_output=True, text=True, timeout=600, env=environment)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return read(done.stdout)
+
+
+def settings_file(folder: Path, *wanted: str) -> Path:
+    """Write the settings for a Spark that Python does not start, as docs/jvm.md says."""
+    command = [sys.executable, "-m", "streamtable.cli", "settings", *(part for each in wanted for part in ("--conf", each))]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    found = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+    path = folder / "streamtable.conf"
+    path.write_text(found.stdout)
+    return path
 
 
 def spark_sql(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the program with little memory, and without what tells Spark of a Python."""
-    program = Path(pyspark.__file__).parent / "bin" / "spark-sql"
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_HOME", "PYSPARK"))}
-    command = [str(program), "--driver-memory", "1g", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=folder, env=environment)
+    return run_program("spark-sql", folder, *arguments)
+
+
+def run_program(
+    name: str, folder: Path, *arguments: str, typed: str = "", patience: float = 300
+) -> subprocess.CompletedProcess[str]:
+    """Run a program of Spark's with little memory, and without what tells it of a Python."""
+    command = [str(SPARK / "bin" / name), "--driver-memory", "1g", *arguments]
+    environment = environment_without_spark()
+    return subprocess.run(command, capture_output=True, text=True, timeout=patience, cwd=folder, env=environment, input=typed)
+
+
+def environment_without_spark() -> dict[str, str]:
+    return {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_HOME", "SPARK_REMOTE", "PYSPARK"))}
 
 
 def _marked(folder: Path) -> Path:

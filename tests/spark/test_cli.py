@@ -12,7 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from streamtable.cli import doctor, options, sessions
+from streamtable import opening
+from streamtable.cli import doctor, options
 from streamtable.cli.app import app
 from streamtable.cli.shell import completions
 from streamtable.errors import NotEnabled
@@ -141,12 +142,12 @@ def test_init_and_doctor(command: CliRunner, tmp_path: Path, monkeypatch: pytest
     ],
 )
 def test_why_no_session_starts(raised: Exception, said: str) -> None:
-    assert said in str(sessions._not_started(raised, "no memory"))
+    assert said in str(opening.not_started(raised, "no memory"))
 
 
 def test_a_server_that_is_not_there_is_told_at_once() -> None:
     with pytest.raises(NotEnabled, match="nobody answers at sc://localhost:1/"):
-        sessions.connected("sc://localhost:1/;token=secret")
+        opening.connected("sc://localhost:1/;token=secret")
 
 
 @pytest.mark.parametrize(
@@ -158,5 +159,5 @@ def test_a_server_that_is_not_there_is_told_at_once() -> None:
     ],
 )
 def test_why_no_server_is_reached(raised: Exception, said: str) -> None:
-    error = str(sessions._not_connected("sc://host:1/;token=secret", raised))
+    error = str(opening._not_connected("sc://host:1/;token=secret", raised))
     assert said in error and "secret" not in error

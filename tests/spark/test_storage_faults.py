@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
-import pyspark
 import pytest
 from tests.spark.killed import ended, run
+from tests.spark.scala import compile_scala
 from tests.spark.test_crashes import CREATE, QUERIES
-
-JARS = Path(pyspark.__file__).with_name("jars")
 
 PROGRAM = f"""
 import sys, time
@@ -71,9 +67,5 @@ assert spark.sql("SELECT DISTINCT status FROM stream_tables()").first()[0] == "A
 @pytest.mark.fuzz
 @pytest.mark.timeout(1800)
 def test_refreshes_over_faulty_storage_are_exact_or_say_what_failed(tmp_path: Path) -> None:
-    java = Path(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else "java"
-    compiler = os.pathsep.join(map(str, JARS.glob("scala-*.jar")))
-    source = Path(__file__).with_name("Faults.scala")
-    command = [java, "-cp", compiler, "scala.tools.nsc.Main", "-classpath", f"{JARS}/*", "-d", tmp_path, source]
-    subprocess.run(command, check=True)
+    compile_scala("Faults.scala", tmp_path)
     ended(run(tmp_path, PROGRAM, str(tmp_path), patience=1500), 0)

@@ -61,7 +61,7 @@ def run(
     with at_desk(remote, conf, as_json) as desk:
         for piece in pieces:
             with reported(desk.out, at=f"line {piece.line}"):
-                desk.out.frame(desk.spark.sql(piece.sql), limit)
+                desk.out.answer(desk.spark, piece.sql, limit)
 
 
 def _read(file: Path | None) -> str:
@@ -126,7 +126,9 @@ def refresh(
     streamtable refresh sales_per_day --cascade
     """
     with at_desk(remote, conf, as_json) as desk:
-        _print(desk, [desk.tables.at(name).refresh(full=full, cascade=cascade)])
+        with desk.out.waiting(desk.spark):
+            done = desk.tables.at(name).refresh(full=full, cascade=cascade)
+        _print(desk, [done])
 
 
 @app.command()
@@ -164,7 +166,8 @@ def verify(
 ) -> None:
     """Have Spark evaluate the queries and compare; exit code 4 when a table is not exact."""
     with at_desk(remote, conf, as_json) as desk:
-        verdicts = [desk.tables.at(name).verify() for name in names or [each.name for each in desk.tables.list_all()]]
+        with desk.out.waiting(desk.spark):
+            verdicts = [desk.tables.at(name).verify() for name in names or [each.name for each in desk.tables.list_all()]]
         _print(desk, verdicts)
         if not all(verdict.ok for verdict in verdicts):
             raise typer.Exit(ExitCode.NOT_EXACT)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import SparkSession
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from streamtable.progress import watched
 
 __all__ = ["ExitCode", "Output", "plain", "table_of"]
 
@@ -40,12 +43,23 @@ class Output:
             self.console.width = WIDTH_OF_A_FILE
         self._errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
-    def frame(self, frame: DataFrame, limit: int) -> None:
-        """Print the first `limit` rows of a result, and say when there are more."""
-        rows = frame.take(limit + 1)
+    def answer(self, spark: SparkSession, sql: str, limit: int) -> None:
+        """Run a statement, print the first `limit` rows of its result, and say when there are more."""
+        with self.waiting(spark):
+            frame = spark.sql(sql)
+            rows = frame.take(limit + 1)
         self.rows(frame.columns, rows[:limit])
         if len(rows) > limit:
             self.note(f"only the first {limit} rows; --limit shows more")
+
+    @contextmanager
+    def waiting(self, spark: SparkSession) -> Iterator[None]:
+        """Show how far the statements of the block have come, as long as they run, if somebody sits there."""
+        if self.as_json or not self._errors.is_terminal:
+            yield
+            return
+        with self._errors.status("") as status, watched(spark, status.update):
+            yield
 
     def rows(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Print rows: a table, or a line with a JSON array of objects."""

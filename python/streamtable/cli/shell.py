@@ -60,7 +60,7 @@ def _answer(spark: SparkSession, out: Output, text: str, limit: int) -> None:
     for piece in split(text):
         started = time.perf_counter()
         try:
-            out.frame(spark.sql(piece.sql), limit)
+            out.answer(spark, piece.sql, limit)
             out.note(f"{time.perf_counter() - started:.1f} s")
         except (PySparkException, KeyboardInterrupt) as error:
             out.error(error)

@@ -30,7 +30,7 @@ def demo(as_json: AsJson = False) -> None:
                 for piece in split(_packaged("demo.sql")):
                     if not as_json:
                         desk.out.text(f"\n{piece.sql};")
-                    desk.out.frame(desk.spark.sql(piece.sql), limit=100)
+                    desk.out.answer(desk.spark, piece.sql, limit=100)
         finally:
             os.chdir(before)
 

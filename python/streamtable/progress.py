@@ -1,0 +1,73 @@
+"""How far a statement has come, for people who wait for it: the tasks of its Spark jobs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Event, Thread
+from typing import Any
+from uuid import uuid4
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+__all__ = ["watched"]
+
+EVERY = 1.0
+"""Seconds between two looks at Spark; a server of Spark Connect tells by itself, every 2 seconds."""
+
+
+@contextmanager
+def watched(spark: SparkSession, show: Callable[[str], object], every: float = EVERY) -> Iterator[None]:
+    """While the block runs statements on this thread, give `show` a line now and then that says how far they are.
+
+    A statement that is done before the first look is not told of. After the block `show` is not called any more.
+    """
+    started = time.monotonic()
+
+    def tell(completed: int, tasks: int) -> None:
+        of_tasks = f"{completed} of {tasks} tasks, " if tasks else ""
+        show(f"{of_tasks}{time.monotonic() - started:.0f} s")
+
+    with _reported(spark, tell) if not isinstance(spark, SparkSession) else _polled(spark.sparkContext, tell, every):
+        yield
+
+
+@contextmanager
+def _polled(context: SparkContext, tell: Callable[[int, int], None], every: float) -> Iterator[None]:
+    """Look at the jobs of this thread from another one. They are known by a tag: their group is the table's, or the user's own."""
+    tag, ended = f"streamtable-{uuid4().hex}", Event()
+    spark: Any = context._jsc.sc()
+
+    def look() -> None:
+        while not ended.wait(every):
+            with suppress(Py4JError):  # Spark forgets old jobs, between the two questions too
+                jobs = [spark.statusStore().job(number) for number in spark.statusTracker().getJobIdsForTag(tag)]
+                tell(sum(job.numCompletedTasks() + job.numSkippedTasks() for job in jobs), sum(job.numTasks() for job in jobs))
+
+    watcher = Thread(target=look, name="streamtable progress", daemon=True)
+    context.addJobTag(tag)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+        context.removeJobTag(tag)
+
+
+@contextmanager
+def _reported(remote: Any, tell: Callable[[int, int], None]) -> Iterator[None]:
+    """Pass on what the server reports; it does so only while tasks run."""
+
+    def handler(*, stages: Any, done: bool, **_: Any) -> None:
+        if not done:
+            tell(sum(stage.num_completed_tasks for stage in stages), sum(stage.num_tasks for stage in stages))
+
+    remote.registerProgressHandler(handler)
+    try:
+        yield
+    finally:
+        remote.removeProgressHandler(handler)

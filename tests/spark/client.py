@@ -1,0 +1,43 @@
+"""What somebody does who has nothing but pyspark-client: run by hosts.py, in an environment of its own, with the URL of the server."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from tests.spark import hosts
+
+
+def use_frames(spark: SparkSession) -> None:
+    """Use the DataFrame API over a stream table, and catch Spark's own class of exception."""
+    spark.range(10).withColumn("even", F.col("id") % 2 == 0).write.format("delta").saveAsTable("of_client")
+    spark.sql("CREATE STREAM TABLE evens AS SELECT id FROM of_client WHERE even")
+    spark.sql("DELETE FROM of_client WHERE id < 4")
+    (refreshed,) = spark.sql("REFRESH STREAM TABLE evens").collect()
+    assert (refreshed.action, refreshed.rows_deleted) == ("DIFFERENTIAL", 2), refreshed
+    evens = spark.table("evens")
+    assert evens.join(spark.table("of_client"), "id").agg(F.sum("id")).first()[0] == 18  # type: ignore[index]
+    assert sorted(evens.toArrow().column("id").to_pylist()) == [4, 6, 8]
+    assert refused(lambda: evens.limit(1).write.mode("append").saveAsTable("evens")) == "STREAMTABLE_DIRECT_WRITE"
+    spark.sql("DROP STREAM TABLE evens")
+    spark.sql("DROP TABLE of_client")
+
+
+def refused(act: Callable[[], object]) -> str | None:
+    try:
+        act()
+    except AnalysisException as error:
+        return error.getCondition()
+    return None
+
+
+if __name__ == "__main__":
+    assert not hosts.JARS.exists() and not find_spec("streamtable"), "this is to run where there is pyspark-client alone"
+    remote = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+    sys.stdout.write(hosts.written(hosts.in_session(remote.sql)))
+    use_frames(remote)
+    remote.stop()

@@ -1,0 +1,108 @@
+"""`streamtable server` as a process, for tests of its clients."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+from impala.dbapi import connect as thrift
+
+from streamtable.server.passwords import add_user
+
+USER, PASSWORD, TOKEN = "ada", "correct-horse", "a-long-random-text"
+COMMAND = (sys.executable, "-m", "streamtable.cli")
+SMALL = {
+    "spark.driver.memory": "2g",
+    "spark.master": "local[2]",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.streamtable.scheduler.pollSeconds": "1",
+    "spark.connect.progress.reportInterval": "100ms",
+}
+
+
+@dataclass(frozen=True)
+class Running:
+    """A server that said it was ready."""
+
+    folder: Path
+    thrift: int
+    connect: str
+    metrics: str
+    ui: str
+
+    def cursor(self, password: str = PASSWORD) -> AbstractContextManager[Any]:
+        """Log in over Thrift, as another session each time."""
+        return cursor_at(self.thrift, password)
+
+    def running_jobs(self) -> list[str]:
+        """Return what the jobs of Spark do that run now."""
+        (application,) = _get(f"{self.ui}/api/v1/applications")
+        return [
+            job.get("description", "") for job in _get(f"{self.ui}/api/v1/applications/{application['id']}/jobs?status=running")
+        ]
+
+
+def _get(url: str) -> Any:
+    with urlopen(url) as page:  # noqa: S310  (our own, on loopback)
+        return json.load(page)
+
+
+@contextmanager
+def cursor_at(port: int, password: str = PASSWORD) -> Iterator[Any]:
+    login = {"auth_mechanism": "PLAIN", "user": USER, "password": password}
+    with (
+        closing(thrift(host="127.0.0.1", port=port, timeout=120, **login)) as connection,
+        closing(connection.cursor()) as made,
+    ):
+        yield made
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of a command of ours."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "TERM": "dumb"}
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[Running]:
+    """Start the program, and stop it by SIGTERM: it has to end by itself and without an error."""
+    add_user(folder / "users.txt", USER, PASSWORD)
+    (folder / "token.txt").write_text(f"{TOKEN}\n")
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        ui = free.getsockname()[1]
+    spark = {**SMALL, "spark.ui.enabled": "true", "spark.ui.port": ui}
+    settings = "\n".join(f'"{key}" = "{value}"' for key, value in spark.items())
+    (folder / "streamtable.toml").write_text(
+        f'[spark]\n{settings}\n[server]\nusers = "users.txt"\ntoken_file = "token.txt"\nthrift_port = 0\nconnect_port = 0\nmetrics_port = 0\n'
+    )
+    log = (folder / "server.log").open("w+")
+    process = subprocess.Popen(
+        [*COMMAND, "server", "--json"], cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=log, text=True
+    )
+    assert process.stdout is not None
+    said = process.stdout.readline()
+    assert said, (folder / "server.log").read_text()
+    found = json.loads(said)
+    assert found.pop("ready") is True
+    yield Running(
+        folder,
+        int(found["thrift"].rpartition(":")[2]),
+        found["connect"].replace("token=...", f"token={TOKEN}"),
+        found["metrics"],
+        f"http://127.0.0.1:{ui}",
+    )
+    process.stdout.close()
+    process.send_signal(signal.SIGTERM)
+    code = process.wait(60)
+    log.seek(0)
+    assert code == 0, log.read()
+    log.close()

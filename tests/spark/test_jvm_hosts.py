@@ -1,0 +1,132 @@
+"""Spark that no Python started: spark-sql, spark-shell, a Scala job, a Thrift server; they have our jar and settings, and nothing else."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from impala.error import Error as ThriftError
+from tests.spark import hosts
+from tests.spark.scala import compile_scala
+from tests.spark.serving import cursor_at
+
+from streamtable.server.endpoints import wait_for
+
+SMALL = ("spark.driver.memory=1g", "spark.sql.shuffle.partitions=2", "spark.ui.enabled=false", "spark.log.level=OFF")
+
+LACKING = """#!/bin/sh
+echo No module named streamtable
+exit 1
+"""
+DYING = """
+import os, signal
+from pathlib import Path
+from streamtable import jvm_child
+from streamtable.refresh.milestones import watch
+
+def kill(reached):
+    if reached == "before the table" and Path("kill").exists():
+        Path("kill").unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+watch(kill)
+jvm_child.main()
+"""
+PYTHONS_THAT_FAIL = """
+SHOW STREAM TABLES;
+!rm python;
+SHOW STREAM TABLES;
+!cp dying python;
+CREATE TABLE source USING delta AS SELECT 1 AS id;
+CREATE STREAM TABLE copied AS SELECT id FROM source;
+INSERT INTO source VALUES (2);
+!touch kill;
+REFRESH STREAM TABLE copied;
+!sleep 1;
+SELECT concat('still ', count(*)) FROM copied;
+REFRESH STREAM TABLE copied;
+VERIFY STREAM TABLE copied;
+DROP STREAM TABLE copied;
+DROP TABLE source;
+"""
+
+
+def test_spark_sql_starts_its_own_python(expected: list[hosts.Answer], tmp_path: Path) -> None:
+    """On two executors in JVMs of their own, too, so that nothing is left to the driver's process by accident."""
+    properties = hosts.settings_file(tmp_path, "spark.master=local-cluster[2,1,1024]", *SMALL)
+    found, errors = hosts.in_spark_sql(tmp_path, properties)
+    assert found == expected, errors[-3000:]
+
+
+def test_a_python_that_lacks_the_package_does_not_exist_or_is_killed(tmp_path: Path) -> None:
+    python, dying = tmp_path / "python", tmp_path / "dying"
+    python.write_text(LACKING)
+    (tmp_path / "dying.py").write_text(DYING)
+    dying.write_text(f"#!/bin/sh\nexec {sys.executable} dying.py\n")
+    for program in (python, dying):
+        program.chmod(0o755)
+    script = tmp_path / "script.sql"
+    script.write_text(PYTHONS_THAT_FAIL)
+    properties = hosts.settings_file(tmp_path, "spark.master=local[1]", f"spark.streamtable.python={python}", *SMALL)
+    options = ("--properties-file", str(properties), "--hiveconf", "hive.cli.errors.ignore=true")
+    done = hosts.spark_sql(tmp_path, *options, "-f", str(script))
+    errors = hosts.errors_in(done.stderr)
+    assert [hosts.failure(error).condition for error in errors] == ["STREAMTABLE_NOT_ENABLED"] * 3, done.stderr[-3000:]
+    lacking, missing, killed = errors
+    assert f"{python}, which is to answer the statement, ended at once:\nNo module named streamtable" in lacking
+    assert f"{python}, which is to answer the statement, does not start" in missing
+    assert "no answer came from the Python process" in killed and "try again" in killed
+    assert re.search(r"still 1\n.*\tDIFFERENTIAL\t.*\n.*\ttrue\t0\t0\n", done.stdout), done.stdout
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("program", ["spark-submit", "spark-shell"])
+def test_scala(program: str, expected: list[hosts.Answer], tmp_path: Path) -> None:
+    properties = hosts.settings_file(tmp_path, "spark.master=local[2]", *SMALL)
+    (tmp_path / "statements").write_text("\n".join(hosts.SCRIPT))
+    options = ("--properties-file", str(properties))
+    if program == "spark-submit":
+        compile_scala("Script.scala", tmp_path / "script.jar")
+        done = hosts.run_program(program, tmp_path, *options, "--class", "Script", "script.jar", "statements", "answers")
+    else:
+        source = Path(__file__).with_name("Script.scala")
+        typed = f':load {source}\nScript.main(Array("statements", "answers"))\n:quit\n'
+        done = hosts.run_program(program, tmp_path, *options, typed=typed)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert hosts.read((tmp_path / "answers").read_text()) == expected, done.stdout[-3000:]
+
+
+@contextmanager
+def thrift_server(folder: Path) -> Iterator[int]:
+    """Start Spark's own Thrift server with our settings; yields its port."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        port = free.getsockname()[1]
+    host = ("spark.hadoop.hive.server2.thrift.bind.host=127.0.0.1", f"spark.hadoop.hive.server2.thrift.port={port}")
+    properties = hosts.settings_file(folder, "spark.master=local[2]", *host, *SMALL)
+    program = ("--class", "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2", "spark-internal")
+    with (folder / "log").open("w") as log:
+        server = subprocess.Popen(
+            [hosts.SPARK / "bin" / "spark-submit", "--properties-file", properties, *program],
+            cwd=folder,
+            env=hosts.environment_without_spark(),
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        wait_for("127.0.0.1", port)
+        yield port
+    finally:
+        server.terminate()
+        server.wait(60)
+
+
+@pytest.mark.fuzz
+def test_the_thrift_server_of_spark(expected: list[hosts.Answer], tmp_path: Path) -> None:
+    with thrift_server(tmp_path) as port, cursor_at(port) as cursor:
+        assert hosts.in_cursor(cursor, ThriftError) == expected
