@@ -13,7 +13,7 @@ object Script {
 
   def main(arguments: Array[String]): Unit = {
     val Array(statements, answers) = arguments.map(Path.of(_))
-    val spark = SparkSession.builder.getOrCreate()
+    val spark = SparkSession.builder().getOrCreate()
     Files.write(answers, Files.readAllLines(statements).asScala.map(answer(spark, _)).asJava)
   }
 
