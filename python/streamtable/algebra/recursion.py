@@ -32,6 +32,7 @@ from streamtable.algebra.operators import (
     UnionAll,
     WorkingTable,
 )
+from streamtable.algebra.repeat import repeated
 from streamtable.algebra.trees import children, walk, with_children
 from streamtable.sql.builder import call, cast, column, number
 
@@ -73,10 +74,7 @@ def counted(recursion: Recursion) -> Aggregate | None:
 
 def stored_rows(of: Aggregate, name: str) -> Operator:
     """Return the rows, with their levels, of a recursion whose counts are stored under `name`."""
-    repeated = call("explode", call("array_repeat", number(0), cast(column(_TIMES.id), "INT")))
-    times = Scalar(repeated, "INT", False, "times", frozenset({_TIMES.id}))
-    rows = Generate(Stored(name, of.columns), times, False, (Column("__streamtable_copy", "copy", "INT"),))
-    return Project(rows, tuple(itself(c) for c in of.child.columns))
+    return repeated(Stored(name, of.columns), column(_TIMES.id), of.child.columns)
 
 
 def over(step: Operator, loop: WorkingTable, rows: Operator) -> Operator:

@@ -12,7 +12,8 @@ from __future__ import annotations
 from sqlglot import exp
 
 from streamtable.algebra.columns import itself, reference
-from streamtable.algebra.operators import Aggregate, Call, Column, Filter, Generate, Item, Operator, Project, Scalar, UnionAll
+from streamtable.algebra.operators import Aggregate, Call, Column, Filter, Item, Operator, Project, Scalar, UnionAll
+from streamtable.algebra.repeat import repeated
 from streamtable.sql.builder import call, cast, column, number
 
 __all__ = ["set_operation"]
@@ -33,9 +34,7 @@ def set_operation(left: Operator, right: Operator, columns: tuple[Column, ...], 
     if every:
         first, second = totals
         times = call("least", first, second) if intersect else exp.Sub(this=first, expression=second)
-        repeated = call("explode", call("array_repeat", number(0), cast(exp.Paren(this=times), "INT")))
-        generator = Scalar(repeated, "INT", False, "times", ids)
-        return Project(Generate(grouped, generator, False, (Column(f"copy_{columns[0].id}", "copy", "INT"),)), keys)
+        return repeated(grouped, exp.Paren(this=times), columns)
     other = exp.GT if intersect else exp.EQ
     conditions = (
         _condition(exp.GT(this=totals[0], expression=number(0)), ids, f"{_SIDES[0]} > 0"),

@@ -6,10 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 
+from sqlglot import exp
+
 from streamtable.algebra.columns import itself
 from streamtable.algebra.operators import (
     WEIGHT,
     Aggregate,
+    Call,
     Filter,
     Form,
     Item,
@@ -24,11 +27,15 @@ from streamtable.algebra.operators import (
     WorkingTable,
 )
 from streamtable.algebra.recursion import counted, stored_rows
+from streamtable.algebra.repeat import repeated
 from streamtable.algebra.sources import CLOCK
 from streamtable.algebra.trees import children, reads_clock, sources_of, walk, with_children
-from streamtable.sql.builder import number
+from streamtable.sql.builder import call, column, number
 
-__all__ = ["Deltas", "Moved", "Recursed", "Shared", "difference", "total", "weighted"]
+__all__ = ["Deltas", "Moved", "Recursed", "Shared", "difference", "total", "weighted", "without"]
+
+_NEGATED = Scalar(exp.Neg(this=column(WEIGHT.id)), WEIGHT.type, False, "-weight", frozenset({WEIGHT.id}))
+_TOTAL = Call("__total", Scalar(call("sum", column(WEIGHT.id)), WEIGHT.type, True, "sum(weight)", frozenset({WEIGHT.id})), "Sum")
 
 
 def weighted(bag: Operator, weight: int = 1) -> Operator:
@@ -40,6 +47,13 @@ def weighted(bag: Operator, weight: int = 1) -> Operator:
 def difference(new: Operator, old: Operator) -> Operator:
     """Return new - old: a delta of any operator, if not a small one; rows that stay cancel out when it is netted."""
     return UnionAll((weighted(new), weighted(old, -1)), (*new.columns, WEIGHT))
+
+
+def without(new: Operator, changed: Operator) -> Operator:
+    """Return the bag new - changed, that of the frontier, by counting equal rows."""
+    negated = Project(changed, (*(itself(c) for c in new.columns), Item(WEIGHT.id, WEIGHT.name, _NEGATED)))
+    counts = UnionAll((weighted(new), negated), (*new.columns, WEIGHT))
+    return repeated(Aggregate(counts, tuple(itself(c) for c in new.columns), (_TOTAL,)), column(_TOTAL.id), new.columns)
 
 
 def total(*deltas: Operator | None) -> Operator | None:

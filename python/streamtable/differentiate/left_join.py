@@ -17,7 +17,7 @@ from __future__ import annotations
 from streamtable.algebra.columns import itself
 from streamtable.algebra.operators import WEIGHT, LeftJoin, Operator, Project, Scalar, UnionAll
 from streamtable.differentiate.deltas import Deltas, difference
-from streamtable.differentiate.restrict import equalities, keyed, partners, restrict
+from streamtable.differentiate.restrict import around, equalities, keyed, partners, restrict
 from streamtable.differentiate.scalars import refusal
 
 __all__ = ["delta", "reads_all", "refuses"]
@@ -50,14 +50,17 @@ def _pairs(operator: LeftJoin) -> list[tuple[Scalar, Scalar]]:
 
 def _partners(operator: LeftJoin, changed: Operator, deltas: Deltas) -> Operator:
     """What the changed partners make of the rows that stayed."""
-    kept, old, new = deltas.old(operator.left), deltas.old(operator.right), deltas.new(operator.right)
+    kept = deltas.old(operator.left)
     pairs = _pairs(operator)
     if pairs:
         of_left: list[Scalar] = [a for a, _ in pairs]
         of_right: list[Scalar] = [b for _, b in pairs]
+        changed = deltas.once(changed)
         touched = deltas.shared(keyed(changed, of_right))
         kept = deltas.shared(restrict(kept, of_left, touched))
-        old, new = restrict(old, of_right, touched), restrict(new, of_right, touched)
+        new, old = around(changed, operator.right, of_right, touched, deltas)
+    else:
+        new, old = deltas.new(operator.right), deltas.old(operator.right)
     before = LeftJoin(kept, old, operator.keeping, operator.conjuncts)
     after = LeftJoin(kept, new, operator.keeping, operator.conjuncts)
     return difference(after, before)

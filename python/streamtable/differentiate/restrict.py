@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from streamtable.algebra.columns import itself
+from streamtable.algebra.identity import comparable
 from streamtable.algebra.operators import (
     WEIGHT,
     Column,
@@ -24,12 +25,13 @@ from streamtable.algebra.operators import (
     Project,
     Scalar,
     SemiJoin,
+    Stored,
     UnionAll,
     Window,
 )
-from streamtable.differentiate.deltas import Deltas
+from streamtable.differentiate.deltas import Deltas, without
 
-__all__ = ["equalities", "keyed", "partners", "restrict"]
+__all__ = ["around", "equalities", "keyed", "partners", "restrict"]
 
 Pairs = dict[str, str]
 """Column of the restricted tree -> column of `touched`."""
@@ -73,6 +75,18 @@ def partners(changed: Operator, other: Operator, conjuncts: Sequence[Scalar], de
         return other
     touched = deltas.shared(keyed(changed, [of_changed for of_changed, _ in pairs]))
     return restrict(other, [of_other for _, of_other in pairs], touched)
+
+
+def around(changed: Operator, of: Operator, keys: Sequence[Scalar], touched: Stored, deltas: Deltas) -> tuple[Operator, Operator]:
+    """Return the rows of `of` with touched keys, at the target and at the frontier; `changed` is its delta, whose keys these are.
+
+    Of a small change only the target is read: A semijoin K = (A' semijoin K) - D(A), because all of D(A) is in K.
+    """
+    new = restrict(deltas.new(of), keys, touched)
+    if not deltas.small or not all(comparable(c.type) for c in of.columns):
+        return new, restrict(deltas.old(of), keys, touched)
+    new = deltas.shared(new)
+    return new, without(new, changed)
 
 
 def _push(operator: Operator, touched: Operator, pairs: Pairs) -> Operator:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from streamtable.algebra.operators import Aggregate, Operator
 from streamtable.differentiate.aggregate import refuses
 from streamtable.differentiate.deltas import Deltas, difference
-from streamtable.differentiate.restrict import keyed, restrict
+from streamtable.differentiate.restrict import around, keyed
 
 __all__ = ["delta", "refuses"]
 
@@ -21,9 +21,11 @@ def delta(operator: Aggregate, deltas: Deltas) -> Operator | None:
     changed = deltas.of(operator.child)
     if changed is None:
         return None
-    new, old = deltas.new(operator.child), deltas.old(operator.child)
     keys = [key.value for key in operator.keys]
     if keys:
+        changed = deltas.once(changed)
         touched = deltas.shared(keyed(changed, keys))
-        new, old = restrict(new, keys, touched), restrict(old, keys, touched)
+        new, old = around(changed, operator.child, keys, touched, deltas)
+    else:
+        new, old = deltas.new(operator.child), deltas.old(operator.child)
     return difference(Aggregate(new, operator.keys, operator.calls), Aggregate(old, operator.keys, operator.calls))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from streamtable.algebra.operators import Operator, Window
 from streamtable.differentiate.deltas import Deltas, difference
-from streamtable.differentiate.restrict import keyed, restrict
+from streamtable.differentiate.restrict import around, keyed
 from streamtable.differentiate.scalars import refusal
 
 __all__ = ["delta", "reads_all", "refuses"]
@@ -30,10 +30,12 @@ def delta(operator: Window, deltas: Deltas) -> Operator | None:
     changed = deltas.of(operator.child)
     if changed is None:
         return None
-    new, old = deltas.new(operator.child), deltas.old(operator.child)
     if operator.partition:
+        changed = deltas.once(changed)
         touched = deltas.shared(keyed(changed, operator.partition))
-        new, old = restrict(new, operator.partition, touched), restrict(old, operator.partition, touched)
+        new, old = around(changed, operator.child, operator.partition, touched, deltas)
+    else:
+        new, old = deltas.new(operator.child), deltas.old(operator.child)
     return difference(
         Window(new, operator.partition, operator.items),
         Window(old, operator.partition, operator.items),

@@ -26,6 +26,7 @@ from streamtable.algebra.operators import (
     Scan,
     Stored,
     UnionAll,
+    Window,
 )
 from streamtable.algebra.render import render
 from streamtable.algebra.sources import CLOCK
@@ -89,8 +90,8 @@ class Differential:
 
     def __post_init__(self) -> None:
         small = self.load is not None and self.load.changed <= _SMALL
-        joins = any(isinstance(node, (Join, LeftJoin)) for node in walk(self.prepared.tree))
-        expected = self.load.changed if self.load and small and joins else None
+        several = any(isinstance(node, (Join, LeftJoin, Window)) for node in walk(self.prepared.tree))
+        expected = self.load.changed if self.load and small and several else None
         self.sources = Sources(self.prepared, self.workspace, self.target, self.frontier, expected)
         self.changed = frozenset(s for s in sources_of(self.prepared.tree) if self.target[s.path] != self.frontier[s.path])
         names = {aggregate: arrangement.name for aggregate, arrangement in self.arrangements.items()}

@@ -36,8 +36,8 @@ def netted(delta: DataFrame) -> DataFrame:
 class Sources:
     """Registers each form of each source when a query first asks for it.
 
-    `expected` is about how many rows changed where that is little and the change is joined: it is computed first, because Spark
-    hands out what it knows to be small, and moves the tables otherwise.
+    `expected` is about how many rows changed where that is little and the change is read several times, or joined: it is computed
+    first, because Spark hands out what it knows to be small, and moves the tables otherwise.
     """
 
     prepared: Prepared
