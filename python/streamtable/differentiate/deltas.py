@@ -70,6 +70,11 @@ class Moved:
     change: Operator
     child: Operator
 
+    @property
+    def trees(self) -> tuple[Operator, ...]:
+        """Return what it reads, as all steps do."""
+        return (self.change, self.child)
+
 
 @dataclass(frozen=True)
 class Shared:
@@ -77,6 +82,10 @@ class Shared:
 
     name: str
     tree: Operator
+
+    @property
+    def trees(self) -> tuple[Operator, ...]:
+        return (self.tree,)
 
 
 @dataclass(frozen=True)
@@ -91,6 +100,10 @@ class Recursed:
     working: WorkingTable
     arriving: Operator
     step: Operator
+
+    @property
+    def trees(self) -> tuple[Operator, ...]:
+        return (self.arriving, self.step)
 
 
 @dataclass

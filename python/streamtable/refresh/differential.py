@@ -102,15 +102,8 @@ class Differential:
             for each in deltas.steps
         ]
         self.steps = [each for each in self.ordered if isinstance(each, AggregateStep)]
-        trees = [self.root] if self.root is not None else []
-        for each in self.ordered:
-            match each:
-                case Shared():
-                    trees.append(each.tree)
-                case Recursed():
-                    trees += [each.arriving, each.step]
-                case AggregateStep():
-                    trees += [each.change, each.child]
+        trees = [tree for each in deltas.steps for tree in each.trees]
+        trees += [self.root] if self.root is not None else []
         self.read = {node.name for tree in trees for node in walk(tree) if isinstance(node, Stored)}
 
     def compute(self) -> Rows:

@@ -7,7 +7,7 @@ from streamtable.algebra.render import render
 from streamtable.algebra.trees import sources_of
 from streamtable.catalog.entries import Entry
 from streamtable.differentiate.aggregate import AggregateStep
-from streamtable.differentiate.deltas import Deltas, Recursed, Shared
+from streamtable.differentiate.deltas import Deltas, Moved
 from streamtable.differentiate.rules import RULES
 from streamtable.refresh.arrangements import arrangements_of
 from streamtable.refresh.execute import table_columns
@@ -28,14 +28,11 @@ def delta_text(prepared: Prepared, entry: Entry) -> list[str]:
     root = deltas.of(prepared.tree)
     queries = []
     for each in deltas.steps:
-        if isinstance(each, Shared):
-            queries.append(render(each.tree, _named))
-            continue
-        if isinstance(each, Recursed):
-            queries += [render(each.arriving, _named), render(each.step, _named)]
-            continue
-        step = AggregateStep(names[each.aggregate], each.aggregate, each.change, each.child)
-        queries += [step.partial(_named), step.merge(), step.moved(step.again), step.delta()]
+        if isinstance(each, Moved):
+            step = AggregateStep(names[each.aggregate], each.aggregate, each.change, each.child)
+            queries += [step.partial(_named), step.merge(), step.moved(step.again), step.delta()]
+        else:
+            queries += [render(tree, _named) for tree in each.trees]
     if root is not None:
         queries.append(render(root, _named))
     return [text(query, pretty=True) for query in queries]
