@@ -6,7 +6,7 @@ Everything is computed from pinned versions and kept before the first commit, so
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
 from sqlglot import exp
@@ -37,6 +37,7 @@ from streamtable.differentiate.aggregate import AggregateStep
 from streamtable.differentiate.deltas import Deltas, Moved, Recursed, Shared
 from streamtable.differentiate.rules import RULES
 from streamtable.refresh.arrangements import Arrangement, content, register
+from streamtable.refresh.bounds import bounded
 from streamtable.refresh.cost import Load
 from streamtable.refresh.locate import NET, Current, locate, measure
 from streamtable.refresh.prepare import Prepared
@@ -87,6 +88,7 @@ class Differential:
     pinned: Mapping[str, int]
     probe: str | None
     load: Load | None = None
+    extents: dict[str, dict[str, tuple[str, str]]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         small = self.load is not None and self.load.changed <= _SMALL
@@ -114,7 +116,9 @@ class Differential:
         for each in self.ordered:
             match each:
                 case Shared():
-                    self.workspace.name(each.name, self._shared(each.tree))
+                    frame = self._shared(each.tree)
+                    self.extents[each.name] = self.workspace.extents(frame)
+                    self.workspace.name(each.name, frame)
                 case Recursed():
                     self.workspace.name(f"{each.name}_changes", recurse(self.workspace, self.sources, each))
                 case AggregateStep():
@@ -153,13 +157,14 @@ class Differential:
                 self.workspace.name(f"{arrangement.name}_old", self.workspace.query(step.stored()))
 
     def _shared(self, tree: Operator) -> DataFrame:
-        frame = self.workspace.query(render(tree, self.sources))
+        frame = self.workspace.query(self._render(tree))
         expected = self.sources.expected
         # How many rows a small change touches is not known: often few.
         return self.workspace.keep(frame) if expected is None else self.workspace.hold(frame, expected if expected > FEW else None)
 
     def _move(self, step: AggregateStep) -> None:
         """Compute the new states of the touched groups; leaves `<name>_moved` and `<name>_delta`."""
+        step = replace(step, change=bounded(step.change, self.extents), child=bounded(step.child, self.extents))
         workspace, again = self.workspace, False
         workspace.name(f"{step.name}_partial", workspace.query(step.partial(self.sources)))
         merged = workspace.query(step.merge())
@@ -193,7 +198,10 @@ class Differential:
         return Rows(self._named(query), self._positions(step), self.probe)
 
     def _delta(self, root: Operator) -> exp.Subquery:
-        return subquery(render(root, self.sources), "delta")
+        return subquery(self._render(root), "delta")
+
+    def _render(self, tree: Operator) -> exp.Query:
+        return render(bounded(tree, self.extents), self.sources)
 
     def _named(self, query: exp.Query) -> DataFrame:
         return self.workspace.query(query).toDF(*self.names)

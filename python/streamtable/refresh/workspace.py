@@ -52,6 +52,15 @@ class Workspace:
         kept.count()
         return kept
 
+    def extents(self, frame: DataFrame) -> dict[str, tuple[str, str]]:
+        """Return the least and greatest value, as text, of each column of a frame that `hold` made a relation of the driver.
+
+        Columns without a value, or of types whose text does not read back exactly, are left out; all are of any other frame.
+        """
+        held = self.session._jvm.org.apache.spark.sql.streamtable.Held  # type: ignore[union-attr]
+        found = held.extents(frame._jdf) or [None] * len(frame.columns)
+        return {name: (pair[0], pair[1]) for name, pair in zip(frame.columns, found, strict=True) if pair is not None}
+
     def name(self, name: str, frame: DataFrame) -> str:
         """Register `frame` under `name`."""
         frame.createOrReplaceTempView(name)
