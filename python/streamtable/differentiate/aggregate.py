@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from streamtable.algebra.columns import itself
 from streamtable.algebra.identity import comparable
 from streamtable.algebra.operators import (
     WEIGHT,
@@ -53,6 +54,9 @@ __all__ = ["POSITION", "AggregateStep", "delta", "refuses"]
 
 POSITION = ("__streamtable_file", "__streamtable_row")
 """Where a group's state is stored: file path and row index."""
+
+_SORTED = ("BIGINT", "INT", "SMALLINT", "TINYINT", "DATE", "TIMESTAMP", "STRING")
+"""Types of keys by which an arrangement is sorted."""
 
 _WHOLE = (Kind.EXTREME, Kind.VALUE)
 """States that are values of the call itself, and may have to be computed from the group's rows again."""
@@ -111,8 +115,17 @@ class AggregateStep:
         ]
         return render(Aggregate(self.change, keys, tuple(calls)), views)
 
-    def merge(self) -> exp.Query:
-        """Put the change of each touched group beside its stored state: `<name>_merged`, with `__again`."""
+    def near(self) -> Operator:
+        """Read only the stored states of the groups in `<name>_partial`: what `merge` needs of a large arrangement."""
+        stored = (*self.keys, *(s.column for s in self.states), *(Column(p, p, "") for p in POSITION))
+        touched = Stored(f"{self.name}_partial", self.keys)
+        return restrict(Stored(f"{self.name}_state", stored), [itself(key).value for key in self.keys], touched)
+
+    def merge(self, states: str | None = None) -> exp.Query:
+        """Put the change of each touched group beside its stored state: `<name>_merged`, with `__again`.
+
+        `states` names the stored states, where it is not all of them that are looked into.
+        """
         old = [alias(column(s.column.id, "state"), f"old_{s.column.id}") for s in self.states]
         changes = [alias(column(c, "change"), c) for s in self.states for c in change_of(s)]
         needed = [c for s in self.states if (c := again_needed(s, column(s.column.id, "state"), "change")) is not None]
@@ -125,7 +138,7 @@ class AggregateStep:
         ]
         on = all_of(equal(column(k.id, "change"), column(k.id, "state")) for k in self.keys)
         query = select(items, called(f"{self.name}_partial", "change"))
-        return query.join(called(f"{self.name}_state", "state"), on=on, join_type="left", copy=False)
+        return query.join(called(states or f"{self.name}_state", "state"), on=on, join_type="left", copy=False)
 
     def recomputed(self, views: Views) -> exp.Query:
         """Compute the groups marked `__again` from the restricted input: `<name>_again`."""
@@ -217,7 +230,12 @@ class AggregateStep:
         query = subquery(render(whole, views), "input")
         items: list[exp.Expr] = [column(k.id) for k in self.keys]
         items += [alias(_typed(s), s.column.id) for s in self.states]
-        return select(items, query)
+        # Sorted, the pages of a file tell what keys they have: groups that lie together are found without reading all.
+        sorted_by = exp.Sort(expressions=[exp.Ordered(this=column(k.id)) for k in self.keys if k.type in _SORTED])
+        states = select(items, query)
+        if sorted_by.expressions:
+            states.set("sort", sorted_by)
+        return states
 
     def _initial_calls(self) -> tuple[Call, ...]:
         calls = []

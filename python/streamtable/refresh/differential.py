@@ -6,7 +6,7 @@ Everything is computed from pinned versions and kept before the first commit, so
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 from sqlglot import exp
@@ -32,7 +32,7 @@ from streamtable.algebra.render import render
 from streamtable.algebra.sources import CLOCK
 from streamtable.algebra.trees import sources_of, walk
 from streamtable.delta.commit import Positions, positions
-from streamtable.delta.tables import Version
+from streamtable.delta.tables import Version, size
 from streamtable.differentiate.aggregate import AggregateStep
 from streamtable.differentiate.deltas import Deltas, Moved, Recursed, Shared
 from streamtable.differentiate.rules import RULES
@@ -55,6 +55,9 @@ _MONOTONE = (Scan, Constant, Filter, Project, Join, UnionAll, Generate, Expand)
 
 _SMALL = 200_000
 """So many changed rows, or what they touch, may be handed to every task."""
+
+_LARGE = 200_000
+"""An arrangement of more groups is not read whole for the sake of a few."""
 
 
 class NotWhatTheFrontierSays(Exception):
@@ -88,16 +91,15 @@ class Differential:
     pinned: Mapping[str, int]
     probe: str | None
     load: Load | None = None
-    extents: dict[str, dict[str, tuple[str, str]]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        small = self.load is not None and self.load.changed <= _SMALL
+        self.small = self.load is not None and self.load.changed <= _SMALL
         several = any(isinstance(node, (Join, LeftJoin, Window)) for node in walk(self.prepared.tree))
-        expected = self.load.changed if self.load and small and several else None
+        expected = self.load.changed if self.load and self.small and several else None
         self.sources = Sources(self.prepared, self.workspace, self.target, self.frontier, expected)
         self.changed = frozenset(s for s in sources_of(self.prepared.tree) if self.target[s.path] != self.frontier[s.path])
         names = {aggregate: arrangement.name for aggregate, arrangement in self.arrangements.items()}
-        deltas = Deltas(self.changed, names, RULES, small)
+        deltas = Deltas(self.changed, names, RULES, self.small)
         self.root = deltas.of(self.prepared.tree)
         self.ordered = [
             AggregateStep(names[each.aggregate], each.aggregate, each.change, each.child) if isinstance(each, Moved) else each
@@ -116,9 +118,7 @@ class Differential:
         for each in self.ordered:
             match each:
                 case Shared():
-                    frame = self._shared(each.tree)
-                    self.extents[each.name] = self.workspace.extents(frame)
-                    self.workspace.name(each.name, frame)
+                    self.workspace.name(each.name, self._shared(each.tree))
                 case Recursed():
                     self.workspace.name(f"{each.name}_changes", recurse(self.workspace, self.sources, each))
                 case AggregateStep():
@@ -164,10 +164,16 @@ class Differential:
 
     def _move(self, step: AggregateStep) -> None:
         """Compute the new states of the touched groups; leaves `<name>_moved` and `<name>_delta`."""
-        step = replace(step, change=bounded(step.change, self.extents), child=bounded(step.child, self.extents))
+        step = replace(step, change=bounded(step.change, self._extents), child=bounded(step.child, self._extents))
         workspace, again = self.workspace, False
-        workspace.name(f"{step.name}_partial", workspace.query(step.partial(self.sources)))
-        merged = workspace.query(step.merge())
+        partial = workspace.query(step.partial(self.sources))
+        states = f"{step.name}_state"
+        if self._restricts(step):
+            workspace.name(f"{step.name}_partial", workspace.hold(partial))
+            states = workspace.name(f"{step.name}_near", workspace.query(self._render(step.near())))
+        else:
+            workspace.name(f"{step.name}_partial", partial)
+        merged = workspace.query(step.merge(states))
         if step.again:
             workspace.name(f"{step.name}_merged", workspace.keep(merged))
             touched = workspace.query(step.touched())
@@ -181,6 +187,15 @@ class Differential:
         workspace.name(f"{step.name}_delta", workspace.query(step.delta()))
         if f"{step.name}_new" in self.read:
             workspace.name(f"{step.name}_new", workspace.query(step.new()))
+
+    def _restricts(self, step: AggregateStep) -> bool:
+        """Tell whether the arrangement is too large for all of it to be handed to every task, and the change is not."""
+        arrangement = self.arrangements[step.aggregate]
+        if not self.small or not step.keys:
+            return False
+        at = self.version if arrangement.visible else self.pinned[arrangement.name]
+        whole = size(self.workspace.session, arrangement.path, at)
+        return whole is None or whole.rows > _LARGE
 
     def _moved(self, step: AggregateStep) -> Rows:
         return Rows(content(self.workspace, self.arrangements[step.aggregate], step.arrived()), self._positions(step))
@@ -201,7 +216,10 @@ class Differential:
         return subquery(self._render(root), "delta")
 
     def _render(self, tree: Operator) -> exp.Query:
-        return render(bounded(tree, self.extents), self.sources)
+        return render(bounded(tree, self._extents), self.sources)
+
+    def _extents(self, leaf: Stored | Scan) -> Mapping[str, tuple[str, str]]:
+        return self.workspace.extents(leaf.name if isinstance(leaf, Stored) else self.sources(leaf.source, leaf.form))
 
     def _named(self, query: exp.Query) -> DataFrame:
         return self.workspace.query(query).toDF(*self.names)

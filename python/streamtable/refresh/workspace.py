@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -22,11 +24,12 @@ class Workspace:
 
     def __init__(self, session: SparkSession) -> None:
         self.session = session
-        self._names: set[str] = set()
+        self._frames: dict[str, DataFrame] = {}
         self._kept: list[DataFrame] = []
+        self._extents: dict[str, dict[str, tuple[str, str]]] = {}
 
     def __contains__(self, name: str) -> bool:
-        return name in self._names
+        return name in self._frames
 
     def query(self, query: exp.Expr) -> DataFrame:
         """Plan a query over the registered names."""
@@ -52,26 +55,29 @@ class Workspace:
         kept.count()
         return kept
 
-    def extents(self, frame: DataFrame) -> dict[str, tuple[str, str]]:
-        """Return the least and greatest value, as text, of each column of a frame that `hold` made a relation of the driver.
+    def extents(self, name: str) -> Mapping[str, tuple[str, str]]:
+        """Return the least and greatest value, as text, of each column of what bears `name`, if it is a relation of the driver.
 
         Columns without a value, or of types whose text does not read back exactly, are left out; all are of any other frame.
         """
-        held = self.session._jvm.org.apache.spark.sql.streamtable.Held  # type: ignore[union-attr]
-        found = held.extents(frame._jdf) or [None] * len(frame.columns)
-        return {name: (pair[0], pair[1]) for name, pair in zip(frame.columns, found, strict=True) if pair is not None}
+        if name not in self._extents:
+            held = self.session._jvm.org.apache.spark.sql.streamtable.Held  # type: ignore[union-attr]
+            found = json.loads(held.extents(self._frames[name]._jdf))
+            self._extents[name] = {column: (least, most) for column, (least, most) in found.items()}
+        return self._extents[name]
 
     def name(self, name: str, frame: DataFrame) -> str:
         """Register `frame` under `name`."""
         frame.createOrReplaceTempView(name)
-        self._names.add(name)
+        self._frames[name] = frame
+        self._extents.pop(name, None)
         return name
 
     def __enter__(self) -> Workspace:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for name in self._names:
+        for name in self._frames:
             self.session.catalog.dropTempView(name)
         for frame in self._kept:
             frame.unpersist()

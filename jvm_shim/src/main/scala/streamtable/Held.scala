@@ -7,6 +7,8 @@ import org.apache.spark.sql.catalyst.util.TypeUtils
 import org.apache.spark.sql.classic.Dataset
 import org.apache.spark.sql.execution.{SparkPlan, SQLExecution}
 import org.apache.spark.sql.types.{DataType, DateType, DecimalType, IntegralType, StringType}
+import org.json4s.{JArray, JObject, JString}
+import org.json4s.jackson.JsonMethods.compact
 
 /** Small results that later plans read: as a relation of the driver they are planned, joined and found to be empty without a job. */
 object Held {
@@ -25,22 +27,24 @@ object Held {
   }
 
   /**
-   * The least and the greatest value per column of such a relation, as text that reads back as the same value; null where there is no
-   * value, or none whose text would. Of any other frame, null.
+   * The least and the greatest value of the columns of such a relation, `{"name": [least, greatest]}`, as text that
+   * reads back as the same value; a column without a value, or of another type, is left out. Of any other frame, nothing.
    */
-  def extents(frame: Object): Array[Array[String]] =
-    frame.asInstanceOf[Dataset[_]].queryExecution.analyzed match {
-      case relation: LocalRelation =>
-        relation.output.zipWithIndex.map { case (column, n) => extent(column.dataType, relation.data, n) }.toArray
-      case _ => null
+  def extents(frame: Object): String = {
+    val known = frame.asInstanceOf[Dataset[_]].queryExecution.analyzed match {
+      case LocalRelation(output, rows, _, _) =>
+        output.zipWithIndex.flatMap { case (c, n) => extent(c.dataType, rows, n).map(c.name -> _) }
+      case _ => Nil
     }
+    compact(JObject(known.map { case (name, pair) => name -> JArray(pair.map(JString(_))) }.toList))
+  }
 
-  private def extent(kind: DataType, rows: Seq[InternalRow], n: Int): Array[String] = kind match {
+  private def extent(kind: DataType, rows: Seq[InternalRow], n: Int): Option[List[String]] = kind match {
     case _: IntegralType | DateType | _: DecimalType =>
-      val values = rows.iterator.filterNot(_.isNullAt(n)).map(_.get(n, kind)).toSeq
+      val values = rows.filterNot(_.isNullAt(n)).map(_.get(n, kind))
       implicit val order: Ordering[Any] = TypeUtils.getInterpretedOrdering(kind)
-      if (values.isEmpty) null
-      else Array(values.min, values.max).map(value => Cast(Literal(value, kind), StringType).eval(null).toString)
-    case _ => null
+      def text(value: Any): String = Cast(Literal(value, kind), StringType).eval(null).toString
+      Option.when(values.nonEmpty)(List(text(values.min), text(values.max)))
+    case _ => None
   }
 }
