@@ -16,7 +16,7 @@ INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.facto
 
 SMALL = {
     "spark.driver.memory": "5g",
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:ReservedCodeCacheSize=512m",
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:ReservedCodeCacheSize=512m -XX:TieredStopAtLevel=4",
     "spark.ui.enabled": "false",
     "spark.ui.retainedStages": "50",  # what Spark remembers of its past is the most of its memory otherwise
     "spark.ui.retainedTasks": "200",
@@ -27,6 +27,14 @@ SMALL = {
     "spark.streamtable.auto.fullShare": "1e9",  # what runs take must not decide what a test sees
     "spark.log.level": "ERROR",
 }
+
+
+SHORT_LIVED = "-XX:TieredStopAtLevel=1"
+"""For the processes that tests start: on two busy cores, Java's second compiler takes half of the time of a program of three statements."""
+
+
+def pytest_configure() -> None:
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)
 
 
 @pytest.fixture(scope="session")

@@ -163,13 +163,14 @@ def test_a_cancelled_refresh_has_not_happened(server: Running) -> None:
         return any("slow" in job for job in server.running_jobs())
 
     with server.cursor() as cursor, server.cursor() as other:
-        cursor.execute("CREATE TABLE lengths USING delta AS SELECT 1 AS id, 0 AS millions")
+        cursor.execute("CREATE TABLE lengths USING delta AS SELECT 1 AS id, 0 AS length")
         cursor.execute(
             "CREATE STREAM TABLE slow AS SELECT id, count(*) AS n "
-            "FROM (SELECT id, explode(sequence(0, millions * 1000000)) FROM lengths) GROUP BY id"
+            "FROM (SELECT id, explode(sequence(0, length)) FROM lengths) GROUP BY id"
         )
-        cursor.execute("INSERT INTO lengths SELECT id, 10 FROM range(2, 1000)")
-        cursor.execute_async("REFRESH STREAM TABLE slow")  # it would take minutes
+        # It would take minutes. A task notices that it was cancelled when it asks for the next few thousand rows of a file.
+        cursor.execute("INSERT INTO lengths SELECT id, 10000 FROM range(2, 1000000)")
+        cursor.execute_async("REFRESH STREAM TABLE slow")
         wait_until(running)
         cursor.cancel_operation()
         wait_until(lambda: not running())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Event
@@ -34,7 +35,9 @@ def serve(server: Server, start: Callable[[Mapping[str, str]], SparkSession], re
         signal.signal(signum, lambda *_: stopping.set())
     endpoints = endpoints_of(server)
     passwords = Passwords(Path(server.users)) if server.users else None
-    spark = start(spark_settings(server, endpoints))
+    # By default all servers of a user log their operations to one folder, which each of them deletes when it stops.
+    operations = {"spark.hadoop.hive.server2.logging.operation.log.location": tempfile.mkdtemp(prefix="streamtable-operations-")}
+    spark = start({**spark_settings(server, endpoints), **operations})
     scheduler = start_scheduler(spark) if server.scheduler else None
     try:
         if passwords:
