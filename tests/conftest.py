@@ -16,6 +16,7 @@ INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.facto
 
 SMALL = {
     "spark.driver.memory": "5g",
+    # This process lives long: it has both of Java's compilers, unlike those that are SHORT_LIVED.
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:ReservedCodeCacheSize=512m -XX:TieredStopAtLevel=4",
     "spark.ui.enabled": "false",
     "spark.ui.retainedStages": "50",  # what Spark remembers of its past is the most of its memory otherwise

@@ -55,8 +55,8 @@ __all__ = ["POSITION", "AggregateStep", "delta", "refuses"]
 POSITION = ("__streamtable_file", "__streamtable_row")
 """Where a group's state is stored: file path and row index."""
 
-_SORTED = ("BIGINT", "INT", "SMALLINT", "TINYINT", "DATE", "TIMESTAMP", "STRING")
-"""Types of keys by which an arrangement is sorted."""
+_SORTED = ("BIGINT", "INT", "SMALLINT", "TINYINT", "DATE")
+"""Types of keys by which an arrangement is sorted: others are not bounded, or seldom lie together."""
 
 _WHOLE = (Kind.EXTREME, Kind.VALUE)
 """States that are values of the call itself, and may have to be computed from the group's rows again."""

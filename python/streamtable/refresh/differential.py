@@ -151,7 +151,7 @@ class Differential:
         stepped = {step.name for step in self.steps}
         for aggregate, arrangement in self.arrangements.items():
             if arrangement.name in stepped or f"{arrangement.name}_old" in self.read:
-                register(self.workspace, arrangement, self.version if arrangement.visible else self.pinned[arrangement.name])
+                register(self.workspace, arrangement, self._version(arrangement))
             if f"{arrangement.name}_old" in self.read:
                 step = AggregateStep.whole(arrangement.name, aggregate)
                 self.workspace.name(f"{arrangement.name}_old", self.workspace.query(step.stored()))
@@ -166,14 +166,10 @@ class Differential:
         """Compute the new states of the touched groups; leaves `<name>_moved` and `<name>_delta`."""
         step = replace(step, change=bounded(step.change, self._extents), child=bounded(step.child, self._extents))
         workspace, again = self.workspace, False
-        partial = workspace.query(step.partial(self.sources))
-        states = f"{step.name}_state"
-        if self._restricts(step):
-            workspace.name(f"{step.name}_partial", workspace.hold(partial))
-            states = workspace.name(f"{step.name}_near", workspace.query(self._render(step.near())))
-        else:
-            workspace.name(f"{step.name}_partial", partial)
-        merged = workspace.query(step.merge(states))
+        partial, large = workspace.query(step.partial(self.sources)), self._restricts(step)
+        workspace.name(f"{step.name}_partial", workspace.hold(partial) if large else partial)
+        near = workspace.name(f"{step.name}_near", workspace.query(self._render(step.near()))) if large else None
+        merged = workspace.query(step.merge(near))
         if step.again:
             workspace.name(f"{step.name}_merged", workspace.keep(merged))
             touched = workspace.query(step.touched())
@@ -188,13 +184,16 @@ class Differential:
         if f"{step.name}_new" in self.read:
             workspace.name(f"{step.name}_new", workspace.query(step.new()))
 
+    def _version(self, arrangement: Arrangement) -> int:
+        """Return the version at which the refresh finds the states."""
+        return self.version if arrangement.visible else self.pinned[arrangement.name]
+
     def _restricts(self, step: AggregateStep) -> bool:
         """Tell whether the arrangement is too large for all of it to be handed to every task, and the change is not."""
         arrangement = self.arrangements[step.aggregate]
         if not self.small or not step.keys:
             return False
-        at = self.version if arrangement.visible else self.pinned[arrangement.name]
-        whole = size(self.workspace.session, arrangement.path, at)
+        whole = size(self.workspace.session, arrangement.path, self._version(arrangement))
         return whole is None or whole.rows > _LARGE
 
     def _moved(self, step: AggregateStep) -> Rows:
@@ -202,8 +201,7 @@ class Differential:
 
     def _positions(self, step: AggregateStep) -> Positions:
         arrangement = self.arrangements[step.aggregate]
-        at = self.version if arrangement.visible else self.pinned[step.name]
-        return positions(self.workspace.session, self.workspace.query(step.left()), arrangement.path, at)
+        return positions(self.workspace.session, self.workspace.query(step.left()), arrangement.path, self._version(arrangement))
 
     def _visible(self, step: AggregateStep, root: Operator) -> Rows:
         """The table is its own arrangement: the groups' positions are known already."""

@@ -54,7 +54,8 @@ def apply(spark: SparkSession, name: Name) -> list[Progress]:
         subscription = _copying(spark, subscription)
         before, relations = subscription.relations, subscription.relations
         progress, errors = list[Progress](), list[Exception]()
-        for table in sorted(before.keys() & tables.keys()):  # others wait until REFRESH PUBLICATION takes them in
+        # Others wait until REFRESH PUBLICATION takes them in, or forgets them.
+        for table in sorted(before.keys() & tables.keys()):
             moved, applied, error = _advance(session, subscription, before[table], tables[table])
             relations[table] = moved
             progress.append(Progress(table, moved.state, moved.position, applied))
@@ -137,13 +138,12 @@ _NEXT: Mapping[str, str] = {
 
 
 def _counted(relation: Relation, done: Applied, error: BaseException | None, copying: bool) -> Relation:
-    failed = error is not None and not isinstance(error, ConcurrentRefresh)  # to be overtaken is no fault of the table
     return replace(
         relation,
         **{name: getattr(relation, name) + count for name, count in vars(done).items()},
         insert_exists=relation.insert_exists + isinstance(error, ReplicationConflict),
-        sync_errors=relation.sync_errors + (failed and copying),
-        apply_errors=relation.apply_errors + (failed and not copying),
+        sync_errors=relation.sync_errors + (error is not None and copying),
+        apply_errors=relation.apply_errors + (error is not None and not copying),
     )
 
 

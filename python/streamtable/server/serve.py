@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Event
 from typing import Any
 
@@ -36,8 +36,9 @@ def serve(server: Server, start: Callable[[Mapping[str, str]], SparkSession], re
     endpoints = endpoints_of(server)
     passwords = Passwords(Path(server.users)) if server.users else None
     # By default all servers of a user log their operations to one folder, which each of them deletes when it stops.
-    operations = {"spark.hadoop.hive.server2.logging.operation.log.location": tempfile.mkdtemp(prefix="streamtable-operations-")}
-    spark = start({**spark_settings(server, endpoints), **operations})
+    operations = TemporaryDirectory(prefix="streamtable-operations-", ignore_cleanup_errors=True)
+    apart = {"spark.hadoop.hive.server2.logging.operation.log.location": operations.name}
+    spark = start({**spark_settings(server, endpoints), **apart})
     scheduler = start_scheduler(spark) if server.scheduler else None
     try:
         if passwords:
@@ -53,6 +54,7 @@ def serve(server: Server, start: Callable[[Mapping[str, str]], SparkSession], re
         if scheduler:
             scheduler.stop(server.stop_seconds)
         spark.stop()  # HiveServer2 listens for the end of the application
+        operations.cleanup()
 
 
 def _listen(spark: SparkSession, endpoints: Endpoints) -> None:
