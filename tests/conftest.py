@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests import archive
 
 from streamtable import configure
 
@@ -16,7 +18,7 @@ INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.facto
 
 SMALL = {
     "spark.driver.memory": "5g",
-    # This process lives long: it has both of Java's compilers, unlike those that are SHORT_LIVED.
+    # This process lives long: it has both of Java's compilers, unlike those that are short-lived.
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:ReservedCodeCacheSize=512m -XX:TieredStopAtLevel=4",
     "spark.ui.enabled": "false",
     "spark.ui.retainedStages": "50",  # what Spark remembers of its past is the most of its memory otherwise
@@ -30,12 +32,19 @@ SMALL = {
 }
 
 
-SHORT_LIVED = "-XX:TieredStopAtLevel=1"
-"""For the processes that tests start: on two busy cores, Java's second compiler takes half of the time of a program of three statements."""
+def archive_of(config: pytest.Config) -> Path:
+    return archive.place(config.cache.mkdir("classes"))
 
 
-def pytest_configure() -> None:
-    os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)
+def pytest_configure(config: pytest.Config) -> None:
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", archive.options(archive_of(config)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
+    whole = session.config.getoption("numprocesses", default=None)  # as ./run test does, in the process that hands out the tests
+    with archive.making(archive_of(session.config)) if whole else nullcontext():
+        return (yield)
 
 
 @pytest.fixture(scope="session")
