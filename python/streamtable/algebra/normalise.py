@@ -135,8 +135,9 @@ def _prune(operator: Operator, needed: frozenset[str]) -> Operator:
             return _cut(pruned_join, needed)
         case Window(child, partition, items):
             kept = tuple(item for item in items if item.id in needed)
+            running = tuple(call for call in operator.running if call.id in needed)
             below_window = needed | _inputs(partition) | _inputs(item.value for item in kept)
-            return _cut(replace(operator, child=_prune(child, below_window), items=kept), needed)
+            return _cut(replace(operator, child=_prune(child, below_window), items=kept, running=running), needed)
         case TopK(child, order):
             return _cut(replace(operator, child=_prune(child, needed | _inputs(each.value for each in order))), needed)
         case Expand(child, projections, columns):

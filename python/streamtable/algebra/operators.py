@@ -209,11 +209,17 @@ class Expand:
 
 @dataclass(frozen=True)
 class Window:
-    """Window functions over the same partitions; without `partition`, over all rows."""
+    """Window functions over the same partitions, in the same `order`; without `partition`, over all rows.
+
+    `running` holds, under the ids of their items, calls for the functions whose frame is all rows up to the current one: the value
+    of the call over the rows before some place of the order, and the function's over those from there on, add up to the function's.
+    """
 
     child: Operator
     partition: tuple[Scalar, ...]
     items: tuple[Item, ...]
+    order: tuple[Order, ...] = ()
+    running: tuple[Call, ...] = ()
 
     @property
     def columns(self) -> tuple[Column, ...]:

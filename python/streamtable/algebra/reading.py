@@ -105,7 +105,9 @@ class _Reader:
                 projections = tuple(self.scalars(each) for each in node["projections"])
                 return Expand(self.child(node), projections, self.columns(node))
             case "Window":
-                return Window(self.child(node), self.scalars(node["partition"]), self.items(node["list"]))
+                running = tuple(self.call(call) for call in node["running"])
+                parts = self.scalars(node["partition"]), self.items(node["list"]), self.order(node["order"])
+                return Window(self.child(node), *parts, running)
             case "Recursion":
                 anchor, step = self.inputs(node)
                 return Recursion(_loop(node), anchor, step, self.columns(node), node.get("most"))
@@ -180,8 +182,10 @@ class _Reader:
         if below["open"]:
             names = ", ".join(c["name"] for c in below["open"])
             return self.unsupported(node, f"which of equal rows LIMIT takes is left open: rows cannot be ordered by {names}")
-        order = tuple(Order(self.scalar(each["value"]), each["ascending"], each["nulls_first"]) for each in below["order"])
-        return TopK(self.child(below), order, node.get("count"), node["offset"])
+        return TopK(self.child(below), self.order(below["order"]), node.get("count"), node["offset"])
+
+    def order(self, nodes: list[Json]) -> tuple[Order, ...]:
+        return tuple(Order(self.scalar(each["value"]), each["ascending"], each["nulls_first"]) for each in nodes)
 
     def inputs(self, node: Json) -> tuple[Operator, ...]:
         return tuple(self.operator(child) for child in node.get("children", ()))

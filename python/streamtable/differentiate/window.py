@@ -4,13 +4,17 @@
 
 K = the partitions that occur in D(A). The value of a window function in a row depends on the rows of its partition only, so what
 is computed from the restricted input is what the whole input would give for these partitions; all others stay as they are.
-Without PARTITION BY, K is everything. Orders that leave ties open are completed when the query is read (the shim's `Ties`).
+Without PARTITION BY, K is everything. Where all frames end with the current row, see `running`.
+Orders that leave ties open are completed when the query is read (the shim's `Ties`).
 Refuses: volatile functions and partitions; subqueries.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from streamtable.algebra.operators import Operator, Window
+from streamtable.differentiate import running
 from streamtable.differentiate.deltas import Deltas, difference
 from streamtable.differentiate.restrict import around, keyed
 from streamtable.differentiate.scalars import refusal
@@ -23,20 +27,21 @@ def refuses(operator: Window) -> str | None:
 
 
 def reads_all(operator: Window) -> str | None:
-    return None if operator.partition else "without PARTITION BY every row is computed, before and after"
+    if operator.partition or running.applies(operator):
+        return None
+    return "without PARTITION BY every row is computed, before and after"
 
 
 def delta(operator: Window, deltas: Deltas) -> Operator | None:
     changed = deltas.of(operator.child)
     if changed is None:
         return None
+    changed = deltas.once(changed)
+    if deltas.small and running.applies(operator):
+        return running.delta(operator, changed, deltas)
     if operator.partition:
-        changed = deltas.once(changed)
         touched = deltas.shared(keyed(changed, operator.partition))
         new, old = around(changed, operator.child, operator.partition, touched, deltas)
     else:
         new, old = deltas.new(operator.child), deltas.old(operator.child)
-    return difference(
-        Window(new, operator.partition, operator.items),
-        Window(old, operator.partition, operator.items),
-    )
+    return difference(replace(operator, child=new), replace(operator, child=old))

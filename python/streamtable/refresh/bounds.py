@@ -3,6 +3,8 @@
     A semijoin K   = (A where key between least(K) and most(K), or key is NULL) semijoin K
     D(A) join B'   = D(A) join (B' where b between least(a) and most(a))            for each equality a = b
 
+    A semijoin K on a >= k = (A where a >= least(k)) semijoin K on a >= k        where a window runs from the cut k on
+
 hold because what is kept of A has a key of K, NULL being equal to NULL there, and because a row of B' outside the bounds, or with
 NULL, meets no row of D(A); the same goes for the right side of an outer, semi or anti join. A join tells Parquet's reader nothing
 before it runs; a literal has it skip row groups and pages. Keys that lie together (today's orders) are the usual change.
@@ -41,6 +43,7 @@ def bounded(tree: Operator, extents: Extents) -> Operator:
             right = _within(right, [(b, left, a) for b, a in pairs], extents)
             if keeping is Keeping.MATCHED:
                 left = _within(left, [(a, tree.right, b) for a, b in pairs], extents)
+                left = _beyond(left, tree.right, conjuncts, extents)
             return replace(tree, left=left, right=right)
     return tree
 
@@ -62,6 +65,29 @@ def _within(bound: Operator, by: Iterable[tuple[str, Operator, str]], extents: E
             absent = exp.Is(this=column(key), expression=exp.null())
             conjuncts.append(Scalar(any_of([between, absent]), "BOOLEAN", False, f"{key} within bounds", frozenset({key})))
     return Filter(bound, tuple(conjuncts)) if conjuncts else bound
+
+
+def _beyond(bound: Operator, by: Operator, conjuncts: Iterable[Scalar], extents: Extents) -> Operator:
+    """Keep of `bound` the rows at or behind the foremost cut of `by`, where a conjunct says `running`'s `a >= cut OR ...`."""
+    kept = []
+    for conjunct in conjuncts:
+        reached, *always = conjunct.sql.flatten() if isinstance(conjunct.sql, exp.Or) else [conjunct.sql]
+        if not isinstance(reached, (exp.GTE, exp.LTE)) or not isinstance(reached.this, exp.Column):
+            continue
+        cut = _extent(by, reached.expression.name, extents)
+        possible = [each for each in always if not _never(each, by, extents)]
+        if cut and all(isinstance(each, exp.Is) for each in possible):
+            foremost = cast(string(cut.least if isinstance(reached, exp.GTE) else cut.most), cut.type)
+            beyond = type(reached)(this=reached.this.copy(), expression=foremost)
+            sql = any_of([beyond, *(each.copy() for each in possible)])
+            kept.append(Scalar(sql, "BOOLEAN", True, f"{conjunct.text} within bounds", frozenset({reached.this.name})))
+    return Filter(bound, tuple(kept)) if kept else bound
+
+
+def _never(condition: exp.Expr, by: Operator, extents: Extents) -> bool:
+    """Tell whether `n > 0` holds for no row of `by`."""
+    counted = _extent(by, condition.this.name, extents) if isinstance(condition, exp.GT) else None
+    return counted is not None and counted.most == "0"
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@ package org.apache.spark.sql.streamtable
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, DeclarativeAggregate}
+import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, Count, DeclarativeAggregate}
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.Dataset
@@ -145,7 +145,8 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
     case Except(_, _, all) => described("Except", plan) ~ ("all" -> all) ~ below(plan)
     case x: Window =>
       described("Window", plan) ~ ("list" -> x.windowExpressions.map(windowed(_, x.child.output)).toList) ~
-        ("partition" -> x.partitionSpec.map(expression).toList) ~ below(plan)
+        ("partition" -> x.partitionSpec.map(expression).toList) ~ ("order" -> x.orderSpec.map(order).toList) ~
+        ("running" -> x.windowExpressions.flatMap(running).toList) ~ below(plan)
     case x: Expand =>
       described("Expand", plan) ~ ("projections" -> x.projections.map(_.map(expression).toList).toList) ~ below(plan)
     case x: UnionLoop =>
@@ -221,6 +222,17 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
       expression(valueOf(e)) ~ ("open" -> e.exists {
         case w: WindowExpression => Ties.isLeftOpen(w, columns); case _ => false
       }))
+
+  /** Where the frame is all rows up to the current one: the aggregate call whose value over the rows before adds up with the function's. */
+  private def running(e: NamedExpression): Option[JObject] = valueOf(e) match {
+    case WindowExpression(
+          call: AggregateExpression,
+          WindowSpecDefinition(_, _, SpecifiedWindowFrame(_, UnboundedPreceding, CurrentRow))) =>
+      Some(aggregateCall(call, e.toAttribute))
+    case WindowExpression(_: RowNumber | _: Rank, _) =>
+      Some(aggregateCall(Count(Literal(1)).toAggregateExpression(), e.toAttribute))
+    case _ => None
+  }
 
   private def expression(e: Expression): JObject = {
     val facts = ("type" -> e.dataType.sql) ~ ("nullable" -> e.nullable)
