@@ -15,8 +15,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from streamtable.opening import connected, not_started, started
+from streamtable.opening import not_started, started
 from streamtable.progress import watched
+from streamtable.remote import connected
 from streamtable.session import configure
 from streamtable.sql.scripts import split
 

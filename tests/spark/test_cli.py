@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from streamtable import opening
+from streamtable import opening, remote
 from streamtable.cli import doctor, options
 from streamtable.cli.app import app
 from streamtable.cli.shell import completions
@@ -147,7 +147,7 @@ def test_why_no_session_starts(raised: Exception, said: str) -> None:
 
 def test_a_server_that_is_not_there_is_told_at_once() -> None:
     with pytest.raises(NotEnabled, match="nobody answers at sc://localhost:1/"):
-        opening.connected("sc://localhost:1/;token=secret")
+        remote.connected("sc://localhost:1/;token=secret")
 
 
 @pytest.mark.parametrize(
@@ -159,5 +159,5 @@ def test_a_server_that_is_not_there_is_told_at_once() -> None:
     ],
 )
 def test_why_no_server_is_reached(raised: Exception, said: str) -> None:
-    error = str(opening._not_connected("sc://host:1/;token=secret", raised))
+    error = str(remote._not_connected("sc://host:1/;token=secret", raised))
     assert said in error and "secret" not in error

@@ -31,6 +31,7 @@ from thrift.transport.TTransport import TTransportException
 
 from streamtable import StreamTables
 from streamtable.cli.output import ExitCode
+from streamtable.errors import NotEnabled
 from streamtable.progress import watched
 
 ROOT = Path(__file__).parents[2]
@@ -156,6 +157,49 @@ def test_the_jdbc_driver(spark: SparkSession, server: Running) -> None:
         error = raised.value.java_exception
         assert (error.getSQLState(), hosts.failure(error.getMessage()).condition) == ("42P01", "STREAMTABLE_NOT_FOUND")
         first.createStatement().execute("DROP DATABASE driven CASCADE")
+
+
+def test_a_subscription_follows_a_schema_of_a_server(spark: SparkSession, server: Running, tmp_path: Path) -> None:
+    token = tmp_path / "token.txt"
+    token.write_text(TOKEN)
+    identity = "TBLPROPERTIES (streamtable.replicaIdentity = 'id')"
+    address, _, _ = server.connect.partition("/;")
+    with server.cursor() as factory:
+        for sql in (
+            "CREATE DATABASE factory",
+            f"CREATE TABLE factory.parts (id INT, n INT) USING delta {identity}",
+            f"CREATE TABLE factory.Far (id INT, n INT) USING delta LOCATION '{tmp_path}/elsewhere' {identity}",
+            "INSERT INTO factory.parts VALUES (1, 1), (2, 2)",
+            "INSERT INTO factory.far VALUES (7, 7)",
+            "CREATE PUBLICATION factory.stock FOR ALL TABLES",
+        ):
+            factory.execute(sql)
+        for sql in (
+            "CREATE DATABASE copied",
+            "USE copied",
+            *(f"CREATE TABLE {each} (id INT, n INT) USING delta" for each in ("parts", "far")),
+        ):
+            spark.sql(sql)
+        create = f"CREATE SUBSCRIPTION copy CONNECTION 'remote={address} database=factory{{}}' PUBLICATION stock"
+        with pytest.raises(NotEnabled, match=f"{address} asks for a token"):
+            spark.sql(create.format(""))
+        with pytest.raises(NotEnabled, match="nobody answers at sc://localhost:1"):
+            spark.sql(create.format("").replace(address, "sc://localhost:1"))
+        spark.sql(create.format(f" token_file={token}"))  # of those before nothing is left
+        assert [row[:4] for row in spark.sql("APPLY SUBSCRIPTION copy").collect()] == [
+            ("far", "finished copy", 1, 1),
+            ("parts", "finished copy", 1, 2),
+        ]
+        factory.execute("UPDATE factory.parts SET n = 20 WHERE id = 2")
+        factory.execute("DELETE FROM factory.far")
+        (slot,) = spark.sql("SELECT DISTINCT slot FROM replication_slots() WHERE slot LIKE '%/copy'").collect()
+        assert slot[0].endswith("factory.db/copy")
+    spark.sql("APPLY SUBSCRIPTION copy")
+    assert sorted(map(tuple, spark.table("parts").collect())) == [(1, 1), (2, 20)]
+    assert spark.table("far").isEmpty()
+    spark.sql("DROP SUBSCRIPTION copy")
+    spark.sql("USE default")
+    spark.sql("DROP DATABASE copied CASCADE")
 
 
 def test_a_cancelled_refresh_has_not_happened(server: Running) -> None:

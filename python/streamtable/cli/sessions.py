@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 from streamtable.configuration import load
 from streamtable.jvm_output import jvm_output
-from streamtable.opening import connected, not_started, started
+from streamtable.opening import not_started, started
+from streamtable.remote import connected
 from streamtable.session import configure
 
 __all__ = ["local", "opened", "silence"]

@@ -1,24 +1,36 @@
-"""Where publications, slots and published tables are: a schema that this session sees, or the folder of another catalog's."""
+"""Where publications, slots and published tables are: a schema of this session's, of another server's, or the folder of one."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import TypeAlias
+from urllib.parse import urlsplit
 
-from pyspark.sql import SparkSession
+from pyspark.errors import AnalysisException
+from pyspark.sql import Row, SparkSession
 
 from streamtable.catalog.entries import table_names
 from streamtable.catalog.paths import name_at
 from streamtable.delta.folders import children
-from streamtable.errors import InvalidStatement, NotSupported
+from streamtable.errors import InvalidStatement
+from streamtable.remote import ask, without_token
 from streamtable.sql.parse import parse_name
 from streamtable.sql.statements import Name
 
-__all__ = ["Folder", "Publisher", "Schema", "publisher_of"]
+__all__ = ["Folder", "Publisher", "Schema", "Server", "publisher_of"]
 
-_HINT = "write CONNECTION 'database=schema', 'database=catalog.schema' or 'warehouse=/path database=schema'"
+_KINDS = (
+    ({"database"}, {"database"}),
+    ({"warehouse"}, {"warehouse", "database"}),
+    ({"remote"}, {"remote", "database", "token_file"}),
+)
+"""What a connection has to name, and what it may."""
+
+_HINT = "write CONNECTION 'database=schema', 'remote=sc://host:15002 database=schema' or 'warehouse=/path database=schema'"
 
 
 @dataclass(frozen=True)
@@ -51,7 +63,46 @@ class Folder:
         return (path.rpartition("/")[2] for path in children(spark, self.path))
 
 
-Publisher: TypeAlias = Schema | Folder
+@dataclass(frozen=True)
+class Server:
+    """A schema of another server's catalog, which says where its tables are; they are read there, without the server."""
+
+    address: str
+    schema: Name
+    token_file: str | None = None
+
+    def name(self, name: str) -> Name:
+        """Return the full name, by its path, of what the publisher calls so, or may come to call so."""
+        try:
+            (detail,) = self._ask(f"DESCRIBE DETAIL {Name((*self.schema.parts, name))}")
+        except AnalysisException:  # it is not there, or no table
+            return self._folder.name(name)
+        return name_at(_path(detail["location"]))
+
+    def tables(self, spark: SparkSession) -> Iterator[str]:
+        """Yield the names of its tables, and perhaps of what is none."""
+        return (row["tableName"] for row in self._ask(f"SHOW TABLES IN {self.schema}") if not row["isTemporary"])
+
+    @cached_property
+    def _folder(self) -> Folder:
+        try:
+            described = {row[0]: row[1] for row in self._ask(f"DESCRIBE SCHEMA {self.schema}")}
+        except AnalysisException as error:
+            raise InvalidStatement(f"{self.address} has no schema {self.schema}", hint=_HINT) from error
+        return Folder(_path(described["Location"]).rstrip("/"))
+
+    def _ask(self, statement: str) -> list[Row]:
+        token = f"/;token={Path(self.token_file).read_text().strip()}" if self.token_file else ""
+        return ask(self.address + token, statement)
+
+
+def _path(location: str) -> str:
+    """Spell a location as this session's catalog does: those of local files without their scheme."""
+    url = urlsplit(location)
+    return url.path if url.scheme == "file" else location
+
+
+Publisher: TypeAlias = Schema | Folder | Server
 
 
 def publisher_of(connection: str, catalog: str) -> Publisher:
@@ -60,15 +111,14 @@ def publisher_of(connection: str, catalog: str) -> Publisher:
         pairs = dict(pair.partition("=")[::2] for pair in shlex.split(connection))
     except ValueError as error:
         raise InvalidStatement(f"the connection {connection!r} cannot be read: {error}", hint=_HINT) from error
-    if outside := [key for key in pairs if key in ("host", "port", "remote")]:
-        hint = "CONNECTION 'warehouse=/path database=schema' needs no more than the storage of the publisher"
-        raise NotSupported(f"a publisher by {outside[0]} cannot be subscribed to yet", hint=hint)
-    if not pairs or not all(pairs.values()) or pairs.keys() - {"warehouse", "database"}:
+    if not pairs or not all(pairs.values()) or not any(needed <= pairs.keys() <= possible for needed, possible in _KINDS):
         raise InvalidStatement(f"the connection {connection!r} names no publisher", hint=_HINT)
     database = parse_name(pairs["database"]).parts if "database" in pairs else ()
+    if len(database) > 2:
+        raise InvalidStatement(f"{pairs['database']} is no schema", hint=_HINT)
+    if "remote" in pairs:
+        return _server(pairs["remote"].rstrip("/"), Name(database or ("default",)), pairs.get("token_file"))
     if "warehouse" not in pairs:
-        if len(database) > 2:
-            raise InvalidStatement(f"{pairs['database']} is no schema", hint=_HINT)
         return Schema(database if len(database) == 2 else (catalog, *database))
     root = pairs["warehouse"].rstrip("/")
     if not root.startswith("/") and ":/" not in root:
@@ -78,3 +128,14 @@ def publisher_of(connection: str, catalog: str) -> Publisher:
             f"{pairs['database']} is no schema of a warehouse", hint="its folder is called after the schema alone"
         )
     return Folder(f"{root}/{database[0].lower()}.db" if database else root)
+
+
+def _server(address: str, schema: Name, token_file: str | None) -> Server:
+    if not address.startswith("sc://") or not urlsplit(address).hostname:
+        raise InvalidStatement(f"{without_token(address)!r} is no address of a server", hint="write remote=sc://host:15002")
+    if ";" in address:
+        hint = "put the token into a file that only this user may read, and write token_file=/path"
+        raise InvalidStatement("a token in the connection could be read by whoever may read the subscription", hint=hint)
+    if token_file and not Path(token_file).is_file():
+        raise InvalidStatement(f"there is no file {token_file}", hint="write token_file=/path, as this process sees it")
+    return Server(address, schema, token_file)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from enum import Enum
@@ -15,7 +16,7 @@ from pyspark.sql import SparkSession
 from streamtable.catalog import objects
 from streamtable.catalog.objects import Stored
 from streamtable.delta.tables import Located, locate
-from streamtable.errors import InvalidStatement
+from streamtable.errors import InvalidStatement, NotEnabled
 from streamtable.refresh.prepare import captured_settings
 from streamtable.replication.kinds import SLOT, SUBSCRIPTION
 from streamtable.replication.publisher import Publisher, publisher_of
@@ -170,6 +171,10 @@ def slots_in_sight(spark: SparkSession) -> list[Stored]:
 
 
 def slots_in_use(spark: SparkSession) -> dict[tuple[str, ...], Subscription]:
-    """Return, by the slot's name, the subscriptions in sight that are enabled."""
-    known = map(Subscription.of, objects.every(spark, SUBSCRIPTION))
-    return {each.slot_name().parts: each for each in known if each.enabled}
+    """Return, by the slot's name, the subscriptions in sight that are enabled, but for those whose server does not answer."""
+    found = dict[tuple[str, ...], Subscription]()
+    for each in map(Subscription.of, objects.every(spark, SUBSCRIPTION)):
+        with suppress(NotEnabled):
+            if each.enabled:
+                found[each.slot_name().parts] = each
+    return found

@@ -1,0 +1,85 @@
+"""Sessions of servers, over Spark Connect; where none can be had, why, in words for people."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from threading import Lock
+from urllib.parse import urlsplit
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Row, SparkSession
+
+from streamtable.errors import NotEnabled
+
+__all__ = ["ask", "connected", "without_token"]
+
+_PORT, _SECONDS_TO_ANSWER = 15002, 10
+
+_sessions: dict[str, SparkSession] = {}
+_lock = Lock()
+
+
+def connected(remote: str, opened: Callable[[str], SparkSession] | None = None) -> SparkSession:
+    """Connect to a server: by default, with the session that the whole process has from then on. Raises NotEnabled."""
+    try:
+        # By itself, the client tries for ten minutes before it says that nobody is there.
+        url = urlsplit(remote)
+        socket.create_connection((url.hostname or "", url.port or _PORT), timeout=_SECONDS_TO_ANSWER).close()
+        spark = opened(remote) if opened else SparkSession.builder.remote(remote).create()
+        spark.sql("SELECT 1").collect()
+    except Exception as error:  # of the network, grpc's errors, those of the client library, and of a URL that is none
+        raise _not_connected(remote, error) from error
+    return spark
+
+
+def ask(remote: str, statement: str) -> list[Row]:
+    """Run a statement at a server, beside the session of this process. Raises AnalysisException and NotEnabled.
+
+    A process has one session of its own for each server; a server that was started again since is asked in a new one.
+    """
+    with _lock:
+        while True:
+            fresh = remote not in _sessions
+            if fresh:
+                _sessions[remote] = connected(remote, _beside)
+            try:
+                return _sessions[remote].sql(statement).collect()
+            except AnalysisException:
+                raise
+            except Exception as error:  # as above
+                del _sessions[remote]
+                if fresh:
+                    raise _not_connected(remote, error) from error
+
+
+def without_token(remote: str) -> str:
+    """Return the address without its parameters, which may hold a token."""
+    return remote.partition(";")[0]
+
+
+def _beside(remote: str) -> SparkSession:
+    """Open a session that does not become the session of this process, as the builder's would."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+    from pyspark.sql.connect.session import SparkSession as RemoteSession
+
+    session = RemoteSession(remote)
+    # Else a server that went away keeps who asks, and the exit of this process, for ten minutes.
+    session.client.set_retry_policies([DefaultPolicy(max_retries=3)])
+    return session  # type: ignore[return-value]
+
+
+def _not_connected(remote: str, error: Exception) -> NotEnabled:
+    where, text = without_token(remote), str(error)
+    if isinstance(error, ImportError):
+        return NotEnabled(
+            f"the client of Spark Connect is not complete: {text}", hint="pip install 'streamtable[connect]' brings what it needs"
+        )
+    if "UNAUTHENTICATED" in text or "Unauthenticated" in text:
+        return NotEnabled(
+            f"{where} asks for a token, or for another one",
+            hint="give it in the URL: sc://localhost:15002/;token=... (with the name localhost, or the client insists on TLS)",
+        )
+    if "UNAVAILABLE" in text or isinstance(error, OSError):
+        return NotEnabled(f"nobody answers at {where}", hint="start a server there (streamtable server), and check host and port")
+    return NotEnabled(f"{where} cannot be used: {text.splitlines()[0]}", hint="a URL looks like sc://localhost:15002")
