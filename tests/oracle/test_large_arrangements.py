@@ -1,4 +1,4 @@
-"""Arrangements too large to be read whole: only the states near the touched groups are looked into."""
+"""Arrangements too large to be read whole, changes too large for the driver: only the states near the touched groups are looked into."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.scenario import Scenario
 
-from streamtable.refresh import differential
+from streamtable.refresh import differential, workspace
 
 QUERIES = {
     "by_number": "SELECT k, count(*) AS n, sum(v) AS s FROM l GROUP BY k",
@@ -29,6 +29,7 @@ def berlin(spark: SparkSession) -> Iterator[SparkSession]:
 
 def test_states_near_the_touched_groups_are_enough(berlin: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(differential, "_LARGE", 0)
+    monkeypatch.setattr(workspace, "FEW", 0)
     with Scenario(berlin) as scenario:
         scenario.source("l", "k INT, name STRING, day DATE, at TIMESTAMP, v DECIMAL(10, 2)")
         scenario.change(

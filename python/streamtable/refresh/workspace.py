@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import final
+from typing import TypeAlias, final
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import DateType, DecimalType, IntegralType
 from sqlglot import exp
 
 from streamtable.delta.bridge import frame_of
-from streamtable.sql.builder import text
+from streamtable.sql.builder import call, cast, column, number, text
 
 __all__ = ["FEW", "Workspace"]
 
 FEW = 50_000
 """Rows that the driver may hold of one frame."""
+
+Extents: TypeAlias = Mapping[str, tuple[str, str]]
 
 
 @final
@@ -26,7 +30,7 @@ class Workspace:
         self.session = session
         self._frames: dict[str, DataFrame] = {}
         self._kept: list[DataFrame] = []
-        self._extents: dict[str, dict[str, tuple[str, str]]] = {}
+        self._measured: dict[DataFrame, Extents] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._frames
@@ -52,25 +56,25 @@ class Workspace:
             if local is not None:
                 return frame_of(self.session, local)
         kept = self.keep(frame)
-        kept.count()
+        self._measured[kept] = _measured(kept)
         return kept
 
-    def extents(self, name: str) -> Mapping[str, tuple[str, str]]:
-        """Return the least and greatest value, as text, of each column of what bears `name`, if it is a relation of the driver.
+    def extents(self, name: str) -> Extents:
+        """Return the least and greatest value, as text, of each column of what bears `name`, if `hold` computed it.
 
         Columns without a value, or of types whose text does not read back exactly, are left out; all are of any other frame.
         """
-        if name not in self._extents:
+        frame = self._frames[name]
+        if frame not in self._measured:
             held = self.session._jvm.org.apache.spark.sql.streamtable.Held  # type: ignore[union-attr]
-            found = json.loads(held.extents(self._frames[name]._jdf))
-            self._extents[name] = {column: (least, most) for column, (least, most) in found.items()}
-        return self._extents[name]
+            found = json.loads(held.extents(frame._jdf))
+            self._measured[frame] = {each: (least, most) for each, (least, most) in found.items()}
+        return self._measured[frame]
 
     def name(self, name: str, frame: DataFrame) -> str:
         """Register `frame` under `name`."""
         frame.createOrReplaceTempView(name)
         self._frames[name] = frame
-        self._extents.pop(name, None)
         return name
 
     def __enter__(self) -> Workspace:
@@ -81,3 +85,12 @@ class Workspace:
             self.session.catalog.dropTempView(name)
         for frame in self._kept:
             frame.unpersist()
+
+
+def _measured(kept: DataFrame) -> Extents:
+    """Compute a kept frame, and the extents of its columns with it."""
+    names = [f.name for f in kept.schema if isinstance(f.dataType, (IntegralType, DateType, DecimalType))]
+    wanted = [cast(call(function, column(name)), "STRING") for name in names for function in ("min", "max")]
+    _, *found = kept.agg(*(F.expr(text(each)) for each in (call("count", number(1)), *wanted))).collect()[0]
+    pairs = zip(names, found[::2], found[1::2], strict=True)
+    return {name: (least, most) for name, least, most in pairs if least is not None}
