@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from pyspark.sql import SparkSession
 from tests import archive
 
@@ -37,6 +38,8 @@ def archive_of(config: pytest.Config) -> Path:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    settings.register_profile("untimed", deadline=None)  # the machine decides how long an example takes
+    settings.load_profile("untimed")
     os.environ.setdefault("SPARK_SUBMIT_OPTS", archive.options(archive_of(config)))
 
 

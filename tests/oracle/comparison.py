@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -15,7 +16,12 @@ def bag(spark: SparkSession, query: str) -> Counter[str]:
 
 def bag_of(frame: DataFrame) -> Counter[str]:
     """Return the rows of `frame`, spelled as those of `bag`."""
-    return Counter(repr(_plain(row)) for row in frame.collect())
+    return Counter(map(spelled, frame.collect()))
+
+
+def spelled(row: Sequence[Any]) -> str:
+    """Spell a row so that those that are the same are spelled the same."""
+    return repr(_plain(row))
 
 
 def _plain(value: Any) -> Any:

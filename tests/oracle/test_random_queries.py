@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -12,10 +13,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from tests.oracle.comparison import assert_exact, bag
+from tests.oracle.comparison import assert_exact, bag, spelled
 from tests.oracle.random_queries import queries
 from tests.oracle.together import together
 from tests.oracle.workload import create_sources, statements
+from tests.oracle.workload import rows as some_rows
+from tests.spark.statements import close_cursors
 
 from streamtable.errors import InvalidQuery, NotIncremental, RefreshError
 
@@ -95,6 +98,56 @@ def batches(number: int) -> settings:
 def test_random_queries_stay_exact(spark: SparkSession, drawn: list[str], seed: int) -> None:
     with database(spark):
         assert check(spark, drawn, seed, rounds=1) > BATCH / 2, "most queries were refused"
+
+
+def followed(spark: SparkSession, name: str, query: str, rows: Counter[str], circumstances: str = "") -> bool:
+    """Add to `rows` what a cursor says until now, and compare; False when the query itself fails on this data."""
+    try:
+        found = spark.sql(f"FETCH ALL {name} WITH (TIMEOUT = '0s')").collect()
+    except PySparkException:
+        with pytest.raises(PySparkException):
+            bag(spark, query)
+        return False
+    for _, diff, *values in found:
+        rows[spelled(values)] += diff
+    expected = bag(spark, query)
+    surplus = {row: n - expected[row] for row, n in rows.items() if n != expected[row]}
+    assert not surplus and not expected - rows, f"surplus {surplus}, missing {expected - rows}\n{circumstances}\n{query}"
+    return True
+
+
+# Nothing is stored, so that a query takes a third of the time of a stream table: with those of above, 200 in each run.
+@pytest.mark.timeout(1800)
+@batches(7)
+@given(drawn=st.lists(queries(depth=3), min_size=BATCH, max_size=BATCH, unique=True), seed=st.integers(0, 1000))
+def test_random_queries_are_followed(spark: SparkSession, drawn: list[str], seed: int) -> None:
+    """The rules alone: what was there, and the changes that SUBSCRIBE tells, are what is there."""
+    rnd, rows = random.Random(seed), [Counter[str]() for _ in drawn]
+
+    def begun(n: int) -> bool:
+        try:
+            spark.sql(f"DECLARE q{n} CURSOR FOR SUBSCRIBE ({drawn[n]})")
+        except InvalidQuery:
+            with pytest.raises(PySparkException):
+                spark.sql(drawn[n])
+            return False
+        return followed(spark, f"q{n}", drawn[n], rows[n])
+
+    close_cursors()
+    with database(spark):
+        create_sources(spark, seed, count=10)
+        going = [n for n, ok in enumerate(together(begun, range(BATCH))) if ok]
+        changes = [
+            (
+                "MERGE INTO l USING (SELECT 1 AS key, 'x' AS name UNION ALL SELECT 7, 'y') z ON l.k = z.key WHEN MATCHED AND v < 3 THEN DELETE "
+                "WHEN MATCHED THEN UPDATE SET v = v + 1 WHEN NOT MATCHED THEN INSERT (k, s) VALUES (z.key, z.name)"
+            ),
+            f"INSERT INTO r VALUES {some_rows(rnd, 'r', 3)}",
+        ]
+        for statement in changes:
+            spark.sql(statement)
+        together(lambda n: followed(spark, f"q{n}", drawn[n], rows[n], f"seed {seed}, after {changes}"), going)
+        assert len(going) > BATCH / 2, "most queries were refused"
 
 
 # A query of five operators over each other takes Spark 20 seconds of a core to plan and compile: too long for every run.

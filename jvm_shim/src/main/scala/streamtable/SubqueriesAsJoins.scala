@@ -29,7 +29,10 @@ private object SubqueriesAsJoins {
   }
 
   private def joined(plan: LogicalPlan): LogicalPlan = {
-    val bare = plan.transformAllExpressions { case e: Exists => e.withNewPlan(unlimited(e.plan)) }
+    // First of all, as in Spark: of NOT (a NOT IN ...) the rules below would make one that takes NULL for false, and so for true.
+    val bare = BooleanSimplification(plan.transformAllExpressions { case e: Exists =>
+      e.withNewPlan(unlimited(e.plan))
+    })
     // A subquery that is a key is joined below its aggregate; without one, Spark's rules leave keys as they are.
     val projected = if (bare.exists(subqueryInKeys)) PullOutGroupingExpressions(bare) else bare
     val pulled = PullupCorrelatedPredicates(projected.transformUp(splitAggregate))
