@@ -79,12 +79,13 @@ def delta(operator: Window, changed: Operator, deltas: Deltas) -> Operator:
     if keys:
         touched = Project(cuts, tuple(itself(c) for c in cuts.columns[: len(keys)]))
         whole = deltas.shared(restrict(whole, operator.partition, touched))
-    here = (*_same(operator.partition, keys), _follows(operator.order[0]))
+    own = _same(operator.partition, keys)
+    here = (*own, _follows(operator.order[0]))
     following: Operator = LeftJoin(whole, cuts, Keeping.MATCHED, here)
     before: Operator = Aggregate(LeftJoin(whole, cuts, Keeping.UNMATCHED, here), keys, _carried(operator))
     if not keys:  # nothing keeps `whole`
         following, before = deltas.shared(following), deltas.shared(before)
-    return difference(_after(operator, following, before), _after(operator, without(following, changed), before))
+    return difference(*(_after(operator, rows, before, own) for rows in (following, without(following, changed))))
 
 
 def _place(order: Order) -> tuple[Call, ...]:
@@ -129,12 +130,11 @@ def _carried(operator: Window) -> tuple[Call, ...]:
     return tuple(Call(f"__carried{n}", by_id[item.id].value, by_id[item.id].function) for n, item in enumerate(operator.items))
 
 
-def _after(operator: Window, rows: Operator, before: Operator) -> Operator:
-    """Return the rows from the cut on with the values of the functions."""
-    keys = tuple(Item(f"__key{n}", key.text, key) for n, key in enumerate(operator.partition))
+def _after(operator: Window, rows: Operator, before: Operator, own: tuple[Scalar, ...]) -> Operator:
+    """Return the rows from the cut on with the values of the functions; `own` compares their partition with that of `before`."""
     renamed = tuple(Item(f"__here{n}", item.name, item.value) for n, item in enumerate(operator.items))
     computed = replace(operator, child=rows, items=renamed, running=())
-    joined = LeftJoin(computed, before, Keeping.ALL, _same(operator.partition, keys))
+    joined = LeftJoin(computed, before, Keeping.ALL, own)
     functions = {each.id: each.function for each in operator.running}
     values = tuple(
         Item(item.id, item.name, _combined(functions[item.id], item.value, f"__carried{n}", f"__here{n}"))
