@@ -78,7 +78,8 @@ def _not_connected(remote: str, error: Exception) -> NotEnabled:
     if "UNAUTHENTICATED" in text or "Unauthenticated" in text:
         return NotEnabled(
             f"{where} asks for a token, or for another one",
-            hint="give it in the URL: sc://localhost:15002/;token=... (with the name localhost, or the client insists on TLS)",
+            hint="give it in the URL: sc://localhost:15002/;token=... (with the name localhost, or the client insists on TLS); "
+            "in the CONNECTION of a subscription, name the file that holds it: token_file=/path",
         )
     if "UNAVAILABLE" in text or isinstance(error, OSError):
         return NotEnabled(f"nobody answers at {where}", hint="start a server there (streamtable server), and check host and port")

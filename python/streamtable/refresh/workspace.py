@@ -19,7 +19,8 @@ __all__ = ["FEW", "Workspace"]
 FEW = 50_000
 """Rows that the driver may hold of one frame."""
 
-Extents: TypeAlias = Mapping[str, tuple[str, str]]
+ColumnExtents: TypeAlias = Mapping[str, tuple[str, str]]
+"""Least and greatest value of columns, as text that reads back as the same value."""
 
 
 @final
@@ -30,7 +31,7 @@ class Workspace:
         self.session = session
         self._frames: dict[str, DataFrame] = {}
         self._kept: list[DataFrame] = []
-        self._measured: dict[DataFrame, Extents] = {}
+        self._measured: dict[DataFrame, ColumnExtents] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._frames
@@ -59,7 +60,7 @@ class Workspace:
         self._measured[kept] = _measured(kept)
         return kept
 
-    def extents(self, name: str) -> Extents:
+    def extents(self, name: str) -> ColumnExtents:
         """Return the least and greatest value, as text, of each column of what bears `name`, if `hold` computed it.
 
         Columns without a value, or of types whose text does not read back exactly, are left out; all are of any other frame.
@@ -87,7 +88,7 @@ class Workspace:
             frame.unpersist()
 
 
-def _measured(kept: DataFrame) -> Extents:
+def _measured(kept: DataFrame) -> ColumnExtents:
     """Compute a kept frame, and the extents of its columns with it."""
     names = [f.name for f in kept.schema if isinstance(f.dataType, (IntegralType, DateType, DecimalType))]
     wanted = [cast(call(function, column(name)), "STRING") for name in names for function in ("min", "max")]
