@@ -31,6 +31,10 @@ SEED = int(os.environ.get("SEED", "1"))
 LIFE = 20.0, 120.0
 """Between so many seconds a process lives once all tables are there; one in five is killed by then, maybe in a CREATE."""
 
+# As a module: as a script its folder would be searched first, and bench/queue.py would be taken for Python's own queue.
+ITSELF = (sys.executable, "-m", "bench.soak")
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join((str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")))}
+
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.driver.memory": "3g",
@@ -159,10 +163,16 @@ def soak(folder: str) -> int:
     lives = 0
     while time.monotonic() < end:
         point = rnd.choice((*MILESTONES, "none"))
-        command = [sys.executable, str(Path(__file__).resolve()), "live", str(SEED + 1000 * lives), point]
+        command = [*ITSELF, "live", str(SEED + 1000 * lives), point]
         with Path(folder, "stderr.log").open("w") as log:
             process = subprocess.Popen(
-                command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True
+                command,
+                cwd=folder,
+                env=ENVIRONMENT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
             )
         assert process.stdout is not None
         if rnd.random() < 0.8:
@@ -178,7 +188,7 @@ def soak(folder: str) -> int:
             raise SystemExit(f"{text[-5000:]}\na process ended by itself, with {process.returncode}")
         lives += 1
         console.print(f"{lives} processes killed, the last one at: {point}; {max(0, end - time.monotonic()):.0f} s to go")
-    return subprocess.run([sys.executable, str(Path(__file__).resolve()), "judge"], cwd=folder, check=False).returncode
+    return subprocess.run([*ITSELF, "judge"], cwd=folder, env=ENVIRONMENT, check=False).returncode
 
 
 if __name__ == "__main__":

@@ -27,13 +27,12 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from streamtable.delta.bridge import JavaRows, causes, java_exception
+from streamtable.delta.bridge import SHIM, JavaRows, causes, java_exception
 from streamtable.errors import InternalError, StreamTableError, all_errors
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
 
-SHIM = "org.apache.spark.sql.streamtable"
 # What the shim throws, and what Spark makes of it when a check rule throws it: a copy of another class.
 OURS = (f"{SHIM}.StreamTableException", "org.apache.spark.sql.catalyst.ExtendedAnalysisException")
 KEPT_ERRORS = 256  # those that reach a client outside this process are never asked for again

@@ -17,12 +17,12 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from streamtable.callback import SHIM, register
+from streamtable.callback import register
+from streamtable.delta.bridge import SHIM, JavaRows
 from streamtable.errors import NotEnabled
 from streamtable.jars import delta_jars, shim_jar
 
 if TYPE_CHECKING:
-    from streamtable.delta.bridge import JavaRows
     from streamtable.monitor.alerts import Alert
     from streamtable.queue.reader import ChangeQueue
     from streamtable.schedule.loop import Scheduler

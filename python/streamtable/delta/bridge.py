@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions import captured
 from pyspark.sql import DataFrame, SparkSession
@@ -16,12 +17,36 @@ from streamtable.errors import ConcurrentRefresh, HistoryLost, SourceUnavailable
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
 
-__all__ = ["JavaRows", "bridge", "causes", "frame_of", "java_exception", "java_list", "missing_file", "translated"]
+__all__ = [
+    "SHIM",
+    "JavaRows",
+    "bridge",
+    "causes",
+    "frame_of",
+    "java_class",
+    "java_exception",
+    "java_list",
+    "missing_file",
+    "translated",
+]
+
+
+SHIM = "org.apache.spark.sql.streamtable"
+"""The package of the shim's classes, but for the DeltaBridge, which must be in Delta's."""
 
 
 def bridge(session: SparkSession) -> Any:
     """Return the DeltaBridge object of the session's JVM."""
-    return session._jvm.org.apache.spark.sql.delta.streamtable.DeltaBridge  # type: ignore[union-attr]
+    return java_class(session, "org.apache.spark.sql.delta.streamtable.DeltaBridge")
+
+
+def java_class(session: SparkSession, name: str) -> Any:
+    """Return the class of the session's JVM that has this full name.
+
+    `session._jvm.org.apache...` would ask the JVM for each part of the name whether that is a class already: for one of ours it
+    looks into all of Spark's jars more than ten times, which was a twentieth of a small refresh.
+    """
+    return JavaClass(name, session._jvm._gateway_client)  # type: ignore[union-attr]
 
 
 def frame_of(session: SparkSession, java_frame: Any) -> DataFrame:
@@ -31,7 +56,7 @@ def frame_of(session: SparkSession, java_frame: Any) -> DataFrame:
 
 def java_list(session: SparkSession, values: Sequence[str]) -> Any:
     """Hand strings over as a java.util.List."""
-    made = session._jvm.java.util.ArrayList()  # type: ignore[union-attr]
+    made = java_class(session, "java.util.ArrayList")()
     for value in values:
         made.add(value)
     return made
@@ -55,7 +80,7 @@ class JavaRows:
     def take(self, rows: Any, count: int) -> bool:
         """Move at most `count` rows from a java.util.Iterator; tell whether there were as many."""
         before = len(self)
-        self.session._jvm.org.apache.spark.sql.streamtable.Handlers.take(rows, count, self.list)  # type: ignore[union-attr]
+        java_class(self.session, f"{SHIM}.Handlers").take(rows, count, self.list)
         return len(self) - before == count
 
 

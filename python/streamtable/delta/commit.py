@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from streamtable.delta.bridge import bridge, translated
+from streamtable.delta.bridge import bridge, java_class, translated
 
 __all__ = ["Committed", "Positions", "commit", "positions"]
 
@@ -57,7 +57,7 @@ def commit(
     """
     java_properties = None
     if properties is not None:
-        java_properties = session._jvm.java.util.HashMap()  # type: ignore[union-attr]
+        java_properties = java_class(session, "java.util.HashMap")()
         for key, value in properties.items():
             java_properties.put(key, value)
     with translated(path):

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from streamtable.algebra.operators import WEIGHT
+from streamtable.delta.bridge import java_class
 from streamtable.queue.definition import RETRIES, SCHEMA, Queue
 from streamtable.subscriptions import micro_batches
 from streamtable.subscriptions.feed import opened
@@ -38,7 +39,7 @@ def frame(spark: SparkSession, queue: Queue, start: int, end: int) -> DataFrame:
     if queue.statement.schema_changes:
         changes = _schema_changes(session, queue, start, end)
         rows = rows.withColumn(SCHEMA, F.lit(None).cast("string")).unionAll(changes)
-    dataset = spark._jvm.org.apache.spark.sql.classic.Dataset  # type: ignore[union-attr]
+    dataset = java_class(spark, "org.apache.spark.sql.classic.Dataset")
     return DataFrame(dataset.ofRows(spark._jsparkSession, rows._jdf.logicalPlan()), spark)
 
 

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from streamtable.algebra.operators import Aggregate
 from streamtable.algebra.sources import CLOCK
 from streamtable.catalog.entries import Entry
-from streamtable.delta.bridge import frame_of
+from streamtable.delta.bridge import SHIM, frame_of, java_class
 from streamtable.delta.commit import Committed, commit
 from streamtable.delta.rows import read
 from streamtable.delta.tables import Version
@@ -164,10 +164,10 @@ def _workspace(run: Run) -> Iterator[tuple[Workspace, Mapping[Aggregate, Arrange
 def pinned_query(prepared: Prepared, target: Mapping[str, Version]) -> DataFrame:
     """Return the query itself, not our rendering of it, over its sources at the given versions, the clock among them."""
     session = prepared.session
-    frames = session._jvm.java.util.HashMap()  # type: ignore[union-attr]
+    frames = java_class(session, "java.util.HashMap")()
     for path in prepared.paths:
         frames.put(path, read(session, path, target[path].number)._jdf)
-    reader = session._jvm.org.apache.spark.sql.streamtable.PlanReader  # type: ignore[union-attr]
+    reader = java_class(session, f"{SHIM}.PlanReader")
     return frame_of(
         session, reader.pinned(session._jsparkSession, prepared.frame._jdf, frames, microseconds(target.get(CLOCK.path)))
     )

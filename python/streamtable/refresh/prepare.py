@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from streamtable.algebra.normalise import normalise
 from streamtable.algebra.operators import Operator, Source
 from streamtable.algebra.reading import Reading, read_plan
+from streamtable.delta.bridge import SHIM, java_class
 from streamtable.differentiate.rules import Finding, obstacle
 from streamtable.errors import InvalidQuery, near_names
 from streamtable.sql.rewrite import rewritten
@@ -111,7 +112,7 @@ def prepare(session: SparkSession, key: str, query: Query) -> Prepared:
     except (AnalysisException, ParseException, PySparkException) as error:
         text = _moved(str(error), query)
         raise InvalidQuery(f"Spark rejects the query: {text}", hint=_nearest_table(session, text)) from error
-    reader = session._jvm.org.apache.spark.sql.streamtable.PlanReader  # type: ignore[union-attr]
+    reader = java_class(session, f"{SHIM}.PlanReader")
     name = uuid.uuid4().hex
     text = reader.read(frame._jdf, name)
     reading = read_plan(text, name)
@@ -181,6 +182,6 @@ def _without(node: Any, used: set[str]) -> Any:
 
 def release(prepared: Prepared) -> None:
     """Forget the expressions that were registered for the query, and give its session back."""
-    registry = prepared.session._jvm.org.apache.spark.sql.streamtable.ExpressionRegistry  # type: ignore[union-attr]
+    registry = java_class(prepared.session, f"{SHIM}.ExpressionRegistry")
     registry.release(prepared.reading.id)
     _idle[(id(prepared.session.sparkContext), prepared.key)].append(prepared.session)

@@ -12,7 +12,7 @@ from streamtable.algebra.identity import comparable
 from streamtable.algebra.operators import WEIGHT, Form, Scan, Source
 from streamtable.algebra.sources import CLOCK
 from streamtable.algebra.trees import walk
-from streamtable.delta.bridge import frame_of
+from streamtable.delta.bridge import SHIM, frame_of, java_class
 from streamtable.delta.rows import ChangeSet, change_set, read
 from streamtable.delta.tables import Version
 from streamtable.refresh.clock import instant
@@ -62,7 +62,7 @@ class Sources:
 
     def _leaf(self, number: int) -> DataFrame:
         session = self.prepared.session
-        reader = session._jvm.org.apache.spark.sql.streamtable.PlanReader  # type: ignore[union-attr]
+        reader = java_class(session, f"{SHIM}.PlanReader")
         return frame_of(session, reader.leaf(session._jsparkSession, self.prepared.reading.id, number))
 
     def _read(self, path: str, form: Form) -> DataFrame:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, DecimalType, IntegralType
 from sqlglot import exp
 
-from streamtable.delta.bridge import frame_of
+from streamtable.delta.bridge import SHIM, frame_of, java_class
 from streamtable.sql.builder import call, cast, column, number, text
 
 __all__ = ["FEW", "Workspace"]
@@ -52,7 +52,7 @@ class Workspace:
         Few rows become a relation of the driver, which takes no job to read or to be found empty.
         """
         if rows is None or rows <= FEW:
-            held = self.session._jvm.org.apache.spark.sql.streamtable.Held  # type: ignore[union-attr]
+            held = java_class(self.session, f"{SHIM}.Held")
             local = held.some(frame._jdf, FEW) if rows is None else held.all(frame._jdf)
             if local is not None:
                 return frame_of(self.session, local)
@@ -67,7 +67,7 @@ class Workspace:
         """
         frame = self._frames[name]
         if frame not in self._measured:
-            held = self.session._jvm.org.apache.spark.sql.streamtable.Held  # type: ignore[union-attr]
+            held = java_class(self.session, f"{SHIM}.Held")
             found = json.loads(held.extents(frame._jdf))
             self._measured[frame] = {each: (least, most) for each, (least, most) in found.items()}
         return self._measured[frame]

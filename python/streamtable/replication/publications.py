@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
 from streamtable.catalog.objects import Stored
+from streamtable.delta.bridge import java_class
 from streamtable.delta.rows import read
 from streamtable.delta.tables import Located, TableState, locate, state
 from streamtable.errors import InvalidStatement, SourceUnavailable
@@ -159,7 +160,7 @@ def _checked(spark: SparkSession, table: PublishedTable) -> PublishedTable:
                 f"the condition on {full} is none: {error.getMessage()}", hint="write a condition on its columns"
             ) from error
         plan: Any = filtered._jdf.queryExecution().analyzed()
-        by_clock: Any = spark._jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()  # type: ignore[union-attr]
+        by_clock: Any = java_class(spark, "org.apache.spark.sql.catalyst.trees.TreePattern").CURRENT_LIKE()
         if not plan.deterministic() or plan.containsPattern(by_clock):
             hint = "leave out functions like rand(), current_date() and current_user()"
             raise InvalidStatement(f"the condition on {full} is not the same each time", hint=hint)

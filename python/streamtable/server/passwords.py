@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
-from streamtable.callback import SHIM
+from streamtable.delta.bridge import SHIM
 from streamtable.errors import InvalidStatement
 
 if TYPE_CHECKING:
