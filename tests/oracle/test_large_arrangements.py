@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from tests.oracle.scenario import Scenario
 
-from streamtable.refresh import differential, workspace
+from streamtable.delta.bridge import java_class
+from streamtable.errors import RefreshError
+from streamtable.refresh import differential, run, workspace
+from streamtable.refresh.workspace import Workspace
 
 QUERIES = {
     "by_number": "SELECT k, count(*) AS n, sum(v) AS s FROM l GROUP BY k",
@@ -41,3 +44,42 @@ def test_states_near_the_touched_groups_are_enough(berlin: SparkSession, monkeyp
         scenario.step("INSERT INTO l VALUES (7, 'n1', NULL, TIMESTAMP'2025-10-26 00:30:00Z', 1.25), (NULL, NULL, NULL, NULL, NULL)")
         scenario.step("DELETE FROM l WHERE k BETWEEN 7 AND 9", "INSERT INTO l VALUES (51, 'n9', DATE'2027-01-01', NULL, -3)")
         scenario.step("UPDATE l SET v = v + 1, at = TIMESTAMP'2025-10-26 01:30:00Z' WHERE k < 3 OR k IS NULL")
+
+
+def test_the_driver_does_not_hold_a_change_that_the_log_takes_for_a_small_one(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = []
+    keep = Workspace.keep
+
+    def kept_by_executors(self: Workspace, frame: DataFrame) -> DataFrame:
+        kept.append(frame)
+        return keep(self, frame)
+
+    monkeypatch.setattr(workspace, "FEW", 200)
+    monkeypatch.setattr(Workspace, "keep", kept_by_executors)
+    with Scenario(spark) as scenario:
+        # How many rows a feed holds is told by its bytes and the size of a row, which the one row that is left exaggerates.
+        without_vectors = "'delta.enableChangeDataFeed'='true', 'delta.enableDeletionVectors'='false'"
+        scenario.source("l", "k INT, v BIGINT", properties=without_vectors)
+        scenario.change("INSERT INTO l SELECT id, id FROM range(3000)")
+        scenario.source("r", "k INT, w INT", "(7, 1), (8, 2)")
+        scenario.stream("joined", "SELECT l.k, l.v, r.w FROM l JOIN r ON l.k = r.k")
+        scenario.step("DELETE FROM l WHERE k <> 7")
+    assert kept, "2,999 rows went through the driver"
+
+
+def test_a_change_too_large_for_the_memory_is_computed_in_full(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_large(*_: object) -> None:
+        java_class(spark, "java.lang.reflect.Array").newInstance(java_class(spark, "java.lang.Long").TYPE, 2**31 - 1)
+
+    monkeypatch.setattr(run, "differentially", too_large)
+    with Scenario(spark) as scenario:
+        scenario.source("l", "k INT", "(1), (2)")
+        scenario.stream("auto", "SELECT k FROM l WHERE k > 1", mode="AUTO")
+        scenario.stream("told", "SELECT k FROM l WHERE k > 1")
+        scenario.change("INSERT INTO l VALUES (3)")
+        done = scenario.refresh("auto", "FULL")
+        assert done["reason"].startswith("a differential refresh takes more memory than there is: ")
+        with pytest.raises(RefreshError, match="Requested array size exceeds VM limit"):
+            spark.sql("REFRESH STREAM TABLE told")

@@ -27,6 +27,7 @@ __all__ = [
     "java_exception",
     "java_list",
     "missing_file",
+    "out_of_memory",
     "translated",
 ]
 
@@ -110,6 +111,18 @@ def missing_file(error: BaseException) -> str | None:
     found = [java for java in causes(java_exception(error)) if java.getClass().getSimpleName() == "FileNotFoundException"]
     return str(found[-1].getMessage()) if found else None
 
+
+def out_of_memory(error: BaseException) -> str | None:
+    """Return what Spark says of memory that did not suffice, if that is what `error` is about."""
+    for java in causes(java_exception(error)):
+        text = str(java.getMessage())
+        if java.getClass().getSimpleName().endswith("OutOfMemoryError") or any(each in text for each in _TOO_LARGE):
+            return text
+    return None
+
+
+_TOO_LARGE = ("spark.driver.maxResultSize", "Not enough memory to build and broadcast", "Cannot broadcast the table")
+"""How Spark tells that the driver cannot hold a result, or all executors the smaller side of a join."""
 
 _DEEPEST = 16
 """Deep enough for any wrapping of Spark's."""

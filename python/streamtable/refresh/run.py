@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from streamtable.algebra.sources import CLOCK
 from streamtable.catalog.definition import SUSPENDED
 from streamtable.catalog.entries import Entry
-from streamtable.delta.bridge import causes, missing_file
+from streamtable.delta.bridge import causes, missing_file, out_of_memory
 from streamtable.delta.commit import Committed
 from streamtable.delta.tables import Version, versions
 from streamtable.errors import (
@@ -33,6 +33,7 @@ from streamtable.refresh.facts import facts_of, foreign
 from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.refresh.prepare import Prepared, prepare, refresh_session, release
 from streamtable.refresh.records import Initiator
+from streamtable.sql.statements import RefreshMode
 
 __all__ = ["Outcome", "decided_by_versions", "outcome", "pinned", "refresh", "targets"]
 
@@ -163,22 +164,24 @@ def _carry_out(run: Run, choice: Choice) -> Outcome:
             try:
                 done = differentially(run, choice)
             except (NotWhatTheFrontierSays, HistoryLost, Py4JJavaError) as error:
-                choice = Choice(Action.REINITIALIZE, _why_rebuilt(error))
+                choice = _instead(run, error)
                 done = fully(run, choice)
         case _:
             done = fully(run, choice)
     return outcome(run.entry, choice, done, run.started)
 
 
-def _why_rebuilt(error: Exception) -> str:
-    """Return the reason for which a refresh that cannot be incremental starts anew; raise what starting anew would not help."""
+def _instead(run: Run, error: Exception) -> Choice:
+    """Choose what is done instead of a differential refresh that cannot be; raise what computing anew would not help."""
     match error:
         case NotWhatTheFrontierSays():
-            return "a row that was to be deleted is not in the table"
+            return Choice(Action.REINITIALIZE, "a row that was to be deleted is not in the table")
         case HistoryLost():
-            return error.reason
+            return Choice(Action.REINITIALIZE, error.reason)
         case _ if missing := missing_file(error):
-            return f"a file of the history is gone, as after VACUUM: {missing}"
+            return Choice(Action.REINITIALIZE, f"a file of the history is gone, as after VACUUM: {missing}")
+        case _ if run.entry.definition.statement.mode is RefreshMode.AUTO and (said := out_of_memory(error)):
+            return Choice(Action.FULL, f"a differential refresh takes more memory than there is: {said}")
         case _:
             raise error
 

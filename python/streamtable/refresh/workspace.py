@@ -47,13 +47,14 @@ class Workspace:
         return kept
 
     def hold(self, frame: DataFrame, rows: int | None = None) -> DataFrame:
-        """Compute `frame` now, so that Spark knows how large it is; it has `rows` at most, where that is known.
+        """Compute `frame` now, so that Spark knows how large it is; about `rows` are expected, where that is known.
 
-        Few rows become a relation of the driver, which takes no job to read or to be found empty.
+        Few rows become a relation of the driver, which takes no job to read or to be found empty. The driver holds no more than
+        FEW, and no more bytes than spark.driver.maxResultSize, whatever was expected.
         """
         if rows is None or rows <= FEW:
             held = java_class(self.session, f"{SHIM}.Held")
-            local = held.some(frame._jdf, FEW) if rows is None else held.all(frame._jdf)
+            local = (held.some if rows is None else held.expected)(frame._jdf, FEW)
             if local is not None:
                 return frame_of(self.session, local)
         kept = self.keep(frame)

@@ -1,8 +1,10 @@
 package org.apache.spark.sql.streamtable
 
+import org.apache.spark.SparkException
+import org.apache.spark.internal.config.MAX_RESULT_SIZE
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Cast, Literal}
-import org.apache.spark.sql.catalyst.plans.logical.LocalRelation
+import org.apache.spark.sql.catalyst.plans.logical.{LocalLimit, LocalRelation}
 import org.apache.spark.sql.catalyst.util.TypeUtils
 import org.apache.spark.sql.classic.Dataset
 import org.apache.spark.sql.execution.{SparkPlan, SQLExecution}
@@ -13,18 +15,25 @@ import org.json4s.jackson.JsonMethods.compact
 /** Small results that later plans read: as a relation of the driver they are planned, joined and found to be empty without a job. */
 object Held {
 
-  /** All rows of `frame` as such a relation. */
-  def all(frame: Object): Object = local(frame, _.executeCollect())
-
-  /** The rows of `frame` as such a relation, or null when there are more than `most`. */
-  def some(frame: Object, most: Int): Object = local(frame, _.executeTake(most + 1), most)
-
-  private def local(frame: Object, run: SparkPlan => Array[InternalRow], most: Int = Int.MaxValue): Object = {
-    val query = frame.asInstanceOf[Dataset[_]].queryExecution
-    val rows = SQLExecution.withNewExecutionId(query, Some("hold"))(run(query.executedPlan))
-    if (rows.length > most) null
-    else Dataset.ofRows(query.sparkSession, LocalRelation(query.analyzed.output, rows.map(_.copy()).toIndexedSeq))
+  /** The rows of `frame`, of which no more than `most` are expected, as such a relation, by one job; null when there are more. */
+  def expected(frame: Object, most: Int): Object = {
+    val whole = frame.asInstanceOf[Dataset[_]]
+    // However wrong the expectation is: no partition hands more over.
+    local(Dataset.ofRows(whole.sparkSession, LocalLimit(Literal(most + 1), whole.logicalPlan)), _.executeCollect(), most)
   }
+
+  /** The rows of `frame` as such a relation, or null when there are more than `most`: one partition is tried first. */
+  def some(frame: Object, most: Int): Object = local(frame.asInstanceOf[Dataset[_]], _.executeTake(most + 1), most)
+
+  private def local(frame: Dataset[_], run: SparkPlan => Array[InternalRow], most: Int): Object =
+    try {
+      val query = frame.queryExecution
+      val rows = SQLExecution.withNewExecutionId(query, Some("hold"))(run(query.executedPlan))
+      if (rows.length > most) null
+      else Dataset.ofRows(query.sparkSession, LocalRelation(query.analyzed.output, rows.map(_.copy()).toIndexedSeq))
+    } catch { // few rows, but long ones
+      case e: SparkException if e.getMessage.contains(MAX_RESULT_SIZE.key) => null
+    }
 
   /**
    * The least and the greatest value of the columns of such a relation, `{"name": [least, greatest]}`, as text that
