@@ -11,6 +11,7 @@ lazy val shim = (project in file("jvm_shim"))
     scalacOptions ++= Seq("-encoding", "UTF-8", "-deprecation", "-feature", "-unchecked", "-Xlint"),
     libraryDependencies ++= Seq(
       "org.apache.spark" %% "spark-sql" % sparkVersion % Provided,
+      "org.apache.spark" %% "spark-hive-thriftserver" % sparkVersion % Provided, // HiveServer2's interface for passwords
       "io.delta" % s"delta-spark_${sparkVersion.split('.').take(2).mkString(".")}_2.13" % deltaVersion % Provided
     )
   )

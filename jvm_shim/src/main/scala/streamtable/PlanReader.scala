@@ -78,14 +78,6 @@ object PlanReader {
         relation.copy(relation = files.copy(location = location)(files.sparkSession))
     }
 
-  /** Whether two frames have the same optimised plan up to the names of columns. */
-  def sameResult(left: Object, right: Object): Boolean =
-    left
-      .asInstanceOf[Dataset[_]]
-      .queryExecution
-      .optimizedPlan
-      .sameResult(right.asInstanceOf[Dataset[_]].queryExecution.optimizedPlan)
-
   def name(a: Attribute): String = if (a.exprId == Clock.now.exprId) a.name else s"c${a.exprId.id}"
 
   private object DeltaSource {
