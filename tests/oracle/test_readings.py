@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from uuid import uuid4
 
 import pytest
 from pyspark.sql import SparkSession
@@ -30,9 +29,8 @@ from streamtable.sql.statements import Query
 
 @contextmanager
 def reading(spark: SparkSession, query: str) -> Iterator[Prepared]:
-    key = uuid4().hex
     namespace = (spark.catalog.currentCatalog(), spark.catalog.currentDatabase())
-    prepared = prepare(refresh_session(spark, key, namespace, captured_settings(spark)), key, Query(query))
+    prepared = prepare(refresh_session(spark, namespace, captured_settings(spark)), Query(query))
     try:
         yield prepared
     finally:

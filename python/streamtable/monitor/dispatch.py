@@ -236,8 +236,8 @@ def _told(line: Line) -> tuple[Any, ...]:
 
 def _explained(spark: SparkSession, entry: Entry, delta: bool) -> Rows:
     definition = entry.definition
-    session = refresh_session(spark, definition.id, definition.namespace, definition.settings)
-    prepared = prepare(session, definition.id, definition.statement.query)
+    session = refresh_session(spark, definition.namespace, definition.settings)
+    prepared = prepare(session, definition.statement.query)
     try:
         rows: Rows = [(f.operator, f.incremental, f.reason) for f in findings(prepared.tree)]
         if delta:

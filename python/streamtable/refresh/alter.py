@@ -61,8 +61,8 @@ def alter(spark: SparkSession, statement: AlterStreamTable) -> Definition:
 def _allow(spark: SparkSession, definition: Definition, mode: RefreshMode) -> None:
     if mode is not RefreshMode.DIFFERENTIAL:
         return  # any query will do, also one that cannot be read just now
-    session = refresh_session(spark, definition.id, definition.namespace, definition.settings)
-    prepared = prepare(session, definition.id, definition.statement.query)
+    session = refresh_session(spark, definition.namespace, definition.settings)
+    prepared = prepare(session, definition.statement.query)
     try:
         allow(prepared, mode)
     finally:

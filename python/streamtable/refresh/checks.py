@@ -44,7 +44,7 @@ def prepared_for(
     settings = captured_settings(spark)
     check_schedule(spark, statement.schedule, settings)
     try:
-        prepared = prepare(refresh_session(spark, id_, namespace, settings), id_, statement.query)
+        prepared = prepare(refresh_session(spark, namespace, settings), statement.query)
     except InvalidQuery as error:
         refuse_temporary_views(spark, error)
         raise

@@ -9,7 +9,8 @@ import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -49,8 +50,13 @@ _INHERITED = (
 
 Json = Mapping[str, Any]
 
-_idle: dict[tuple[int, str], list[SparkSession]] = {}
-"""Sessions by Spark context and table that no refresh uses now: making one costs more than a small refresh."""
+Circumstances: TypeAlias = tuple[int, frozenset[tuple[str, str]]]
+
+_idle: dict[Circumstances, list[SparkSession]] = {}
+"""Sessions by Spark context and settings that no refresh uses now: making one costs more than a small refresh, and megabytes."""
+
+_lent: WeakKeyDictionary[SparkSession, Circumstances] = WeakKeyDictionary()
+"""Where each session comes from and goes back to."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,6 @@ class Prepared:
     """A query as Spark analysed it now: `frame` is lazy, `tree` normalised; the root's columns are the table's, in order."""
 
     session: SparkSession
-    key: str
     frame: DataFrame
     reading: Reading
     tree: Operator
@@ -85,18 +90,20 @@ def captured_settings(spark: SparkSession) -> dict[str, str]:
     return {key: str(spark.conf.get(key)) for key in CAPTURED}
 
 
-def refresh_session(spark: SparkSession, key: str, namespace: tuple[str, ...], settings: Mapping[str, str]) -> SparkSession:
-    """Lend a session in which the table `key` is refreshed; `release` gives it back.
+def refresh_session(spark: SparkSession, namespace: tuple[str, ...], settings: Mapping[str, str]) -> SparkSession:
+    """Lend a session that has these settings; `release` gives it back.
 
-    No two refreshes share one, because the names that they give to frames would meet. Settings are set each time: callers differ.
+    No two refreshes share one at a time, because the names that they give to frames would meet; one after the other, those of
+    any table do, so that there are no more sessions than refreshes side by side.
     """
-    idle = _idle.setdefault((id(spark.sparkContext), key), [])
+    circumstances = (id(spark.sparkContext), frozenset(settings.items()))
     try:
-        session = idle.pop()  # one step: two threads may refresh the same table
+        session = _idle.setdefault(circumstances, []).pop()  # one step: threads refresh side by side
     except IndexError:
         session = spark.newSession()
-    for setting, value in settings.items():
-        session.conf.set(setting, value)
+        for setting, value in settings.items():
+            session.conf.set(setting, value)
+        _lent[session] = circumstances
     for setting in _INHERITED:
         if (inherited := spark.conf.get(setting, None)) is not None:
             session.conf.set(setting, inherited)
@@ -105,7 +112,7 @@ def refresh_session(spark: SparkSession, key: str, namespace: tuple[str, ...], s
     return session
 
 
-def prepare(session: SparkSession, key: str, query: Query) -> Prepared:
+def prepare(session: SparkSession, query: Query) -> Prepared:
     """Let Spark analyse `query` and read its plan. Raises InvalidQuery with Spark's own message."""
     try:
         frame = session.sql(rewritten(query.text))
@@ -116,7 +123,7 @@ def prepare(session: SparkSession, key: str, query: Query) -> Prepared:
     name = uuid.uuid4().hex
     text = reader.read(frame._jdf, name)
     reading = read_plan(text, name)
-    return Prepared(session, key, frame, reading, normalise(reading.tree), _fingerprint(text))
+    return Prepared(session, frame, reading, normalise(reading.tree), _fingerprint(text))
 
 
 def _moved(message: str, query: Query) -> str:
@@ -184,4 +191,4 @@ def release(prepared: Prepared) -> None:
     """Forget the expressions that were registered for the query, and give its session back."""
     registry = java_class(prepared.session, f"{SHIM}.ExpressionRegistry")
     registry.release(prepared.reading.id)
-    _idle[(id(prepared.session.sparkContext), prepared.key)].append(prepared.session)
+    _idle[_lent[prepared.session]].append(prepared.session)

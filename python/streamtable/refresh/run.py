@@ -94,9 +94,9 @@ def _root_cause(error: Py4JJavaError) -> str:
 def _prepare_again(spark: SparkSession, entry: Entry) -> Prepared:
     """Read the stored query. It was valid at CREATE, so what is wrong with it now is wrong with a source."""
     definition = entry.definition
-    session = refresh_session(spark, definition.id, definition.namespace, definition.settings)
+    session = refresh_session(spark, definition.namespace, definition.settings)
     try:
-        return prepare(session, definition.id, definition.statement.query)
+        return prepare(session, definition.statement.query)
     except InvalidQuery as error:
         gone = "TABLE_OR_VIEW_NOT_FOUND" in error.reason or "DELTA_TABLE_NOT_FOUND" in error.reason
         kind = SourceUnavailable if gone else SourceChanged

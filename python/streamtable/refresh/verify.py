@@ -38,8 +38,8 @@ def verify(spark: SparkSession, entry: Entry) -> Verdict:
     definition, frontier = entry.definition, Frontier.of(entry.state.frontier)
     if frontier is None:
         raise InvalidStatement(f"{definition.name} was created WITH NO DATA", hint="refresh it first")
-    session = refresh_session(spark, definition.id, definition.namespace, definition.settings)
-    prepared = prepare(session, definition.id, definition.statement.query)
+    session = refresh_session(spark, definition.namespace, definition.settings)
+    prepared = prepare(session, definition.statement.query)
     try:
         with Workspace(session) as workspace:
             names = table_columns(entry)

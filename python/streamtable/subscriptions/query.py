@@ -31,9 +31,6 @@ from streamtable.subscriptions.times import Vector
 
 __all__ = ["QueryRelation"]
 
-_POOL = "subscribe"
-"""The idle sessions of all subscriptions are one pool."""
-
 _STREAM_TABLE = "create a stream table of the query and subscribe to that"
 
 _RULES = {**RULES, Aggregate: touched_groups}
@@ -59,9 +56,9 @@ class QueryRelation:
         self.schema: StructType = plain(self._prepared.frame.schema)
 
     def _prepare(self) -> Prepared:
-        session = refresh_session(self._spark, _POOL, self._namespace, self._settings)
+        session = refresh_session(self._spark, self._namespace, self._settings)
         try:
-            return prepare(session, _POOL, self._query)
+            return prepare(session, self._query)
         except InvalidQuery as error:
             refuse_temporary_views(self._spark, error)
             raise
