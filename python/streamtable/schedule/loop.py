@@ -167,7 +167,7 @@ class Scheduler:
             self._tried[path] = at
             self._told.pop(path, None)
         for path, suspended in found.blocked.items():
-            self._skip(path, f"{suspended} is suspended", at)
+            self._tell(path, f"{suspended} is suspended")
         self._urgency |= {work.path: work.deadline for work in found.work}
         if found.work:
             names = {work.path: tables[work.path].name for work in found.work}
@@ -199,13 +199,13 @@ class Scheduler:
                 cycle.refreshed(task, refreshed)
             case Failed(reason):
                 for reader in cycle.failed(task):
-                    self._skip(reader, reason, cycle.vector.at)
+                    self._tried[reader] = cycle.vector.at
+                    self._tell(reader, reason)
         if not cycle.unfinished:
             self._cycles.remove(cycle)
 
-    def _skip(self, path: str, reason: str, at: datetime) -> None:
-        """Count it as a try, and write it down unless it is what was written last."""
-        self._tried[path] = at
+    def _tell(self, path: str, reason: str) -> None:
+        """Write down that a table is skipped, unless it is what was written last."""
         if self._told.get(path) != reason:
             self._told[path] = reason
             self._engine.skip(path, reason)
