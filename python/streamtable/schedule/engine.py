@@ -5,17 +5,10 @@ from __future__ import annotations
 import logging
 import time
 from datetime import datetime, timedelta, timezone
+from random import random
 from threading import Event
 
 from pyspark.sql import SparkSession
-from tenacity import (
-    Retrying,
-    retry_if_exception,
-    sleep_using_event,
-    stop_after_attempt,
-    stop_when_event_set,
-    wait_exponential_jitter,
-)
 
 from streamtable import config
 from streamtable.catalog.definition import SUSPENDED
@@ -31,7 +24,7 @@ from streamtable.refresh.run import decided_by_versions
 from streamtable.schedule.cycle import Refreshed, Task, carry_out
 from streamtable.schedule.due import Table
 from streamtable.schedule.failures import failure_record, is_transient, write, write_failure
-from streamtable.schedule.loop import Failed, Sight
+from streamtable.schedule.loop import Again, Failed, Sight
 from streamtable.sql.schedule import session_zone
 from streamtable.sql.statements import Cron
 
@@ -62,23 +55,19 @@ class SparkEngine:
         tables = {path: table_of(entry, vector) for path, entry in found.items()}
         return Sight(tables, vector, timedelta(seconds=poll), config.read(self._spark, config.PARALLELISM))
 
-    def refresh(self, task: Task, stopping: Event) -> Refreshed | Failed:
+    def refresh(self, task: Task, attempt: int, stopping: Event) -> Refreshed | Failed | Again:
         """Refresh a table under a Spark job group of its name. What fails for good is written down, and in the end suspends it."""
         started = time.perf_counter()
-        retrying = Retrying(
-            stop=stop_after_attempt(1 + config.read(self._spark, config.RETRIES)) | stop_when_event_set(stopping),
-            wait=wait_exponential_jitter(initial=1, max=LONGEST_BACKOFF),
-            retry=retry_if_exception(is_transient),
-            sleep=sleep_using_event(stopping),
-            reraise=True,
-        )
         try:
             self._spark.sparkContext.setJobGroup(_group(task), f"refresh of {task.name}", interruptOnCancel=False)
-            outcome, done = retrying(carry_out, self._spark, task, Initiator.SCHEDULER)
+            outcome, done = carry_out(self._spark, task, Initiator.SCHEDULER)
         except StreamTableSuspended:
             return Failed(f"{task.name} is suspended")
         except Exception as error:  # whatever it is, it is the table's and not the scheduler's
             if not stopping.is_set():
+                if attempt <= config.read(self._spark, config.RETRIES) and is_transient(error):
+                    log.debug("the refresh of %s is tried again: %s", task.name, error)
+                    return Again(_pause(attempt))
                 log.warning("the refresh of %s failed: %s", task.name, error)
                 record = failure_record(error, started, Initiator.SCHEDULER)
                 write_failure(self._spark, task.path, error, record, config.read(self._spark, config.SUSPEND_AFTER))
@@ -102,6 +91,11 @@ class SparkEngine:
     def cancel(self, task: Task) -> None:
         """Cancel the Spark jobs of a refresh."""
         self._spark.sparkContext.cancelJobGroup(_group(task))
+
+
+def _pause(attempt: int) -> timedelta:
+    """Return how long to wait after the attempt; jitter parts those who were in each other's way."""
+    return timedelta(seconds=min(2.0 ** (attempt - 1) + random(), LONGEST_BACKOFF))  # noqa: S311 - nobody is to be kept from guessing
 
 
 def _group(task: Task) -> str:
