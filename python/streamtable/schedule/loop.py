@@ -226,8 +226,12 @@ class Scheduler:
         self._tried[task.path] = cycle.vector.at
         match Failed(f"{task.name} failed") if done.cancelled() or done.exception() else done.result():
             case Refreshed() as refreshed:
-                self._told.pop(task.path, None)
-                cycle.refreshed(task, refreshed)
+                if refreshed.skipped:
+                    self._tell(task.path, refreshed.skipped)
+                else:
+                    self._told.pop(task.path, None)
+                for reader in cycle.refreshed(task, refreshed):
+                    self._tell(reader, f"another session refreshed {task.name} meanwhile")
             case Again(pause):
                 self._resting[task.path] = replace(attempt, number=attempt.number + 1, not_before=now + pause)
             case Failed(reason):
