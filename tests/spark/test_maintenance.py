@@ -56,7 +56,7 @@ def test_a_crowded_table_is_compacted_after_a_scheduled_refresh(shop: SparkSessi
     shop.conf.set("spark.streamtable.maintenance.vacuum", "true")
     try:
         task = Task(st.path, "spark_catalog.shop.st", Vector.read(shop, []), joins=False)
-        SparkEngine(shop).refresh(task, Event())
+        SparkEngine(shop).refresh(task, 1, Event())
     finally:
         shop.conf.unset("spark.streamtable.maintenance.smallFiles")
         shop.conf.unset("spark.streamtable.maintenance.vacuum")

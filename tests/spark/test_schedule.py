@@ -14,11 +14,12 @@ from tests.spark.statements import answer, done
 from streamtable import start_scheduler
 from streamtable.catalog.entries import Entry, load
 from streamtable.delta.tables import locate, versions
-from streamtable.errors import ConcurrentRefresh, RefreshError, StreamTableSuspended
+from streamtable.errors import ConcurrentRefresh, RefreshError, SourceUnavailable, StreamTableSuspended
 from streamtable.monitor.alerts import Alert
 from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.refresh.records import Initiator
 from streamtable.refresh.run import Outcome, refresh
+from streamtable.schedule.failures import failure_record, write_failure
 from streamtable.sql.statements import Name
 
 TOTALS = "SELECT region, sum(amount) AS total FROM sales GROUP BY region"
@@ -140,7 +141,8 @@ def test_a_source_that_is_gone_suspends_the_table_and_resume_brings_it_back(hurr
 
         hurried.sql("CREATE TABLE rates (region STRING, rate INT) USING delta")
         hurried.sql("INSERT INTO rates VALUES ('north', 3)")
-        hurried.sql("ALTER STREAM TABLE rated RESUME")
+        hurried.sql("ALTER STREAM TABLE rated SET SCHEDULE '1d'")
+        hurried.sql("ALTER STREAM TABLE rated RESUME")  # it is tried at once, not tomorrow
         eventually(lambda: history(hurried, "rated")[-1][0] == "REINITIALIZE")
         eventually(lambda: stands_for(hurried, "above") == {"rated": latest(hurried, "rated")})
     assert_exact(hurried, "rated", "SELECT s.id, r.rate FROM sales s JOIN rates r ON s.region = r.region")
@@ -226,6 +228,30 @@ def test_a_statement_that_fails_is_in_the_history_too(shop: SparkSession) -> Non
     with pytest.raises(StreamTableSuspended):
         shop.sql("REFRESH STREAM TABLE above CASCADE")
     assert history(shop, "ratio")[-1][0] == "DIFFERENTIAL"
+
+
+def test_the_failures_in_a_row_end_with_a_success_and_with_resume(shop: SparkSession) -> None:
+    shop.sql(f"CREATE STREAM TABLE a AS {TOTALS}")
+    path = load(shop, Name(("spark_catalog", "shop", "a"))).path
+
+    def in_a_row_after_failing(most: int) -> list[tuple[Any, ...]]:
+        gone = SourceUnavailable("the source is gone")
+        write_failure(shop, path, gone, failure_record(gone, time.perf_counter(), Initiator.SCHEDULER), most)
+        return answer(shop, "SELECT status, consecutive_errors FROM stream_tables('a')")
+
+    assert in_a_row_after_failing(9) == [("ACTIVE", 1)]
+    assert done(shop, "REFRESH STREAM TABLE a")[0] == "NO_DATA"
+    assert history(shop, "a")[-1] == ("NO_DATA", "no source changed")
+    assert done(shop, "REFRESH STREAM TABLE a")[0] == "NO_DATA"
+    assert [action for action, _ in history(shop, "a")] == ["REINITIALIZE", "FAILED", "NO_DATA"], "once is enough"
+    assert in_a_row_after_failing(2) == [("ACTIVE", 1)]
+    assert in_a_row_after_failing(2) == [("SUSPENDED", 2)]
+    shop.sql("ALTER STREAM TABLE a RESUME")
+    assert answer(shop, "SELECT status, consecutive_errors FROM refresh_stats('a')") == [("ACTIVE", 0)]
+    assert in_a_row_after_failing(2) == [("ACTIVE", 1)]
+    assert in_a_row_after_failing(2) == [("SUSPENDED", 2)]
+    shop.sql(f"CREATE OR REPLACE STREAM TABLE a AS {TOTALS}")
+    assert in_a_row_after_failing(2) == [("ACTIVE", 1)]
 
 
 def test_two_schedulers_do_no_harm_and_one_takes_over(hurried: SparkSession) -> None:

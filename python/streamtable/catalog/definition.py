@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 
 from streamtable.errors import InternalError, NotSupported
 from streamtable.sql.parse import parse
 from streamtable.sql.printing import to_sql
 from streamtable.sql.statements import CreateStreamTable
 
-__all__ = ["ACTIVE", "DELTA_PROPERTIES", "FORMAT", "SUSPENDED", "Definition", "Failure"]
+__all__ = ["ACTIVE", "DELTA_PROPERTIES", "FORMAT", "SUSPENDED", "Definition", "Failure", "Resumed"]
 
 FORMAT = "1"
 """The version of the properties' format. Who changes it writes here how the properties of each earlier one are read."""
@@ -42,12 +43,20 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Resumed:
+    """The last RESUME: the version that its commit made, before which failures do not count any more, and when it was."""
+
+    version: int
+    at: str
+
+
+@dataclass(frozen=True)
 class Definition:
     """What CREATE (and ALTER) said, and the circumstances in which the query is read.
 
     `statement` is canonical: full name, no IF NOT EXISTS or OR REPLACE. `settings` are the SQL settings captured at CREATE,
     `namespace` the current catalog and database. `id` names the table in its commits. `sources` are the paths that the query reads.
-    `error` is there while the status is SUSPENDED because of it.
+    `error` is there while the status is SUSPENDED because of it, `resumed` once there was a RESUME.
     """
 
     statement: CreateStreamTable
@@ -57,6 +66,7 @@ class Definition:
     sources: Mapping[str, str]
     status: str = ACTIVE
     error: Failure | None = None
+    resumed: Resumed | None = None
 
     @property
     def name(self) -> str:
@@ -66,6 +76,10 @@ class Definition:
     def with_statement(self, **changes: object) -> Definition:
         """Return the definition with parts of its statement changed."""
         return replace(self, statement=replace(self.statement, **changes))  # type: ignore[arg-type]
+
+    def resumed_by(self, version: int, at: datetime) -> Definition:
+        """Return the definition that a RESUME commits as `version`."""
+        return replace(self, status=ACTIVE, error=None, resumed=Resumed(version, at.isoformat()))
 
     def properties(self, views: tuple[str, ...] | None = None) -> dict[str, str | None]:
         """Spell the definition as table properties; `views` are those that it reads, None to leave them as they are.
@@ -82,6 +96,7 @@ class Definition:
             "streamtable.sources": json.dumps(dict(self.sources)),
             "streamtable.status": self.status,
             "streamtable.error": json.dumps(asdict(self.error)) if self.error else None,
+            "streamtable.resumed": json.dumps(asdict(self.resumed)) if self.resumed else None,
         }
 
     @classmethod
@@ -103,4 +118,5 @@ class Definition:
             json.loads(properties["streamtable.sources"]),
             properties["streamtable.status"],
             Failure(**json.loads(properties["streamtable.error"])) if "streamtable.error" in properties else None,
+            Resumed(**json.loads(properties["streamtable.resumed"])) if "streamtable.resumed" in properties else None,
         )

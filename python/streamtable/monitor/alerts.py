@@ -14,8 +14,8 @@ from streamtable.catalog.definition import SUSPENDED
 from streamtable.catalog.entries import Entry
 from streamtable.monitor.freshness import Freshness
 from streamtable.monitor.health import SourceState, source_health
-from streamtable.monitor.history import history
 from streamtable.refresh.choose import NOT_POPULATED, REPLACED, Action
+from streamtable.refresh.history import history
 
 __all__ = ["Alert", "AlertKind", "alerts"]
 

@@ -13,7 +13,6 @@ from streamtable.catalog.entries import Entry, entries, find, load
 from streamtable.delta.bridge import JavaRows
 from streamtable.differentiate.rules import findings
 from streamtable.monitor.dependencies import dependency_rows
-from streamtable.monitor.history import Line, history
 from streamtable.monitor.queues import describe_queue, run_queue
 from streamtable.monitor.replication import describe_replication, run_replication
 from streamtable.monitor.results import Rows, columns
@@ -21,6 +20,7 @@ from streamtable.refresh.alter import alter
 from streamtable.refresh.checks import prepared_for
 from streamtable.refresh.explain import delta_text
 from streamtable.refresh.frontier import Frontier
+from streamtable.refresh.history import Line, history
 from streamtable.refresh.lifecycle import create, drop
 from streamtable.refresh.prepare import prepare, refresh_session, release
 from streamtable.refresh.replace import effect

@@ -50,8 +50,8 @@ def freshness(spark: SparkSession, found: Sequence[Entry]) -> dict[str, Freshnes
     read = {source for entry in found for source in entry.definition.sources}
     vector = Vector.read(spark, sorted(read))
     since = {entry.path: _current_until(spark, entry, vector) for entry in found}
-    # What is suspended is not refreshed by its schedule, but late it is.
-    tables = {e.path: replace(table_of(e, vector), since=since[e.path], suspended=False) for e in found}
+    # What is suspended is not refreshed by its schedule, but late it is; and RESUME makes nothing late.
+    tables = {e.path: replace(table_of(e, vector), since=since[e.path], suspended=False, resumed=None) for e in found}
     due = deadlines(tables, graph_of(tables.values()))
     return {path: Freshness(since[path], due[path] if due[path] != NEVER else None, vector.at) for path in tables}
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import islice, takewhile
+from itertools import islice
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import BooleanType, DataType, DoubleType, IntegerType, LongType, StringType, StructType, TimestampType
@@ -16,11 +16,11 @@ from streamtable.monitor.alerts import alerts
 from streamtable.monitor.dependencies import dependency_rows
 from streamtable.monitor.freshness import Freshness, freshness
 from streamtable.monitor.health import readers_health, source_health
-from streamtable.monitor.history import Line, history
 from streamtable.monitor.replication_views import VIEWS
 from streamtable.monitor.results import Row, Rows, columns
 from streamtable.refresh.choose import Action
 from streamtable.refresh.frontier import Frontier
+from streamtable.refresh.history import Line, errors_in_a_row, history
 from streamtable.sql.parse import parse_name
 
 __all__ = ["FUNCTIONS", "call", "describe"]
@@ -94,7 +94,7 @@ def _stream_table(asked: Asked, entry: Entry) -> Row:
         *_age(asked.fresh[entry.path]),
         frontier.action if frontier else None,
         entry.state.version,
-        _errors_in_a_row(history(asked.spark, [entry])),
+        errors_in_a_row(entry, history(asked.spark, [entry])),
         error.message if error else None,
         error.condition if error else None,
         definition.statement.query.text,
@@ -137,11 +137,6 @@ def _status(action: Action) -> str:
     return action.value if action in (Action.FAILED, Action.SKIPPED) else "COMPLETED"
 
 
-def _errors_in_a_row(lines: Iterable[Line]) -> int:
-    tried = (line.record.action for line in lines if line.record.action is not Action.SKIPPED)
-    return sum(1 for _ in takewhile(lambda action: action is Action.FAILED, tried))
-
-
 def _refresh_stats(asked: Asked) -> Rows:
     return [_stats(asked, entry) for entry in asked.tables]
 
@@ -160,7 +155,7 @@ def _stats(asked: Asked, entry: Entry) -> Row:
         len(completed) + failed,
         len(completed),
         failed,
-        _errors_in_a_row(lines),
+        errors_in_a_row(entry, lines),
         sum(record.rows_inserted for record in completed),
         sum(record.rows_deleted for record in completed),
         sum(times) / len(times) if times else None,

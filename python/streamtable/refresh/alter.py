@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from streamtable.catalog.definition import ACTIVE, SUSPENDED, Definition
+from streamtable.catalog.definition import SUSPENDED, Definition
 from streamtable.catalog.entries import Entry, find, load, readers_of
 from streamtable.delta.tables import Located
 from streamtable.errors import DependentsExist, NotSupported, StreamTableExists
+from streamtable.refresh import clock
 from streamtable.refresh.checks import allow, check_schedule, prepared_for
 from streamtable.refresh.ddl import rename
 from streamtable.refresh.prepare import prepare, refresh_session, release
@@ -47,7 +48,7 @@ def alter(spark: SparkSession, statement: AlterStreamTable) -> Definition:
         case Suspend():
             return _store(spark, entry, replace(definition, status=SUSPENDED))
         case Resume():
-            return _store(spark, entry, replace(definition, status=ACTIVE, error=None))
+            return _store(spark, entry, definition.resumed_by(entry.state.version + 1, clock.now()))
         case SetProperties(properties):
             merged = {**dict(definition.statement.properties), **dict(properties)}
             changed = definition.with_statement(properties=tuple(merged.items()))
@@ -80,7 +81,7 @@ def _set_query(spark: SparkSession, entry: Entry, query: Query) -> Definition:
     before = entry.definition
     statement = replace(before.statement, query=query)
     definition, prepared = prepared_for(spark, statement, Located(before.statement.name.parts, "delta", entry.path), entry)
-    definition = replace(definition, status=before.status, error=before.error)
+    definition = replace(definition, status=before.status, error=before.error, resumed=before.resumed)
     try:
         replace_with(spark, entry, definition, prepared, started)
     finally:

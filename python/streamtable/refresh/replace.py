@@ -12,7 +12,7 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from streamtable.catalog.definition import DELTA_PROPERTIES, Definition
+from streamtable.catalog.definition import ACTIVE, DELTA_PROPERTIES, SUSPENDED, Definition
 from streamtable.catalog.entries import Entry, readers_of
 from streamtable.errors import DependentsExist, NotSupported
 from streamtable.refresh import clock
@@ -52,6 +52,8 @@ def replace_with(spark: SparkSession, existing: Entry, definition: Definition, p
         )
     schema = schema_of(definition.statement, prepared)
     _keep_readers(spark, existing, schema)
+    if existing.definition.status == SUSPENDED and definition.status == ACTIVE:
+        definition = definition.resumed_by(existing.state.version + 1, clock.now())
     # What the old definition set and the new one does not goes back to its default.
     properties: dict[str, str | None] = {key: DELTA_PROPERTIES.get(key) for key, _ in before.properties}
     properties |= {"comment": definition.statement.comment, **dict(definition.statement.properties)}

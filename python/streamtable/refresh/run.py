@@ -31,8 +31,9 @@ from streamtable.refresh.differential import NotWhatTheFrontierSays
 from streamtable.refresh.execute import Run, differentially, fully, table_columns
 from streamtable.refresh.facts import facts_of, foreign
 from streamtable.refresh.frontier import Frontier, Vector
+from streamtable.refresh.history import errors_in_a_row, history
 from streamtable.refresh.prepare import Prepared, prepare, refresh_session, release
-from streamtable.refresh.records import Initiator
+from streamtable.refresh.records import Initiator, Record, annotate
 from streamtable.sql.statements import RefreshMode
 
 __all__ = ["Outcome", "decided_by_versions", "outcome", "pinned", "refresh", "targets"]
@@ -72,7 +73,8 @@ def refresh(
         raise StreamTableSuspended(f"{definition.name} is suspended", hint=hint)
     frontier = Frontier.of(entry.state.frontier)
     if not full and frontier is not None and _unchanged(spark, entry, frontier, vector):
-        return outcome(entry, Choice(Action.NO_DATA, "no source changed"), Committed(entry.state.version, 0, 0), started)
+        choice = Choice(Action.NO_DATA, "no source changed")
+        return outcome(entry, choice, _nothing(spark, entry, frontier, choice, initiator), started)
     prepared = _prepare_again(spark, entry)
     try:
         _check_columns(entry, prepared)
@@ -159,7 +161,8 @@ def _check_columns(entry: Entry, prepared: Prepared) -> None:
 def _carry_out(run: Run, choice: Choice) -> Outcome:
     match choice.action:
         case Action.NO_DATA:
-            done = Committed(run.entry.state.version, 0, 0)
+            assert run.frontier is not None, "without a frontier everything is new"
+            done = _nothing(run.session, run.entry, run.frontier, choice, run.initiator)
         case Action.DIFFERENTIAL:
             try:
                 done = differentially(run, choice)
@@ -169,6 +172,15 @@ def _carry_out(run: Run, choice: Choice) -> Outcome:
         case _:
             done = fully(run, choice)
     return outcome(run.entry, choice, done, run.started)
+
+
+def _nothing(spark: SparkSession, entry: Entry, frontier: Frontier, choice: Choice, initiator: Initiator) -> Committed:
+    """Leave no line in the history, unless the last one says that refreshes fail."""
+    version = entry.state.version
+    if version > frontier.base + 1 and errors_in_a_row(entry, history(spark, [entry])):
+        annotate(spark, entry, Record(choice.action, choice.reason, 0, initiated_by=initiator.value))
+        version += 1
+    return Committed(version, 0, 0)
 
 
 def _instead(run: Run, error: Exception) -> Choice:

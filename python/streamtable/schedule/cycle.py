@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import networkx as nx
 from pyspark.sql import SparkSession
@@ -32,10 +32,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Refreshed:
-    """Where a table stands after its refresh: its version, and the versions of its sources."""
+    """Where a table stands after its refresh: its version, and the versions of its sources; `skipped` is why there was none."""
 
     version: Version
     sources: Mapping[str, Version]
+    skipped: str | None = None
 
 
 class Cycle:
@@ -69,14 +70,14 @@ class Cycle:
         sources = {source: self._versions[source] for source in self._graph.predecessors(path) if source in self._versions}
         return Task(path, self._names[path], Vector(sources, self.vector.at), bool(branches(self._graph, path)))
 
-    def refreshed(self, task: Task, done: Refreshed) -> None:
-        """Go on with what reads the table."""
+    def refreshed(self, task: Task, done: Refreshed) -> list[str]:
+        """Go on with what reads the table; skip, and return, what would join it with other versions than it stands for."""
         self._unfinished.discard(task.path)
         self._versions[task.path] = done.version
-        if any(done.sources.get(path) != version for path, version in task.vector.versions.items()):
-            for reader in self._readers(task.path):
-                if task.path in branches(self._graph, reader):
-                    self._skip([reader, *self._readers(reader)])
+        if all(done.sources.get(path) == version for path, version in task.vector.versions.items()):
+            return []
+        joining = [reader for reader in self._readers(task.path) if task.path in branches(self._graph, reader)]
+        return self._skip(list(dict.fromkeys(each for reader in joining for each in (reader, *self._readers(reader)))))
 
     def failed(self, task: Task) -> list[str]:
         """Skip what reads the table, and return it."""
@@ -100,7 +101,7 @@ def carry_out(spark: SparkSession, task: Task, initiator: Initiator, full: bool 
     """
     entry, before = _standing(spark, task)
     if task.joins and before is not None and before.ahead_of(task.vector):
-        return None, _refreshed(entry, before)
+        return None, replace(_refreshed(entry, before), skipped="another session joined newer versions already")
     outcome = refresh(spark, entry, full, task.vector, initiator)
     entry, after = _standing(spark, task)
     assert after is not None, "a refresh leaves a frontier"

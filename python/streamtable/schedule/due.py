@@ -26,7 +26,7 @@ class Table:
 
     `since` is the moment from which its schedule counts: when its contents were the query's, or when a refresh was last tried;
     None for a table that was never refreshed. `behind` is False where the versions of its sources tell that nothing changed.
-    `zone` is that of a cron expression without its own.
+    `zone` is that of a cron expression without its own. `resumed` is when the last RESUME was: it asks for a refresh at once.
     """
 
     path: str
@@ -37,6 +37,7 @@ class Table:
     suspended: bool = False
     behind: bool = True
     zone: tzinfo = timezone.utc
+    resumed: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -92,18 +93,19 @@ def deadlines(tables: Mapping[str, Table], graph: nx.DiGraph[str]) -> dict[str, 
                 asked[path] = frozenset().union(*(asked.get(reader, frozenset()) for reader in graph.successors(path)))
             case _:
                 asked[path] = frozenset({tables[path]})
-    return {path: min((_next(by, table.since) for by in asked.get(path, ())), default=NEVER) for path, table in tables.items()}
+    return {path: min((_next(by, table) for by in asked.get(path, ())), default=NEVER) for path, table in tables.items()}
 
 
-def _next(by: Table, since: datetime | None) -> datetime:
-    """Return the first time after `since` at which the schedule of `by` asks for a refresh. All that were missed are one."""
-    if since is None:
+def _next(by: Table, table: Table) -> datetime:
+    """Return the first time at which the schedule of `by`, or a RESUME, asks for `table`. All that were missed are one."""
+    if table.since is None:
         return ONCE
+    resumed = table.resumed if table.resumed and table.resumed > table.since else NEVER
     match by.schedule:
         case Every(seconds):
-            return since + timedelta(seconds=seconds)
+            return min(resumed, table.since + timedelta(seconds=seconds))
         case Cron() as schedule:
-            return next_time(schedule, since.astimezone(by.zone))
+            return min(resumed, next_time(schedule, table.since.astimezone(by.zone)))
         case _:
             return NEVER
 

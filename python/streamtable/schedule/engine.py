@@ -5,20 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from datetime import datetime, timedelta, timezone
+from random import random
 from threading import Event
 
 from pyspark.sql import SparkSession
-from tenacity import (
-    Retrying,
-    retry_if_exception,
-    sleep_using_event,
-    stop_after_attempt,
-    stop_when_event_set,
-    wait_exponential_jitter,
-)
 
 from streamtable import config
-from streamtable.catalog.definition import SUSPENDED, Failure
+from streamtable.catalog.definition import SUSPENDED
 from streamtable.catalog.entries import Entry, find_at
 from streamtable.catalog.index import Index
 from streamtable.delta.tables import Version
@@ -30,8 +23,8 @@ from streamtable.refresh.records import Initiator, Record
 from streamtable.refresh.run import decided_by_versions
 from streamtable.schedule.cycle import Refreshed, Task, carry_out
 from streamtable.schedule.due import Table
-from streamtable.schedule.failures import condition_of, failure_record, is_transient, text_of, write
-from streamtable.schedule.loop import Failed, Sight
+from streamtable.schedule.failures import failure_record, is_transient, write, write_failure
+from streamtable.schedule.loop import Again, Failed, Sight
 from streamtable.sql.schedule import session_zone
 from streamtable.sql.statements import Cron
 
@@ -48,7 +41,6 @@ class SparkEngine:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._index = Index(spark)
-        self._failures: dict[str, int] = {}
 
     def alive(self) -> bool:
         """Tell whether the Spark context was not stopped."""
@@ -61,30 +53,25 @@ class SparkEngine:
         sources = {source for entry in found.values() for source in entry.definition.sources}
         vector = Vector.read(self._spark, sorted(sources | found.keys()))
         tables = {path: table_of(entry, vector) for path, entry in found.items()}
-        for path in (path for path, table in tables.items() if table.suspended):
-            self._failures.pop(path, None)
         return Sight(tables, vector, timedelta(seconds=poll), config.read(self._spark, config.PARALLELISM))
 
-    def refresh(self, task: Task, stopping: Event) -> Refreshed | Failed:
-        """Refresh a table under a Spark job group of its name. What fails for good is counted, and in the end suspends it."""
+    def refresh(self, task: Task, attempt: int, stopping: Event) -> Refreshed | Failed | Again:
+        """Refresh a table under a Spark job group of its name. What fails for good is written down, and in the end suspends it."""
         started = time.perf_counter()
-        retrying = Retrying(
-            stop=stop_after_attempt(1 + config.read(self._spark, config.RETRIES)) | stop_when_event_set(stopping),
-            wait=wait_exponential_jitter(initial=1, max=LONGEST_BACKOFF),
-            retry=retry_if_exception(is_transient),
-            sleep=sleep_using_event(stopping),
-            reraise=True,
-        )
         try:
             self._spark.sparkContext.setJobGroup(_group(task), f"refresh of {task.name}", interruptOnCancel=False)
-            outcome, done = retrying(carry_out, self._spark, task, Initiator.SCHEDULER)
+            outcome, done = carry_out(self._spark, task, Initiator.SCHEDULER)
         except StreamTableSuspended:
             return Failed(f"{task.name} is suspended")
         except Exception as error:  # whatever it is, it is the table's and not the scheduler's
             if not stopping.is_set():
-                self._failed(task, error, failure_record(error, started, Initiator.SCHEDULER))
+                if attempt <= config.read(self._spark, config.RETRIES) and is_transient(error):
+                    log.debug("the refresh of %s is tried again: %s", task.name, error)
+                    return Again(_pause(attempt))
+                log.warning("the refresh of %s failed: %s", task.name, error)
+                record = failure_record(error, started, Initiator.SCHEDULER)
+                write_failure(self._spark, task.path, error, record, config.read(self._spark, config.SUSPEND_AFTER))
             return Failed(f"{task.name} failed")
-        self._failures.pop(task.path, None)
         log.debug("%s: %s", task.name, outcome)
         self._maintain(task)
         return done
@@ -105,15 +92,10 @@ class SparkEngine:
         """Cancel the Spark jobs of a refresh."""
         self._spark.sparkContext.cancelJobGroup(_group(task))
 
-    def _failed(self, task: Task, error: Exception, record: Record) -> None:
-        failures = self._failures[task.path] = self._failures.get(task.path, 0) + 1
-        log.warning("the refresh of %s failed, %d in a row: %s", task.name, failures, error)
-        if failures < config.read(self._spark, config.SUSPEND_AFTER):
-            write(self._spark, task.path, record)
-        else:
-            log.error("%s is suspended after %d failures in a row", task.name, failures)
-            at = datetime.now(timezone.utc).isoformat(timespec="seconds")
-            write(self._spark, task.path, record, Failure(text_of(error), condition_of(error), at, failures))
+
+def _pause(attempt: int) -> timedelta:
+    """Return how long to wait after the attempt; jitter parts those who were in each other's way."""
+    return timedelta(seconds=min(2.0 ** (attempt - 1) + random(), LONGEST_BACKOFF))  # noqa: S311 - nobody is to be kept from guessing
 
 
 def _group(task: Task) -> str:
@@ -137,6 +119,7 @@ def table_of(entry: Entry, vector: Vector) -> Table:
         definition.status == SUSPENDED,
         frontier is None or _behind(entry, frontier, vector),
         zone,
+        datetime.fromisoformat(definition.resumed.at) if definition.resumed else None,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -13,16 +13,18 @@ from pyspark.sql import SparkSession
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random
 
 from streamtable.catalog.definition import SUSPENDED, Failure
-from streamtable.catalog.entries import find_at
+from streamtable.catalog.entries import Entry, find_at
 from streamtable.delta.bridge import causes, java_exception
 from streamtable.errors import ConcurrentRefresh, StreamTableError, StreamTableSuspended
+from streamtable.refresh import clock
 from streamtable.refresh.choose import Action
+from streamtable.refresh.history import errors_in_a_row, history
 from streamtable.refresh.records import Initiator, Record, annotate
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
 
-__all__ = ["condition_of", "failure_record", "is_transient", "text_of", "told", "write"]
+__all__ = ["condition_of", "failure_record", "is_transient", "text_of", "told", "write", "write_failure"]
 
 log = logging.getLogger("streamtable.scheduler")
 
@@ -66,21 +68,35 @@ def failure_record(error: BaseException, started: float, initiator: Initiator) -
     return Record(Action.FAILED, f"[{condition_of(error)}] {text_of(error)}", elapsed, initiated_by=initiator.value)
 
 
-def write(spark: SparkSession, path: str, record: Record, suspended_by: Failure | None = None) -> None:
-    """Commit a record, and the suspension with it. Where that fails the log tells it: there is no other place."""
+def write(spark: SparkSession, path: str, record: Record, suspends: Callable[[Entry], Failure | None] = lambda _: None) -> None:
+    """Commit a record, with a suspension if `suspends` says why. Where that fails the log tells it: there is no other place."""
     retrying = Retrying(
         stop=stop_after_attempt(10), wait=wait_random(0, 1), retry=retry_if_exception_type(ConcurrentRefresh), reraise=True
     )
     try:
-        retrying(_commit, spark, path, record, suspended_by)
+        retrying(_commit, spark, path, record, suspends)
     except Exception:  # a table that is gone or cannot be written
         log.exception("cannot write into the history of %s: %s", path, record)
 
 
-def _commit(spark: SparkSession, path: str, record: Record, suspended_by: Failure | None) -> None:
+def write_failure(spark: SparkSession, path: str, error: BaseException, record: Record, most: int) -> None:
+    """Commit the record of a failure. With `most` in a row, which the history counts for all schedulers, the table is suspended."""
+
+    def suspends(entry: Entry) -> Failure | None:
+        failures = errors_in_a_row(entry, history(spark, [entry])) + 1
+        at = clock.now().isoformat(timespec="seconds")
+        return Failure(text_of(error), condition_of(error), at, failures) if failures >= most else None
+
+    write(spark, path, record, suspends)
+
+
+def _commit(spark: SparkSession, path: str, record: Record, suspends: Callable[[Entry], Failure | None]) -> None:
     if entry := find_at(spark, path):
-        suspended = replace(entry.definition, status=SUSPENDED, error=suspended_by)
-        annotate(spark, entry, record, suspended.properties() if suspended_by else None)
+        failure = suspends(entry)
+        suspended = replace(entry.definition, status=SUSPENDED, error=failure)
+        annotate(spark, entry, record, suspended.properties() if failure else None)
+        if failure:
+            log.error("%s is suspended after %d failures in a row", entry.definition.name, failure.failures)
 
 
 @contextmanager

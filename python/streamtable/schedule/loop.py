@@ -9,6 +9,8 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
+from functools import partial
+from operator import itemgetter
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from types import TracebackType
@@ -19,7 +21,7 @@ from streamtable.schedule.cycle import Cycle, Refreshed, Task
 from streamtable.schedule.due import ONCE, Table, graph_of, plan
 from streamtable.sql.statements import Cron
 
-__all__ = ["Engine", "Failed", "Scheduler", "Sight"]
+__all__ = ["Again", "Engine", "Failed", "Scheduler", "Sight"]
 
 log = logging.getLogger("streamtable.scheduler")
 
@@ -45,14 +47,31 @@ class Failed:
     reason: str
 
 
+@dataclass(frozen=True)
+class Again:
+    """An attempt failed in a way that may pass within `pause`; until then the table takes nobody's place."""
+
+    pause: timedelta
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """The `number`-th attempt, from 1 on, to carry out a task of a cycle, not before some moment."""
+
+    cycle: Cycle
+    task: Task
+    number: int = 1
+    not_before: datetime = ONCE
+
+
 class Engine(Protocol):
     """What the scheduler needs of the world."""
 
     def look(self) -> Sight:
         """Return what there is now; no Spark job."""
 
-    def refresh(self, task: Task, stopping: Event) -> Refreshed | Failed:
-        """Refresh a table, trying again what is transient; called on a worker's thread."""
+    def refresh(self, task: Task, attempt: int, stopping: Event) -> Refreshed | Failed | Again:
+        """Refresh a table; what is transient may be tried again. Called on a worker's thread."""
 
     def skip(self, path: str, reason: str) -> None:
         """Write into the table's history that it was skipped."""
@@ -77,9 +96,10 @@ class Scheduler:
         self._workers = workers or ThreadPoolExecutor(MOST_WORKERS, thread_name_prefix="streamtable refresh")
         self._thread = Thread(target=self._run, name="streamtable scheduler", daemon=True)
         self._stopping = Event()
-        self._ended: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._ended: SimpleQueue[Callable[[datetime], None]] = SimpleQueue()
         self._cycles: list[Cycle] = []
-        self._running: dict[str, tuple[Task, Future[Refreshed | Failed]]] = {}
+        self._running: dict[str, tuple[Task, Future[Refreshed | Failed | Again]]] = {}
+        self._resting: dict[str, Attempt] = {}
         self._urgency: dict[str, datetime] = {}
         self._tried: dict[str, datetime] = {}
         self._told: dict[str, str] = {}
@@ -105,7 +125,7 @@ class Scheduler:
         """
         atexit.unregister(self.stop)
         self._stopping.set()
-        self._ended.put(lambda: None)
+        self._ended.put(lambda now: None)
         if self._thread.is_alive():
             self._thread.join(timeout)
         running = list(self._running.values())
@@ -135,15 +155,18 @@ class Scheduler:
             self._stopping.set()
 
     def _wait(self) -> None:
-        """Sleep until the next look, or until a refresh ends."""
-        left = (self._next_look - datetime.now(timezone.utc)).total_seconds()
+        """Sleep until the next look or attempt, or until a refresh ends."""
+        # While all places are taken, an attempt cannot begin before a refresh ends.
+        resting = self._resting.values() if len(self._running) < self._parallelism else ()
+        wake = min((attempt.not_before for attempt in resting), default=self._next_look)
+        left = (min(wake, self._next_look) - datetime.now(timezone.utc)).total_seconds()
         with suppress(Empty):
-            self._ended.get(timeout=max(left, 0.001))()
+            self._ended.get(timeout=max(left, 0.001))(datetime.now(timezone.utc))
 
     def turn(self, now: datetime) -> None:
         """Take in what ended, look if it is time, and keep the workers busy with the most urgent tables that are ready."""
         while not self._ended.empty():
-            self._ended.get()()
+            self._ended.get()(now)
         if now >= self._next_look:
             try:
                 self._look()
@@ -151,10 +174,12 @@ class Scheduler:
             except Exception:  # whatever it is, it must not end the scheduler
                 log.exception("the scheduler cannot look at the tables; it tries again in %s", self._pause)
                 self._next_look, self._pause = now + self._pause, min(2 * self._pause, LONGEST_PAUSE)
-        ready = [(self._urgency[path], cycle, path) for cycle in self._cycles for path in cycle.ready()]
-        for _, cycle, path in sorted(ready, key=lambda each: each[0]):
+        ready = [(self._urgency[path], partial(self._start, cycle, path)) for cycle in self._cycles for path in cycle.ready()]
+        rested = [(path, attempt) for path, attempt in self._resting.items() if attempt.not_before <= now]
+        ready += [(self._urgency[path], partial(self._begin, attempt)) for path, attempt in rested]
+        for _, begin in sorted(ready, key=itemgetter(0)):
             if len(self._running) < self._parallelism:
-                self._begin(cycle, cycle.start(path))
+                begin()
 
     def _look(self) -> None:
         sight = self._engine.look()
@@ -167,7 +192,7 @@ class Scheduler:
             self._tried[path] = at
             self._told.pop(path, None)
         for path, suspended in found.blocked.items():
-            self._skip(path, f"{suspended} is suspended", at)
+            self._tell(path, f"{suspended} is suspended")
         self._urgency |= {work.path: work.deadline for work in found.work}
         if found.work:
             names = {work.path: tables[work.path].name for work in found.work}
@@ -181,31 +206,43 @@ class Scheduler:
             self._tried.setdefault(table.path, now)
         return max(filter(None, (table.since, self._tried.get(table.path))), default=None)
 
-    def _begin(self, cycle: Cycle, task: Task) -> None:
+    def _start(self, cycle: Cycle, path: str) -> None:
+        self._begin(Attempt(cycle, cycle.start(path)))
+
+    def _begin(self, attempt: Attempt) -> None:
+        task = attempt.task
+        self._resting.pop(task.path, None)
         try:
-            future = self._workers.submit(self._engine.refresh, task, self._stopping)
+            future = self._workers.submit(self._engine.refresh, task, attempt.number, self._stopping)
         except RuntimeError:  # the interpreter is shutting down
             self._stopping.set()
             return
         self._running[task.path] = task, future
-        future.add_done_callback(lambda done: self._ended.put(lambda: self._end(cycle, task, done)))
+        future.add_done_callback(lambda done: self._ended.put(partial(self._end, attempt, done)))
 
-    def _end(self, cycle: Cycle, task: Task, done: Future[Refreshed | Failed]) -> None:
+    def _end(self, attempt: Attempt, done: Future[Refreshed | Failed | Again], now: datetime) -> None:
+        cycle, task = attempt.cycle, attempt.task
         del self._running[task.path]
         self._tried[task.path] = cycle.vector.at
         match Failed(f"{task.name} failed") if done.cancelled() or done.exception() else done.result():
             case Refreshed() as refreshed:
-                self._told.pop(task.path, None)
-                cycle.refreshed(task, refreshed)
+                if refreshed.skipped:
+                    self._tell(task.path, refreshed.skipped)
+                else:
+                    self._told.pop(task.path, None)
+                for reader in cycle.refreshed(task, refreshed):
+                    self._tell(reader, f"another session refreshed {task.name} meanwhile")
+            case Again(pause):
+                self._resting[task.path] = replace(attempt, number=attempt.number + 1, not_before=now + pause)
             case Failed(reason):
                 for reader in cycle.failed(task):
-                    self._skip(reader, reason, cycle.vector.at)
+                    self._tried[reader] = cycle.vector.at
+                    self._tell(reader, reason)
         if not cycle.unfinished:
             self._cycles.remove(cycle)
 
-    def _skip(self, path: str, reason: str, at: datetime) -> None:
-        """Count it as a try, and write it down unless it is what was written last."""
-        self._tried[path] = at
+    def _tell(self, path: str, reason: str) -> None:
+        """Write down that a table is skipped, unless it is what was written last."""
         if self._told.get(path) != reason:
             self._told[path] = reason
             self._engine.skip(path, reason)

@@ -7,14 +7,16 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import takewhile
 
 from pyspark.sql import SparkSession
 
 from streamtable.catalog.entries import Entry
 from streamtable.delta.tables import TableState, commits
+from streamtable.refresh.choose import Action
 from streamtable.refresh.records import Record
 
-__all__ = ["Line", "history"]
+__all__ = ["Line", "errors_in_a_row", "history"]
 
 CHUNK = 100
 """So many commits are read at once: who asks for the latest few does not wait for the whole log."""
@@ -44,6 +46,14 @@ class Line:
 def history(spark: SparkSession, tables: Iterable[Entry]) -> Iterator[Line]:
     """Yield the history of the tables, the latest line first."""
     return heapq.merge(*(_lines(spark, entry) for entry in tables), key=lambda line: (line.at, line.version), reverse=True)
+
+
+def errors_in_a_row(entry: Entry, lines: Iterable[Line]) -> int:
+    """Count the failures since the last success or RESUME; `lines` are the history of the table."""
+    resumed = entry.definition.resumed.version if entry.definition.resumed else -1
+    since = takewhile(lambda line: line.version > resumed, lines)
+    tried = (line.record.action for line in since if line.record.action is not Action.SKIPPED)
+    return sum(1 for _ in takewhile(lambda action: action is Action.FAILED, tried))
 
 
 def _lines(spark: SparkSession, entry: Entry) -> Iterator[Line]:
