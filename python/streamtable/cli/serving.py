@@ -43,7 +43,7 @@ def server(
 
     out = Output(as_json)
     with reported(out):
-        given = load(config)
+        found = load(config)
         options = {
             "host": host,
             "thrift_port": thrift_port,
@@ -56,8 +56,9 @@ def server(
             "stop_seconds": stop_seconds,
         }
         serve(
-            with_options(given.server, options),
-            lambda settings: local({**settings, **given.spark, **settings_of(conf)}, quiet=False),
+            with_options(found.server, options),
+            {**found.spark, **settings_of(conf)},
+            lambda settings: local(settings, quiet=False),
             lambda addresses: _ready(out, addresses),
         )
 

@@ -40,7 +40,7 @@ def silence() -> None:
 @contextmanager
 def opened(remote: str | None, conf: Mapping[str, str]) -> Iterator[SparkSession]:
     """Give a session and end it afterwards. Raises NotEnabled where none can be had."""
-    spark = connected(remote) if remote else local(conf)
+    spark = connected(remote) if remote else local({**load().spark, **conf})
     try:
         yield spark
     finally:
@@ -53,7 +53,7 @@ def local(conf: Mapping[str, str], *, quiet: bool = True) -> SparkSession:
     If `quiet`, what Java prints is shown only when it does not start.
     """
     builder = configure(SparkSession.builder)
-    given: dict[str, bool | float | int | str | None] = {**QUIET, **load().spark, **conf}
+    given: dict[str, bool | float | int | str | None] = {**QUIET, **conf}
     with TemporaryDirectory(prefix="streamtable-") as folder:
         log = Path(folder, "jvm.log")
         with jvm_output(log) if quiet else nullcontext():

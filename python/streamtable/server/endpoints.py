@@ -14,11 +14,24 @@ from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_d
 from streamtable.configuration import Server
 from streamtable.errors import InvalidStatement, NotEnabled
 
-__all__ = ["Endpoints", "endpoints_of", "is_loopback", "spark_settings", "wait_for", "with_options"]
+__all__ = ["Endpoints", "endpoints_of", "environment", "is_loopback", "spark_settings", "wait_for", "with_options"]
 
 LOOPBACK = "127.0.0.1"
 ABSENT = -1
 SECONDS_TO_LISTEN = 60.0
+AUTHENTICATION = "spark.hive.server2.authentication"
+KNOWS_USERS = ("LDAP", "KERBEROS", "PAM", "CUSTOM")  # written like this: Hive compares letters
+SAID_BY = {
+    "spark.hive.server2.thrift.bind.host": "host",
+    "spark.hive.server2.thrift.port": "thrift_port",
+    "spark.hive.server2.transport.mode": "thrift_port",
+    AUTHENTICATION: "users",
+    "spark.connect.grpc.binding.address": "host",
+    "spark.connect.grpc.binding.port": "connect_port",
+    "spark.connect.authenticate.token": "token_file",
+}
+"""Settings of Spark that open doors, and the setting of [server] that decides about each. Of the spellings of a setting of Hive's,
+`spark.hive.` wins over `spark.hadoop.hive.`, over `hive.`, and over hive-site.xml."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +42,8 @@ class Endpoints:
     thrift: int | None
     connect: int | None
     metrics: int | None
-    metrics_host: str
+    open_host: str
+    """Of metrics and of Spark's UI, which know no users."""
 
     def addresses(self, token: bool) -> dict[str, str]:
         """Return what people type to get there."""
@@ -42,17 +56,21 @@ class Endpoints:
             )
             found["connect"] += "/;token=..." if token else ""
         if self.metrics:
-            found["metrics"] = f"http://{_written(self.metrics_host)}:{self.metrics}/metrics"
+            found["metrics"] = f"http://{_written(self.open_host)}:{self.metrics}/metrics"
         return found
 
 
-def endpoints_of(server: Server) -> Endpoints:
-    """Decide where to listen. Raises InvalidStatement for what is not safe, NotEnabled for a port that is taken."""
+def endpoints_of(server: Server, given: Mapping[str, str]) -> Endpoints:
+    """Decide where to listen, where the user's settings of Spark are `given`.
+
+    Raises InvalidStatement for what is not safe, NotEnabled for a port that is taken.
+    """
+    known = server.users or any(_winning(key) == AUTHENTICATION and value in KNOWS_USERS for key, value in given.items())
     if not is_loopback(server.host) and not server.allow_anonymous:
         lacking = [
             f"{key} is not set, so that anybody could come in by {way}"
             for key, way, there, port in (
-                ("users", "Thrift", server.users, server.thrift_port),
+                ("users", "Thrift", known, server.thrift_port),
                 ("token_file", "Spark Connect", server.token_file, server.connect_port),
             )
             if port != ABSENT and not there
@@ -63,13 +81,13 @@ def endpoints_of(server: Server) -> Endpoints:
                 hint="set what is lacking (streamtable add-user writes users), leave the end point out (port -1), or say "
                 "allow_anonymous = true (--allow-anonymous) if everybody who reaches this host may do everything",
             )
-    metrics_host = server.host if server.allow_anonymous else LOOPBACK  # they know no users
+    open_host = server.host if server.allow_anonymous else LOOPBACK
     return Endpoints(
         server.host,
         _port("thrift_port", server.host, server.thrift_port),
         _port("connect_port", server.host, server.connect_port),
-        _port("metrics_port", metrics_host, server.metrics_port),
-        metrics_host,
+        _port("metrics_port", open_host, server.metrics_port),
+        open_host,
     )
 
 
@@ -81,24 +99,46 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def spark_settings(server: Server, endpoints: Endpoints) -> dict[str, str]:
-    """Return the settings of Spark that make its end points listen there, and let in whom they should."""
-    settings = {
-        "spark.driver.bindAddress": LOOPBACK,
-        "spark.driver.host": LOOPBACK,
-        "spark.hadoop.hive.server2.thrift.bind.host": endpoints.host,
-        "spark.hadoop.hive.server2.thrift.port": str(endpoints.thrift or 0),
-        "spark.hadoop.hive.server2.enable.doAs": "false",  # all work as the server's own user
-        # Delta keeps schemas in its logs; getColumns of JDBC asks the metastore alone.
-        "spark.databricks.delta.catalog.update.enabled": "true",
+def spark_settings(server: Server, endpoints: Endpoints, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of a Spark whose end points listen there, and let in whom they should; `given` are the user's.
+
+    Raises InvalidStatement for one that says something else than [server] does: that alone was judged.
+    """
+    doors = {
+        "spark.hive.server2.thrift.bind.host": endpoints.host,
+        "spark.hive.server2.thrift.port": str(endpoints.thrift or 0),
+        "spark.hive.server2.transport.mode": "binary",  # over HTTP it would listen on all addresses
         "spark.connect.grpc.binding.address": endpoints.host,
         "spark.connect.grpc.binding.port": str(endpoints.connect or 0),
     }
     if server.users:
-        settings["spark.hadoop.hive.server2.authentication"] = "CUSTOM"
+        doors[AUTHENTICATION] = "CUSTOM"
     if server.token_file:
-        settings["spark.connect.authenticate.token"] = _token(Path(server.token_file))
-    return settings
+        doors["spark.connect.authenticate.token"] = _token(Path(server.token_file))
+    for key, value in given.items():
+        name = _winning(key)
+        if name in SAID_BY and doors.setdefault(name, value) != value:
+            raise InvalidStatement(
+                f"{key} among the settings of Spark contradicts {SAID_BY[name]} in [server]",
+                hint="leave it out: [server] alone says where the server listens and whom it lets in (docs/server.md)",
+            )
+    others = {
+        "spark.driver.bindAddress": LOOPBACK,
+        "spark.driver.host": LOOPBACK,
+        "spark.hadoop.hive.server2.enable.doAs": "false",  # all work as the server's own user
+        # Delta keeps schemas in its logs; getColumns of JDBC asks the metastore alone.
+        "spark.databricks.delta.catalog.update.enabled": "true",
+    }
+    return {**others, **given, **doors}
+
+
+def environment(endpoints: Endpoints) -> dict[str, str]:
+    """Return the variables of Java's environment that win over all settings."""
+    return {
+        "SPARK_LOCAL_IP": endpoints.open_host,  # where the UI listens; without it, on all addresses
+        "HIVE_SERVER2_THRIFT_BIND_HOST": endpoints.host,
+        "HIVE_SERVER2_THRIFT_PORT": str(endpoints.thrift or 0),
+    }
 
 
 def wait_for(host: str, port: int) -> None:
@@ -108,6 +148,11 @@ def wait_for(host: str, port: int) -> None:
         patience(lambda: socket.create_connection((host, port), timeout=1).close())
     except RetryError as error:
         raise NotEnabled(f"nothing listens on {host}:{port}", hint="Spark's log on stderr says why") from error
+
+
+def _winning(key: str) -> str:
+    """Return the spelling of a setting that wins over its others, see SAID_BY."""
+    return f"spark.{key.removeprefix('spark.hadoop.').removeprefix('spark.')}"
 
 
 def _port(key: str, host: str, wanted: int) -> int | None:

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from streamtable.configuration import Server
 from streamtable.errors import NotEnabled
-from streamtable.server.endpoints import Endpoints, endpoints_of, spark_settings, wait_for
+from streamtable.server.endpoints import Endpoints, endpoints_of, environment, spark_settings, wait_for
 from streamtable.server.metrics import serve as serve_metrics
 from streamtable.server.passwords import Passwords
 from streamtable.session import start_scheduler
@@ -25,27 +25,34 @@ __all__ = ["serve"]
 LOOK_AFTER_JAVA = 1.0
 
 
-def serve(server: Server, start: Callable[[Mapping[str, str]], SparkSession], ready: Callable[[Mapping[str, str]], None]) -> None:
-    """Serve until SIGTERM or SIGINT; `start` makes the session with settings, `ready` is told the addresses.
+def serve(
+    server: Server,
+    given: Mapping[str, str],
+    start: Callable[[Mapping[str, str]], SparkSession],
+    ready: Callable[[Mapping[str, str]], None],
+) -> None:
+    """Serve until SIGTERM or SIGINT, with the user's settings of Spark; `start` makes the session, `ready` is told the addresses.
 
     Running refreshes may finish; those that take longer than `stop_seconds` are cancelled and leave their tables as they were.
     """
     stopping = Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, lambda *_: stopping.set())
-    endpoints = endpoints_of(server)
+    endpoints = endpoints_of(server, given)
+    settings = spark_settings(server, endpoints, given)
+    os.environ.update(environment(endpoints))
     passwords = Passwords(Path(server.users)) if server.users else None
     # By default all servers of a user log their operations to one folder, which each of them deletes when it stops.
     operations = TemporaryDirectory(prefix="streamtable-operations-", ignore_cleanup_errors=True)
     apart = {"spark.hadoop.hive.server2.logging.operation.log.location": operations.name}
-    spark = start({**spark_settings(server, endpoints), **apart})
+    spark = start({**apart, **settings})
     scheduler = start_scheduler(spark) if server.scheduler else None
     try:
         if passwords:
             passwords.register(spark)
         _listen(spark, endpoints)
         if endpoints.metrics:
-            serve_metrics(spark, scheduler, endpoints.metrics_host, endpoints.metrics)
+            serve_metrics(spark, scheduler, endpoints.open_host, endpoints.metrics)
         ready(endpoints.addresses(bool(server.token_file)))
         _notify("READY=1")
         _wait(spark, stopping)
