@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
@@ -119,17 +120,19 @@ class Scheduler:
         return self
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Begin no refresh any more, and wait for those that run; after `timeout` seconds their Spark jobs are cancelled.
+        """Begin no refresh any more, and wait for those that run; `timeout` seconds from now their Spark jobs are cancelled.
 
         Return whether all could finish. A refresh that is cancelled leaves its table as it was.
         """
+        began = time.monotonic()
         atexit.unregister(self.stop)
         self._stopping.set()
         self._ended.put(lambda now: None)
         if self._thread.is_alive():
             self._thread.join(timeout)
         running = list(self._running.values())
-        _, unfinished = wait([future for _, future in running], timeout)
+        left = None if timeout is None else max(0.0, began + timeout - time.monotonic())
+        _, unfinished = wait([future for _, future in running], left)
         for task, future in running:
             if future in unfinished:
                 self._engine.cancel(task)
