@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from streamtable.cli.output import Output
+from streamtable.errors import InvalidStatement
 from streamtable.sql.parse import keywords
 from streamtable.sql.scripts import is_complete, split
 
@@ -57,14 +58,13 @@ def completions(spark: SparkSession) -> list[str]:
 
 
 def _answer(spark: SparkSession, out: Output, text: str, limit: int) -> None:
-    for piece in split(text):
-        started = time.perf_counter()
-        try:
+    try:
+        for piece in split(text):
+            started = time.perf_counter()
             out.answer(spark, piece.sql, limit)
             out.note(f"{time.perf_counter() - started:.1f} s")
-        except (PySparkException, KeyboardInterrupt) as error:
-            out.error(error)
-            return
+    except (PySparkException, KeyboardInterrupt) as error:
+        out.error(error)
 
 
 def _keys() -> KeyBindings:
@@ -75,9 +75,16 @@ def _keys() -> KeyBindings:
     def _(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         text = buffer.text.strip()
-        if is_complete(text) or text.lower() in ("exit", "quit"):
+        if _is_complete(text) or text.lower() in ("exit", "quit"):
             buffer.validate_and_handle()
         else:
             buffer.insert_text("\n")
 
     return keys
+
+
+def _is_complete(text: str) -> bool:
+    try:
+        return is_complete(text)
+    except InvalidStatement:  # the answer says why
+        return True
