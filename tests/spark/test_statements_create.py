@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.spark.statements import answer, detail, done, properties, shown, version
 
-from streamtable.catalog.entries import Entry
+from streamtable.catalog.entries import Entry, find
+from streamtable.delta.tables import Located
 from streamtable.errors import ConcurrentRefresh, InvalidStatement, NotSupported, StreamTableExists, StreamTableNotFound
 from streamtable.refresh import lifecycle
 from streamtable.refresh.records import Initiator
@@ -83,6 +84,38 @@ def test_if_not_exists_leaves_what_is_there(shop: SparkSession) -> None:
 
 
 def test_a_scheduler_that_is_faster_does_not_make_create_fail(shop: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("clause", ["", "IF NOT EXISTS"])
+def test_who_comes_second_to_a_name_does_not_take_the_first_ones_table(
+    shop: SparkSession, monkeypatch: pytest.MonkeyPatch, clause: str
+) -> None:
+    shop.sql(f"CREATE STREAM TABLE st AS {NORTH}")
+    looks = [(Located(("spark_catalog", "shop", "st"), "none", ""), None)]  # the name was free when the second looked
+    monkeypatch.setattr(lifecycle, "find", lambda spark, name: looks.pop() if looks else find(spark, name))
+    statement = f"CREATE STREAM TABLE {clause} st AS SELECT region FROM sales"
+    if clause:
+        assert done(shop, statement) == ("NO_DATA", "the stream table exists already")
+    else:
+        with pytest.raises(StreamTableExists, match=r"spark_catalog\.shop\.st is a stream table already"):
+            shop.sql(statement)
+    assert not looks
+    assert_exact(shop, "st", NORTH)
+    assert done(shop, "REFRESH STREAM TABLE st")[0] == "NO_DATA"
+
+
+def test_a_failed_create_leaves_the_table_that_took_its_name(shop: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(spark: SparkSession, entry: Entry, initiator: Initiator) -> Outcome:
+        """Fail after another session dropped the table and made one of the same name."""
+        monkeypatch.undo()
+        shop.sql("DROP STREAM TABLE st")
+        shop.sql(f"CREATE STREAM TABLE st AS {NORTH}")
+        raise RuntimeError("interrupted")
+
+    monkeypatch.setattr(lifecycle, "refresh", interrupted)
+    with pytest.raises(Exception, match="interrupted"):
+        shop.sql("CREATE STREAM TABLE st AS SELECT region FROM sales")
+    assert_exact(shop, "st", NORTH)
+
+
     tries = []
 
     def second(spark: SparkSession, entry: Entry, initiator: Initiator) -> Outcome:

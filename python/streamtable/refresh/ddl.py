@@ -42,14 +42,15 @@ def make(spark: SparkSession, definition: Definition, schema: StructType, views:
         with _as_engine(spark):
             builder.execute()
     except BaseException:
-        unmake(spark, statement.name)
+        unmake(spark, definition)
         raise
 
 
-def unmake(spark: SparkSession, name: Name) -> None:
-    """Drop the table and its files, if it is there."""
+def unmake(spark: SparkSession, definition: Definition) -> None:
+    """Drop the table of this definition and its files, if it is there; one of the same name that another session made stays."""
+    name = definition.statement.name
     entry = find(spark, name)[1]
-    if entry is not None:
+    if entry is not None and entry.definition.id == definition.id:
         with _as_engine(spark):
             spark.sql(f"DROP TABLE IF EXISTS {name}")
         drop_files(spark, entry.path)

@@ -44,6 +44,10 @@ def create(spark: SparkSession, statement: CreateStreamTable) -> Outcome:
         if existing:
             return replace_with(spark, existing, definition, prepared, started)
         make(spark, definition, schema_of(statement, prepared), prepared.reading.views)
+    except Exception:
+        if existing or find(spark, statement.name)[0].kind == "none":
+            raise
+        return create(spark, statement)  # another session took the name in the meantime: answer as where it had been first
     finally:
         release(prepared)
     try:
@@ -54,7 +58,7 @@ def create(spark: SparkSession, statement: CreateStreamTable) -> Outcome:
         done = _PATIENCE(lambda: refresh(spark, load(spark, definition.statement.name), initiator=Initiator.INITIAL))
         return replace(done, reason="the table was created", duration_ms=_since(started))
     except BaseException:
-        unmake(spark, definition.statement.name)
+        unmake(spark, definition)
         raise
 
 
@@ -74,5 +78,5 @@ def drop(spark: SparkSession, statement: DropStreamTable) -> list[str]:
     dropped = [
         name for each in readers for name in drop(spark, DropStreamTable(each.definition.statement.name, True, cascade=True))
     ]
-    unmake(spark, entry.definition.statement.name)
+    unmake(spark, entry.definition)
     return [*dropped, entry.definition.name]
