@@ -25,6 +25,11 @@ def version(spark: SparkSession, name: str) -> int:
     return int(spark.sql(f"DESCRIBE HISTORY {name} LIMIT 1").collect()[0]["version"])
 
 
+def jobs(spark: SparkSession) -> int:
+    """Return how many jobs Spark has run."""
+    return int(spark._jsc.sc().dagScheduler().numTotalJobs())
+
+
 def detail(spark: SparkSession, name: str) -> dict[str, Any]:
     return dict(spark.sql(f"DESCRIBE DETAIL {name}").collect()[0].asDict())
 

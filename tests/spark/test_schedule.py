@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
-from tests.spark.statements import answer, done
+from tests.spark.statements import answer, done, jobs
 
 from streamtable import start_scheduler
 from streamtable.catalog.entries import Entry, load
@@ -87,10 +87,6 @@ def stands_for(spark: SparkSession, name: str) -> dict[str, int]:
 def current(spark: SparkSession, *names: str) -> bool:
     """Tell whether each table stands for the latest versions of its sources."""
     return all(number == latest(spark, source) for name in names for source, number in stands_for(spark, name).items())
-
-
-def jobs(spark: SparkSession) -> int:
-    return int(spark._jsc.sc().dagScheduler().numTotalJobs())
 
 
 def write(spark: SparkSession, number: int) -> None:

@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact, bag
-from tests.spark.statements import answer, detail, done, properties, shown, version
+from tests.spark.statements import answer, detail, done, jobs, properties, shown, version
 
 from streamtable.errors import (
     DependentsExist,
@@ -60,6 +60,20 @@ def test_refresh_says_what_it_did(shop: SparkSession) -> None:
     assert tuple(row)[:5] == (ST, "FULL", "REFRESH ... FULL was asked for", 4, 4)
     assert row["version"] == version(shop, "st") == 3
     assert_exact(shop, "st", ALL)
+
+
+@pytest.mark.parametrize("source", ["sales", "large"], ids=["a table", "a view"])
+def test_a_refresh_without_changes_costs_neither_a_job_nor_a_commit(shop: SparkSession, source: str) -> None:
+    shop.sql("CREATE OR REPLACE VIEW large AS SELECT id, amount FROM sales WHERE amount > 10")
+    shop.sql(f"CREATE STREAM TABLE st AS SELECT id, sum(amount) AS total FROM {source} GROUP BY id")
+    written, before = version(shop, "st"), jobs(shop)
+    assert done(shop, "REFRESH STREAM TABLE st") == ("NO_DATA", "no source changed")
+    assert jobs(shop) == before
+    assert version(shop, "st") == written
+    shop.sql("INSERT INTO sales VALUES (7, 'west', 70)")
+    before = jobs(shop)
+    assert done(shop, "REFRESH STREAM TABLE st")[0] == "DIFFERENTIAL"
+    assert jobs(shop) > before, "this way of counting sees no jobs"
 
 
 def test_refresh_cascade_begins_with_the_sources(shop: SparkSession) -> None:
