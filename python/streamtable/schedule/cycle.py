@@ -32,11 +32,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Refreshed:
-    """Where a table stands after its refresh: its version, and the versions of its sources; `skipped` is why there was none."""
+    """Where a table stands after its refresh: its version, and the versions of its sources; `skipped` says that there was none."""
 
     version: Version
     sources: Mapping[str, Version]
-    skipped: str | None = None
+    skipped: bool = False
 
 
 class Cycle:
@@ -95,13 +95,13 @@ class Cycle:
 
 
 def carry_out(spark: SparkSession, task: Task, initiator: Initiator, full: bool = False) -> tuple[Outcome | None, Refreshed]:
-    """Refresh the table; no outcome says that branches meet in it, and another session has joined newer ones already.
+    """Refresh the table; no outcome says that it was skipped: another session has joined newer versions of its branches.
 
     To refresh it nevertheless would mix the two vectors. Raises what `refresh` raises.
     """
     entry, before = _standing(spark, task)
     if task.joins and before is not None and before.ahead_of(task.vector):
-        return None, replace(_refreshed(entry, before), skipped="another session joined newer versions already")
+        return None, replace(_refreshed(entry, before), skipped=True)
     outcome = refresh(spark, entry, full, task.vector, initiator)
     entry, after = _standing(spark, task)
     assert after is not None, "a refresh leaves a frontier"

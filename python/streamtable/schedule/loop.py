@@ -22,9 +22,12 @@ from streamtable.schedule.cycle import Cycle, Refreshed, Task
 from streamtable.schedule.due import ONCE, Table, graph_of, plan
 from streamtable.sql.statements import Cron
 
-__all__ = ["Again", "Engine", "Failed", "Scheduler", "Sight"]
+__all__ = ["ELSEWHERE", "Again", "Engine", "Failed", "Scheduler", "Sight"]
 
 log = logging.getLogger("streamtable.scheduler")
+
+ELSEWHERE = "another session refreshed tables that meet in it meanwhile"
+"""Why a diamond is skipped; said once, because schedulers that share the work would say it, and commit it, in every other cycle."""
 
 MOST_WORKERS = 64
 SHORTEST_PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(minutes=1)
@@ -229,12 +232,10 @@ class Scheduler:
         self._tried[task.path] = cycle.vector.at
         match Failed(f"{task.name} failed") if done.cancelled() or done.exception() else done.result():
             case Refreshed() as refreshed:
-                if refreshed.skipped:
-                    self._tell(task.path, refreshed.skipped)
-                else:
+                if self._told.get(task.path) != ELSEWHERE:
                     self._told.pop(task.path, None)
-                for reader in cycle.refreshed(task, refreshed):
-                    self._tell(reader, f"another session refreshed {task.name} meanwhile")
+                for path in (*([task.path] if refreshed.skipped else []), *cycle.refreshed(task, refreshed)):
+                    self._tell(path, ELSEWHERE)
             case Again(pause):
                 self._resting[task.path] = replace(attempt, number=attempt.number + 1, not_before=now + pause)
             case Failed(reason):
