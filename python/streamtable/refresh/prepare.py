@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -38,7 +39,21 @@ CAPTURED = (
     "spark.sql.orderByOrdinal",
     "spark.sql.legacy.sizeOfNull",
 )
-"""The settings that change what a query means."""
+"""The settings that change what a query means, and that every definition holds."""
+
+_CHANGING = re.compile(
+    r"spark\.sql\.("
+    r"legacy\..*"  # what an older Spark did
+    r"|(ansi|function|functionResolution|collation|tvf)\..*"  # names, quotes, types and functions
+    # How text is read; not the limits of the parser's memory.
+    r"|parser\.(escapedStringLiterals|quotedRegexColumnNames|singleCharacterPipeOperator\.enabled)"
+    r"|operatorPipeSyntaxEnabled|allowNamedFunctionArguments|lateralColumnAlias\.enableImplicitResolution"
+    r"|cteRecursionLevelLimit|cteRecursionRowLimit|pivotMaxValues|transposeMaxValues|crossJoin\.enabled"  # what is still an answer
+    r"|timestampType|charAsVarchar|readSideCharPadding|preserveCharVarcharTypeInfo"  # what a type is
+    r"|chunkBase64String\.enabled|icu\.caseMappings\.enabled"
+    r")"
+)
+"""The settings that change it as well and that few set: a definition holds those that are set. No tuning is among them."""
 
 _INHERITED = (
     "spark.sql.shuffle.partitions",
@@ -51,6 +66,9 @@ Json = Mapping[str, Any]
 
 _idle: dict[tuple[int, str], list[SparkSession]] = {}
 """Sessions by Spark context and table that no refresh uses now: making one costs more than a small refresh."""
+
+_unusual: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
+"""What was set in a session that not every refresh sets: the session is only for those that set the same."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +100,9 @@ class Prepared:
 
 def captured_settings(spark: SparkSession) -> dict[str, str]:
     """Read the current values of the settings that change what a query means, defaults as well: those of another session differ."""
-    return {key: str(spark.conf.get(key)) for key in CAPTURED}
+    modified = {key: str(value) for key, value in sorted(spark.conf.getAll.items()) if _CHANGING.fullmatch(key)}
+    unusual = {key: value for key, value in modified.items() if key not in CAPTURED and spark.conf.isModifiable(key)}
+    return {key: str(spark.conf.get(key)) for key in CAPTURED} | unusual
 
 
 def refresh_session(spark: SparkSession, key: str, namespace: tuple[str, ...], settings: Mapping[str, str]) -> SparkSession:
@@ -91,10 +111,14 @@ def refresh_session(spark: SparkSession, key: str, namespace: tuple[str, ...], s
     No two refreshes share one, because the names that they give to frames would meet. Settings are set each time: callers differ.
     """
     idle = _idle.setdefault((id(spark.sparkContext), key), [])
+    unusual = {setting: value for setting, value in settings.items() if setting not in CAPTURED}
     try:
         session = idle.pop()  # one step: two threads may refresh the same table
     except IndexError:
         session = spark.newSession()
+    if _unusual.get(session, {}) != unusual:
+        session = spark.newSession() if session in _unusual else session
+        _unusual[session] = unusual
     for setting, value in settings.items():
         session.conf.set(setting, value)
     for setting in _INHERITED:
