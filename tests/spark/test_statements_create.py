@@ -182,6 +182,17 @@ def test_properties_that_hold_the_definition_are_refused(shop: SparkSession, key
     assert done(shop, "REFRESH STREAM TABLE st")[0] == "NO_DATA"
 
 
+@pytest.mark.parametrize("setting", ["'delta.enableDeletionVectors' = 'false'", "'Delta.AppendOnly' = 'TRUE'"])
+def test_properties_under_which_no_row_could_go_are_refused(shop: SparkSession, setting: str) -> None:
+    with pytest.raises(InvalidStatement, match="deletion vectors"):
+        shop.sql(f"CREATE STREAM TABLE st TBLPROPERTIES ({setting}) AS SELECT id, amount FROM sales")
+    shop.sql("CREATE STREAM TABLE st AS SELECT id, amount FROM sales")
+    with pytest.raises(InvalidStatement, match="leave the property out"):
+        shop.sql(f"ALTER STREAM TABLE st SET TBLPROPERTIES ({setting})")
+    shop.sql("DELETE FROM sales WHERE id = 1")
+    assert done(shop, "REFRESH STREAM TABLE st")[0] == "DIFFERENTIAL"
+
+
 def test_location_holds_the_files_and_is_gone_with_the_table(shop: SparkSession, tmp_path: Path) -> None:
     place = tmp_path / "else where"
     shop.sql(f"CREATE STREAM TABLE st LOCATION '{place}' AS {NORTH}")

@@ -11,7 +11,7 @@ from streamtable.catalog.definition import ACTIVE, SUSPENDED, Definition
 from streamtable.catalog.entries import Entry, find, load, readers_of
 from streamtable.delta.tables import Located
 from streamtable.errors import DependentsExist, NotSupported, StreamTableExists
-from streamtable.refresh.checks import allow, check_schedule, prepared_for
+from streamtable.refresh.checks import allow, check_properties, check_schedule, prepared_for
 from streamtable.refresh.ddl import rename
 from streamtable.refresh.prepare import prepare, refresh_session, release
 from streamtable.refresh.records import annotate
@@ -49,6 +49,7 @@ def alter(spark: SparkSession, statement: AlterStreamTable) -> Definition:
         case Resume():
             return _store(spark, entry, replace(definition, status=ACTIVE, error=None))
         case SetProperties(properties):
+            check_properties(properties)
             merged = {**dict(definition.statement.properties), **dict(properties)}
             changed = definition.with_statement(properties=tuple(merged.items()))
             return _store(spark, entry, changed, dict(properties))
