@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 
 import pytest
 from pyspark.errors import PySparkException
@@ -90,6 +91,25 @@ def test_pattern_29_integer_overflow_under_ansi_fails_and_recovers(s: Scenario) 
     assert s.rows("g") == before
     s.step("DELETE FROM t WHERE id = 1")
     assert s.rows("g") == [(2, 1)]
+
+
+def test_pattern_29_overflow_without_ansi_is_null_or_wraps_and_goes_again(s: Scenario) -> None:
+    s.spark.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        s.source("t", "k INT, d DECIMAL(38,2), e DECIMAL(28,2), v BIGINT", "(1, 5, 1, 7), (2, 1, 1, 1)")
+        s.stream("g", "SELECT k, sum(d) AS d, avg(d) AS a, sum(e) AS e, sum(v) AS v FROM t GROUP BY k")
+        large = "CAST('999999999999999999999999999999999999.99' AS DECIMAL(38,2)), 2, 9223372036854775807"
+        s.step(f"INSERT INTO t VALUES (1, {large})")  # over the top together with the old value
+        assert s.rows("g")[0] == (1, None, None, Decimal("3.00"), -9223372036854775802)
+        s.step(f"INSERT INTO t VALUES (2, {large}), (2, {large})")  # by what is new alone
+        assert s.rows("g")[1][1:3] == (None, None)
+        s.step("DELETE FROM t WHERE e = 2")
+        assert s.rows("g") == [
+            (1, Decimal("5.00"), Decimal("5.000000"), Decimal("1.00"), 7),
+            (2, Decimal("1.00"), Decimal("1.000000"), Decimal("1.00"), 1),
+        ]
+    finally:
+        s.spark.conf.unset("spark.sql.ansi.enabled")
 
 
 def test_pattern_29_timestamps_around_a_clock_change_keep_the_time_zone_of_create(s: Scenario) -> None:

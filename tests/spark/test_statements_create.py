@@ -13,6 +13,7 @@ from streamtable.catalog.entries import Entry, find
 from streamtable.delta.tables import Located
 from streamtable.errors import ConcurrentRefresh, InvalidStatement, NotSupported, StreamTableExists, StreamTableNotFound
 from streamtable.refresh import lifecycle
+from streamtable.refresh.prepare import CAPTURED
 from streamtable.refresh.records import Initiator
 from streamtable.refresh.run import Outcome, refresh
 
@@ -83,7 +84,6 @@ def test_if_not_exists_leaves_what_is_there(shop: SparkSession) -> None:
         shop.sql("CREATE STREAM TABLE IF NOT EXISTS sales AS SELECT 1 AS one")
 
 
-def test_a_scheduler_that_is_faster_does_not_make_create_fail(shop: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("clause", ["", "IF NOT EXISTS"])
 def test_who_comes_second_to_a_name_does_not_take_the_first_ones_table(
     shop: SparkSession, monkeypatch: pytest.MonkeyPatch, clause: str
@@ -116,6 +116,7 @@ def test_a_failed_create_leaves_the_table_that_took_its_name(shop: SparkSession,
     assert_exact(shop, "st", NORTH)
 
 
+def test_a_scheduler_that_is_faster_does_not_make_create_fail(shop: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     tries = []
 
     def second(spark: SparkSession, entry: Entry, initiator: Initiator) -> Outcome:
@@ -179,6 +180,17 @@ def test_properties_that_hold_the_definition_are_refused(shop: SparkSession, key
     with pytest.raises(InvalidStatement, match=key):
         shop.sql(f"ALTER STREAM TABLE st SET TBLPROPERTIES ('{key}' = 'x')")
     assert done(shop, "REFRESH STREAM TABLE st")[0] == "NO_DATA"
+
+
+@pytest.mark.parametrize("setting", ["'delta.enableDeletionVectors' = 'false'", "'Delta.AppendOnly' = 'TRUE'"])
+def test_properties_under_which_no_row_could_go_are_refused(shop: SparkSession, setting: str) -> None:
+    with pytest.raises(InvalidStatement, match="deletion vectors"):
+        shop.sql(f"CREATE STREAM TABLE st TBLPROPERTIES ({setting}) AS SELECT id, amount FROM sales")
+    shop.sql("CREATE STREAM TABLE st AS SELECT id, amount FROM sales")
+    with pytest.raises(InvalidStatement, match="leave the property out"):
+        shop.sql(f"ALTER STREAM TABLE st SET TBLPROPERTIES ({setting})")
+    shop.sql("DELETE FROM sales WHERE id = 1")
+    assert done(shop, "REFRESH STREAM TABLE st")[0] == "DIFFERENTIAL"
 
 
 def test_location_holds_the_files_and_is_gone_with_the_table(shop: SparkSession, tmp_path: Path) -> None:
@@ -253,3 +265,40 @@ def test_settings_are_those_of_the_session_that_creates_or_replaces(shop: SparkS
     with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
         shop.sql(f"CREATE OR REPLACE STREAM TABLE st AS {quotient}")
     assert shop.table("st").count() == 5
+
+
+OTHERWISE_READ = {
+    "spark.sql.ansi.doubleQuotedIdentifiers": ('SELECT "id" AS x FROM sales', "SELECT id AS x FROM sales"),
+    "spark.sql.caseSensitive": (
+        "SELECT t.a AS x, t.A AS y FROM (SELECT id AS a, amount AS A FROM sales) AS t",
+        "SELECT id AS x, amount AS y FROM sales",
+    ),
+}
+"""A query that the setting gives another meaning, and one that means that without it."""
+
+
+@pytest.mark.parametrize("setting", OTHERWISE_READ)
+def test_settings_that_say_how_the_query_is_read_hold_at_every_refresh(shop: SparkSession, setting: str) -> None:
+    query, meant = OTHERWISE_READ[setting]
+    shop.conf.set(setting, "true")
+    shop.conf.set("spark.sql.files.maxRecordsPerFile", "1000")  # changes no answer
+    try:
+        shop.sql(f"CREATE STREAM TABLE st AS {query}")
+    finally:
+        shop.conf.unset(setting)
+        shop.conf.unset("spark.sql.files.maxRecordsPerFile")
+    assert_exact(shop, "st", meant)
+    assert _settings(shop) == {*CAPTURED, setting}
+    shop.sql("INSERT INTO sales VALUES (9, 'north', 90)")
+    assert done(shop, "REFRESH STREAM TABLE st")[0] == "DIFFERENTIAL"
+    assert_exact(shop, "st", meant)
+    assert answer(shop, "VERIFY STREAM TABLE st")[0][1:] == (True, 0, 0)
+    if setting in CAPTURED:
+        return
+    shop.sql(f"ALTER STREAM TABLE st AS {query.replace('AS x', 'AS z')}")  # the setting is not that of this session any more
+    assert (answer(shop, "SELECT DISTINCT z FROM st"), _settings(shop)) == ([("id",)], set(CAPTURED))
+
+
+def _settings(shop: SparkSession) -> set[str]:
+    rows = answer(shop, "DESCRIBE STREAM TABLE EXTENDED st")
+    return {key.removeprefix("setting ") for key, _ in rows if key.startswith("setting ")}

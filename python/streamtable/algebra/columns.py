@@ -67,7 +67,10 @@ class Item:
 
 @dataclass(frozen=True)
 class Call:
-    """An aggregate call: `value` is the call itself, `finish` its value computed from the columns `state` of its partial state."""
+    """An aggregate call: `value` is the call itself, `finish` its value computed from the columns `state` of its partial state.
+
+    `null_on_overflow` says that a sum that overflows is NULL, as that of decimals is without ANSI, and not an error.
+    """
 
     id: str
     value: Scalar
@@ -77,6 +80,7 @@ class Call:
     filter: Scalar | None = None
     finish: exp.Expr | None = None
     state: tuple[Column, ...] = ()
+    null_on_overflow: bool = False
 
     @property
     def output(self) -> Column:

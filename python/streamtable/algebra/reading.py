@@ -244,6 +244,7 @@ class _Reader:
             filter=self.scalar(node["filter"]) if node.get("filter") else None,
             finish=self.original(finish) if finish else None,
             state=tuple(self.column(c) for c in finish["state"]) if finish else (),
+            null_on_overflow=node.get("overflow") == "NULL",
         )
 
 

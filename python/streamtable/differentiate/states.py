@@ -7,6 +7,9 @@ EXTREME  min and max: an insertion merges; a deletion at or beyond the winner as
 VALUE    all others (floating sums, DISTINCT, collecting and ordered aggregates, percentiles, ...): computed again for
          touched groups.
 Floating sums are VALUE because addition of floats is not associative: 1e20 + 1 - 1e20.
+Sums that may overflow without ANSI: those of integers wrap around, and wrap(wrap(a) + d) = wrap(a + d), so they are SUM. Those of
+decimals become NULL, from which no change leads back; they are VALUE, but for DECIMAL(28, s) and smaller ones, whose sums have
+ten digits more: only 10^10 rows could fill these. Under ANSI an overflow is an error, and no state holds one.
 """
 
 from __future__ import annotations
@@ -90,6 +93,8 @@ def _sum_type(of: Call) -> str:
     if spark_type in _INTEGERS:
         return "BIGINT" if of.function == "Sum" else "DECIMAL(38,0)"
     if decimal := re.fullmatch(r"DECIMAL\((\d+),\s*(\d+)\)", spark_type):
+        if of.null_on_overflow and int(decimal[1]) > 28:
+            return ""
         precision, scale = min(int(decimal[1]) + 10, 38), int(decimal[2])
         # Spark lowers the scale of a sum of two DECIMAL(38, s) when s > 6: such a state would lose digits.
         return f"DECIMAL({precision},{scale})" if precision < 38 or scale <= 6 else ""

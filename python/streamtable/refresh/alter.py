@@ -12,7 +12,7 @@ from streamtable.catalog.entries import Entry, find, load, readers_of
 from streamtable.delta.tables import Located
 from streamtable.errors import DependentsExist, NotSupported, StreamTableExists
 from streamtable.refresh import clock
-from streamtable.refresh.checks import allow, check_schedule, prepared_for
+from streamtable.refresh.checks import allow, check_properties, check_schedule, prepared_for
 from streamtable.refresh.ddl import rename
 from streamtable.refresh.prepare import prepare, refresh_session, release
 from streamtable.refresh.records import annotate
@@ -50,6 +50,7 @@ def alter(spark: SparkSession, statement: AlterStreamTable) -> Definition:
         case Resume():
             return _store(spark, entry, definition.resumed_by(entry.state.version + 1, clock.now()))
         case SetProperties(properties):
+            check_properties(properties)
             merged = {**dict(definition.statement.properties), **dict(properties)}
             changed = definition.with_statement(properties=tuple(merged.items()))
             return _store(spark, entry, changed, dict(properties))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import networkx as nx
@@ -29,7 +29,7 @@ from streamtable.sql.rewrite import moving_literal
 from streamtable.sql.schedule import duration, session_zone
 from streamtable.sql.statements import CreateStreamTable, Cron, Every, Name, RefreshMode, Schedule
 
-__all__ = ["allow", "check_schedule", "check_source_ddl", "prepared_for", "refuse_temporary_views", "schema_of"]
+__all__ = ["allow", "check_properties", "check_schedule", "check_source_ddl", "prepared_for", "refuse_temporary_views", "schema_of"]
 
 
 def prepared_for(
@@ -80,9 +80,23 @@ def check_schedule(spark: SparkSession, schedule: Schedule, settings: Mapping[st
             session_zone(settings["spark.sql.session.timeZone"])
 
 
+_IMPOSSIBLE = {"delta.appendonly": "true", "delta.enabledeletionvectors": "false"}
+
+
+def check_properties(properties: Iterable[tuple[str, str]]) -> None:
+    """Raise InvalidStatement for a property of Delta under which no refresh could take rows out."""
+    for key, value in properties:
+        if _IMPOSSIBLE.get(key.casefold()) == value.strip().casefold():
+            raise InvalidStatement(
+                f"a stream table cannot have '{key}' = '{value}': a refresh marks rows as deleted, in deletion vectors",
+                hint="leave the property out; whoever needs a table with it copies this one: CREATE TABLE ... AS SELECT",
+            )
+
+
 def _check(spark: SparkSession, statement: CreateStreamTable, prepared: Prepared, existing: Entry | None) -> None:
     if temporary := prepared.reading.temporary_views:
         raise _temporary(temporary[0])
+    check_properties(statement.properties)
     names = _names(statement, prepared)
     seen: dict[str, str] = {}
     for name in names:

@@ -39,7 +39,21 @@ CAPTURED = (
     "spark.sql.orderByOrdinal",
     "spark.sql.legacy.sizeOfNull",
 )
-"""The settings that change what a query means."""
+"""The settings that change what a query means, and that every definition holds."""
+
+_CHANGING = re.compile(
+    r"spark\.sql\.("
+    r"legacy\..*"  # what an older Spark did
+    r"|(ansi|function|functionResolution|collation|tvf)\..*"  # names, quotes, types and functions
+    # How text is read; not the limits of the parser's memory.
+    r"|parser\.(escapedStringLiterals|quotedRegexColumnNames|singleCharacterPipeOperator\.enabled)"
+    r"|operatorPipeSyntaxEnabled|allowNamedFunctionArguments|lateralColumnAlias\.enableImplicitResolution"
+    r"|cteRecursionLevelLimit|cteRecursionRowLimit|pivotMaxValues|transposeMaxValues|crossJoin\.enabled"  # what is still an answer
+    r"|timestampType|charAsVarchar|readSideCharPadding|preserveCharVarcharTypeInfo"  # what a type is
+    r"|chunkBase64String\.enabled|icu\.caseMappings\.enabled"
+    r")"
+)
+"""The settings that change it as well and that few set: a definition holds those that are set. No tuning is among them."""
 
 _INHERITED = (
     "spark.sql.shuffle.partitions",
@@ -87,7 +101,9 @@ class Prepared:
 
 def captured_settings(spark: SparkSession) -> dict[str, str]:
     """Read the current values of the settings that change what a query means, defaults as well: those of another session differ."""
-    return {key: str(spark.conf.get(key)) for key in CAPTURED}
+    modified = {key: str(value) for key, value in sorted(spark.conf.getAll.items()) if _CHANGING.fullmatch(key)}
+    unusual = {key: value for key, value in modified.items() if key not in CAPTURED and spark.conf.isModifiable(key)}
+    return {key: str(spark.conf.get(key)) for key in CAPTURED} | unusual
 
 
 def refresh_session(spark: SparkSession, namespace: tuple[str, ...], settings: Mapping[str, str]) -> SparkSession:

@@ -2,14 +2,14 @@ package org.apache.spark.sql.streamtable
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, Count, DeclarativeAggregate}
+import org.apache.spark.sql.catalyst.expressions.aggregate._
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.Dataset
 import org.apache.spark.sql.delta.{DeltaColumnMapping, NoMapping}
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
-import org.apache.spark.sql.types.{ArrayType, DataType, MapType, StructType}
+import org.apache.spark.sql.types.{ArrayType, DataType, DecimalType, MapType, StructType}
 import org.json4s._
 import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.{compact, render}
@@ -291,6 +291,16 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
       ("subqueries" -> call.collect { case s: SubqueryExpression => s.nodeName }.toList) ~
       ("function" -> function.getClass.getSimpleName) ~ ("distinct" -> call.isDistinct) ~
       ("arguments" -> function.children.map(expression).toList) ~ ("filter" -> call.filter.map(
-        expression)) ~ ("finish" -> finish)
+        expression)) ~ ("finish" -> finish) ~ ("overflow" -> overflow(function))
+  }
+
+  /** What a decimal sum that overflows gives, where that is not an error. */
+  private def overflow(function: AggregateFunction): Option[String] = {
+    val mode = function match {
+      case s: Sum => Some(s.evalContext.evalMode)
+      case a: Average => Some(a.evalMode)
+      case _ => None
+    }
+    mode.filter(_ != EvalMode.ANSI && function.dataType.isInstanceOf[DecimalType]).map(_ => "NULL")
   }
 }
