@@ -200,3 +200,25 @@ def test_a_temporary_view_is_no_source(database: SparkSession) -> None:
         refused(database, "CREATE STREAM TABLE st AS SELECT id FROM passing", InvalidStatement, "passing", "temporary")
     finally:
         database.catalog.dropTempView("passing")
+
+
+def test_functions_and_variables_of_the_session_are_no_part_of_a_query(database: SparkSession) -> None:
+    database.sql("CREATE TEMPORARY FUNCTION next_one(x INT) RETURNS INT RETURN x + 1")
+    database.sql("CREATE TEMPORARY FUNCTION ones(n INT) RETURNS TABLE (one INT) RETURN SELECT n")
+    database.udf.register("doubled", lambda x: 2 * x, "int")
+    database.sql("DECLARE OR REPLACE VARIABLE least INT DEFAULT 5")
+    try:
+        for call, name in [("next_one(id)", "next_one"), ("session.next_one(id)", "next_one"), ("doubled(id)", "doubled")]:
+            query = f"SELECT {call} AS x FROM orders"
+            refused(
+                database, f"CREATE STREAM TABLE st AS {query}", InvalidStatement, f"temporary function {name}", "CREATE FUNCTION"
+            )
+        refused(database, "CREATE STREAM TABLE st AS SELECT * FROM ones(1)", InvalidStatement, "temporary function ones")
+        for variable in ("least", "session.least"):
+            query = f"SELECT id FROM orders WHERE amount > {variable}"
+            refused(database, f"CREATE STREAM TABLE st AS {query}", InvalidStatement, "session variable least", "its value")
+        refused(database, "CREATE STREAM TABLE st AS SELECT no_such(id) AS x FROM orders", InvalidQuery, "no_such")
+    finally:
+        database.sql("DROP TEMPORARY VARIABLE least")
+        for function in ("next_one", "ones", "doubled"):
+            database.sql(f"DROP TEMPORARY FUNCTION {function}")

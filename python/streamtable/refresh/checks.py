@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import networkx as nx
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
@@ -25,11 +26,12 @@ from streamtable.errors import (
     near_names,
 )
 from streamtable.refresh.prepare import Prepared, captured_settings, prepare, refresh_session, release
+from streamtable.sql.literals import unquote_name
 from streamtable.sql.rewrite import moving_literal
 from streamtable.sql.schedule import duration, session_zone
 from streamtable.sql.statements import CreateStreamTable, Cron, Every, Name, RefreshMode, Schedule
 
-__all__ = ["allow", "check_properties", "check_schedule", "check_source_ddl", "prepared_for", "refuse_temporary_views", "schema_of"]
+__all__ = ["allow", "check_properties", "check_schedule", "check_source_ddl", "prepared_for", "refuse_session_names", "schema_of"]
 
 
 def prepared_for(
@@ -46,7 +48,7 @@ def prepared_for(
     try:
         prepared = prepare(refresh_session(spark, namespace, settings), statement.query)
     except InvalidQuery as error:
-        refuse_temporary_views(spark, error)
+        refuse_session_names(spark, error)
         raise
     try:
         _check(spark, statement, prepared, existing)
@@ -58,12 +60,42 @@ def prepared_for(
     return Definition(canonical, id_, namespace, settings, sources), prepared
 
 
-def refuse_temporary_views(spark: SparkSession, error: InvalidQuery) -> None:
-    """Say that a table which Spark does not find is a temporary view of the caller: a refresh has a session of its own."""
+def refuse_session_names(spark: SparkSession, error: InvalidQuery) -> None:
+    """Say that a name which Spark does not find is one of the caller's session: a refresh has a session of its own."""
     # Not spark.catalog.listTables(): it asks the metastore for every table of the database.
     for view in spark.sql("SHOW VIEWS").collect():
         if view["isTemporary"] and f"`{view['viewName']}` cannot be found" in error.reason:
             raise _temporary(view["viewName"]) from error
+    for unknown, exists, what, hint in _OF_SESSION:
+        if found := re.search(unknown, error.reason):
+            *space, name = map(unquote_name, re.findall(r"`(?:[^`]|``)+`", found[1]))
+            if tuple(space) in ((), ("session",), ("system", "session")) and exists(spark, name):
+                raise InvalidStatement(f"the query {what} {name}, which ends with this session", hint=hint) from error
+
+
+def _is_variable(spark: SparkSession, name: str) -> bool:
+    try:
+        spark.sql(f"SELECT {Name((name,))}")
+    except AnalysisException:
+        return False
+    return True
+
+
+_OF_SESSION: tuple[tuple[str, Callable[[SparkSession, str], bool], str, str], ...] = (
+    (
+        r"(?:Cannot resolve routine|Could not resolve) (`.+?`) (?:on search path|to a table-valued function)",
+        lambda spark, name: spark.catalog.functionExists(str(Name((name,)))),
+        "calls the temporary function",
+        "create a permanent function with CREATE FUNCTION, or write what it computes into the query",
+    ),
+    (
+        r"(?:function parameter with name|Cannot resolve variable) (`.+?`) (?:cannot be resolved|on search path)",
+        _is_variable,
+        "reads the session variable",
+        "write its value into the query, or keep it in a table",
+    ),
+)
+"""How Spark says that it does not find a name, whether the caller's session knows it, what it is then, and what to do."""
 
 
 def _temporary(view: str) -> InvalidStatement:

@@ -17,7 +17,7 @@ from streamtable.differentiate import touched_groups
 from streamtable.differentiate.deltas import Deltas, Shared
 from streamtable.differentiate.rules import RULES, obstacle
 from streamtable.errors import InvalidQuery, NotSupported, SourceChanged, StreamTableError
-from streamtable.refresh.checks import refuse_temporary_views
+from streamtable.refresh.checks import refuse_session_names
 from streamtable.refresh.execute import pinned_query
 from streamtable.refresh.prepare import Prepared, captured_settings, prepare, refresh_session, release
 from streamtable.refresh.sources import Sources
@@ -60,7 +60,7 @@ class QueryRelation:
         try:
             return prepare(session, self._query)
         except InvalidQuery as error:
-            refuse_temporary_views(self._spark, error)
+            refuse_session_names(self._spark, error)
             raise
 
     def _fits(self, table: Input, _: str) -> None:
