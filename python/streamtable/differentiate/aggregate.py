@@ -50,7 +50,7 @@ from streamtable.sql.builder import (
     union_all,
 )
 
-__all__ = ["POSITION", "AggregateStep", "delta", "refuses"]
+__all__ = ["POSITION", "AggregateStep", "delta", "left_open", "refuses"]
 
 POSITION = ("__streamtable_file", "__streamtable_row")
 """Where a group's state is stored: file path and row index."""
@@ -61,12 +61,23 @@ _SORTED = ("BIGINT", "INT", "SMALLINT", "TINYINT", "DATE")
 _WHOLE = (Kind.EXTREME, Kind.VALUE)
 """States that are values of the call itself, and may have to be computed from the group's rows again."""
 
+_BY_ORDER = ("First", "Last", "AnyValue", "CollectList", "CollectSet", "ListAgg")
+"""Functions whose value depends on the order in which Spark meets the rows of the group."""
+
 
 def refuses(operator: Aggregate) -> str | None:
     scalars = [key.value for key in operator.keys]
     for each in operator.calls:
         scalars += [each.value, *each.arguments, *([each.filter] if each.filter else [])]
     return refusal(scalars)
+
+
+def left_open(operator: Aggregate) -> str | None:
+    """Say which calls give what the order of rows makes of it. They are computed again with their group, as any VALUE."""
+    calls = [each.value.text for each in operator.calls if each.function in _BY_ORDER and "WITHIN GROUP" not in each.value.text]
+    if not calls:
+        return None
+    return f"the order of rows decides {', '.join(calls)}, and Spark leaves it open: computed again, the value may be another one"
 
 
 def delta(operator: Aggregate, deltas: Deltas) -> Operator | None:

@@ -132,13 +132,17 @@ def _finding(operator: Operator) -> Finding:
     rule = RULES[type(operator)]
     refusal: str | None = rule.refuses(operator)
     how = rule.__doc__.splitlines()[0].rstrip(".")  # type: ignore[union-attr]
-    if cost := _reads_all(operator):
-        how = f"{how}; {cost}"
-    return Finding(label(operator), refusal is None, refusal or how)
+    notes = [note for note in (how, _reads_all(operator), _judged("left_open", operator)) if note]
+    return Finding(label(operator), refusal is None, refusal or "; ".join(notes))
 
 
 def _reads_all(operator: Operator) -> str | None:
-    judge: Callable[[Operator], str | None] | None = getattr(RULES[type(operator)], "reads_all", None)
+    return _judged("reads_all", operator)
+
+
+def _judged(about: str, operator: Operator) -> str | None:
+    """Ask the module of the operator, where it has something to say about that."""
+    judge: Callable[[Operator], str | None] | None = getattr(RULES[type(operator)], about, None)
     return judge(operator) if judge else None
 
 
