@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -86,6 +87,7 @@ def test_changes_are_printed_as_they_come(command: CliRunner, shop: SparkSession
     keyed = f"(SELECT id, region FROM sales WHERE id = 1) {bounds} ENVELOPE DEBEZIUM (KEY (id))"
     (event,) = map(json.loads, asked(command, "subscribe", keyed, "-f", "debezium").stdout.splitlines())
     assert (event["op"], event["before"], event["after"]) == ("c", None, {"id": 1, "region": "north"})
+    assert asked(command, "subscribe", f"sales {bounds}", "--json").stdout.splitlines() == lines
     assert "south" in asked(command, "subscribe", f"sales {bounds}").stdout
     assert "TABLE_OR_VIEW_NOT_FOUND" in asked(command, "subscribe", "nothing", code=1).stderr
 
@@ -103,6 +105,19 @@ def test_exit_codes(command: CliRunner) -> None:
     asked(command, "status", "--conf", "spark.a", code=2)
     asked(command, "sql", code=2)
     assert "nobody answers" in asked(command, "status", "--remote", "sc://localhost:1", code=3).stderr
+
+
+def test_watching_prints_a_line_at_each_look_until_an_interrupt(command: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = iter((True, True, False))
+
+    def sleep(seconds: float) -> None:
+        assert seconds == 5
+        if not next(looks):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("streamtable.cli.app.time", SimpleNamespace(sleep=sleep))
+    watched = asked(command, "status", "--watch", "5", "--json", code=130).stdout
+    assert [isinstance(json.loads(line), list) for line in watched.splitlines()] == [True, True, True]
 
 
 def test_a_table_that_is_not_exact_is_an_exit_code(command: CliRunner, shop: SparkSession) -> None:
