@@ -70,13 +70,25 @@ def test_a_day_at_the_command_line(command: CliRunner, shop: SparkSession, tmp_p
     assert asked(command, "graph", "--format", "svg").stdout.startswith("<svg")
     assert "total" in completions(shop) and "STREAM" in completions(shop)
 
+    zone = shop.conf.get("spark.sql.session.timeZone")
+    for sql in (
+        "CREATE DATABASE annex",
+        "SET spark.sql.session.timeZone = Asia/Tokyo",
+        "CREATE STREAM TABLE annex.zones AS SELECT total, current_timezone() AS zone FROM total",
+        f"SET spark.sql.session.timeZone = {zone}",
+        "ALTER STREAM TABLE large SUSPEND",
+    ):
+        shop.sql(sql)
     exported = tmp_path / "exported.sql"
     exported.write_text(asked(command, "export").stdout)
-    shop.sql("DROP STREAM TABLE large CASCADE")
-    shop.sql("USE default")
+    for sql in ("DROP STREAM TABLE large CASCADE", "DROP DATABASE annex", "USE default"):
+        shop.sql(sql)
     asked(command, "import", str(exported))
-    assert shop.catalog.currentDatabase() == "shop"
-    assert shop.sql("SELECT total FROM total").collect()[0][0] == 160
+    assert shop.catalog.currentDatabase() == "shop" and shop.conf.get("spark.sql.session.timeZone") == zone
+    assert shop.sql("SELECT * FROM annex.zones").collect() == [(160, "Asia/Tokyo")]
+    states = {each["name"].rpartition(".")[2]: each["status"] for each in told(command, "status")}
+    assert (states["large"], states["total"]) == ("SUSPENDED", "ACTIVE")
+    shop.sql("DROP DATABASE annex CASCADE")
 
 
 def test_changes_are_printed_as_they_come(command: CliRunner, shop: SparkSession) -> None:
