@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -69,13 +70,25 @@ def test_a_day_at_the_command_line(command: CliRunner, shop: SparkSession, tmp_p
     assert asked(command, "graph", "--format", "svg").stdout.startswith("<svg")
     assert "total" in completions(shop) and "STREAM" in completions(shop)
 
+    zone = shop.conf.get("spark.sql.session.timeZone")
+    for sql in (
+        "CREATE DATABASE annex",
+        "SET spark.sql.session.timeZone = Asia/Tokyo",
+        "CREATE STREAM TABLE annex.zones AS SELECT total, current_timezone() AS zone FROM total",
+        f"SET spark.sql.session.timeZone = {zone}",
+        "ALTER STREAM TABLE large SUSPEND",
+    ):
+        shop.sql(sql)
     exported = tmp_path / "exported.sql"
     exported.write_text(asked(command, "export").stdout)
-    shop.sql("DROP STREAM TABLE large CASCADE")
-    shop.sql("USE default")
+    for sql in ("DROP STREAM TABLE large CASCADE", "DROP DATABASE annex", "USE default"):
+        shop.sql(sql)
     asked(command, "import", str(exported))
-    assert shop.catalog.currentDatabase() == "shop"
-    assert shop.sql("SELECT total FROM total").collect()[0][0] == 160
+    assert shop.catalog.currentDatabase() == "shop" and shop.conf.get("spark.sql.session.timeZone") == zone
+    assert shop.sql("SELECT * FROM annex.zones").collect() == [(160, "Asia/Tokyo")]
+    states = {each["name"].rpartition(".")[2]: each["status"] for each in told(command, "status")}
+    assert (states["large"], states["total"]) == ("SUSPENDED", "ACTIVE")
+    shop.sql("DROP DATABASE annex CASCADE")
 
 
 def test_changes_are_printed_as_they_come(command: CliRunner, shop: SparkSession) -> None:
@@ -86,6 +99,7 @@ def test_changes_are_printed_as_they_come(command: CliRunner, shop: SparkSession
     keyed = f"(SELECT id, region FROM sales WHERE id = 1) {bounds} ENVELOPE DEBEZIUM (KEY (id))"
     (event,) = map(json.loads, asked(command, "subscribe", keyed, "-f", "debezium").stdout.splitlines())
     assert (event["op"], event["before"], event["after"]) == ("c", None, {"id": 1, "region": "north"})
+    assert asked(command, "subscribe", f"sales {bounds}", "--json").stdout.splitlines() == lines
     assert "south" in asked(command, "subscribe", f"sales {bounds}").stdout
     assert "TABLE_OR_VIEW_NOT_FOUND" in asked(command, "subscribe", "nothing", code=1).stderr
 
@@ -103,6 +117,19 @@ def test_exit_codes(command: CliRunner) -> None:
     asked(command, "status", "--conf", "spark.a", code=2)
     asked(command, "sql", code=2)
     assert "nobody answers" in asked(command, "status", "--remote", "sc://localhost:1", code=3).stderr
+
+
+def test_watching_prints_a_line_at_each_look_until_an_interrupt(command: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = iter((True, True, False))
+
+    def sleep(seconds: float) -> None:
+        assert seconds == 5
+        if not next(looks):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("streamtable.cli.app.time", SimpleNamespace(sleep=sleep))
+    watched = asked(command, "status", "--watch", "5", "--json", code=130).stdout
+    assert [isinstance(json.loads(line), list) for line in watched.splitlines()] == [True, True, True]
 
 
 def test_a_table_that_is_not_exact_is_an_exit_code(command: CliRunner, shop: SparkSession) -> None:

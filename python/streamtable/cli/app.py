@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -24,7 +25,7 @@ from streamtable.sql.scripts import split
 
 __all__ = ["app"]
 
-EXIT_CODES = "Exit codes: 0 done; 1 a statement failed; 2 wrong use; 3 no session; 4 a table is not exact."
+EXIT_CODES = "Exit codes: 0 done; 1 a statement failed; 2 wrong use; 3 no session; 4 a table is not exact; 130 interrupted."
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -74,13 +75,16 @@ def _read(file: Path | None) -> str:
 
 
 @app.command()
-def sql(limit: Limit = 100, remote: Remote = None, conf: Conf = None) -> None:
-    """Type statements and see their answers; Tab completes, the history is kept."""
+def sql(limit: Limit = 100, remote: Remote = None, conf: Conf = None, as_json: AsJson = False) -> None:
+    """Type statements and see their answers; Tab completes, the history is kept.
+
+    streamtable sql --remote sc://localhost:15002
+    """
     if not sys.stdin.isatty():
         raise typer.BadParameter("this needs a terminal; for a script there is: streamtable run -")
     from streamtable.cli.shell import interact
 
-    with at_desk(remote, conf, as_json=False) as desk:
+    with at_desk(remote, conf, as_json) as desk:
         interact(desk.spark, desk.out, limit)
 
 
@@ -99,12 +103,17 @@ def status(
     streamtable status --watch 2 --remote sc://localhost:15002
     """
     with at_desk(remote, conf, as_json) as desk:
-        if watch is None or as_json:
+        if watch is None:
             desk.out.rows(STATUS, _status(desk))
             return
-        with Live(console=desk.out.console, auto_refresh=False) as live:
+        live = None if as_json else Live(console=desk.out.console, auto_refresh=False)
+        with live or nullcontext():
             while True:
-                live.update(table_of(STATUS, _status(desk)), refresh=True)
+                if live:
+                    live.update(table_of(STATUS, _status(desk)), refresh=True)
+                else:
+                    desk.out.rows(STATUS, _status(desk))
+                    desk.out.flush()
                 time.sleep(watch)
 
 
@@ -139,7 +148,10 @@ def history(
     conf: Conf = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show past refreshes, the latest first."""
+    """Show past refreshes, the latest first.
+
+    streamtable history sales_per_day --limit 5
+    """
     with at_desk(remote, conf, as_json) as desk:
         _print(desk, desk.tables.at(name).history(limit) if name else desk.tables.history(limit))
 
@@ -152,7 +164,10 @@ def explain(
     conf: Conf = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show how each operator of the query is maintained."""
+    """Show how each operator of the query is maintained.
+
+    streamtable explain sales_per_day --delta
+    """
     with at_desk(remote, conf, as_json) as desk:
         _print(desk, desk.tables.at(name).explain(delta=delta))
 
@@ -164,7 +179,10 @@ def verify(
     conf: Conf = None,
     as_json: AsJson = False,
 ) -> None:
-    """Have Spark evaluate the queries and compare; exit code 4 when a table is not exact."""
+    """Have Spark evaluate the queries and compare; exit code 4 when a table is not exact.
+
+    streamtable verify sales_per_day sales_per_region
+    """
     with at_desk(remote, conf, as_json) as desk:
         with desk.out.waiting(desk.spark):
             verdicts = [desk.tables.at(name).verify() for name in names or [each.name for each in desk.tables.list_all()]]
@@ -217,7 +235,10 @@ def import_(file: Path, remote: Remote = None, conf: Conf = None, as_json: AsJso
 
 @app.command()
 def doctor(remote: Remote = None, conf: Conf = None, as_json: AsJson = False) -> None:
-    """Look for what is missing, and say how to put it right; exit code 3 when something is."""
+    """Look for what is missing, and say how to put it right; exit code 3 when something is.
+
+    streamtable doctor --conf spark.master=spark://cluster:7077
+    """
     out = Output(as_json)
     checks = []
     for check in examined(remote, settings_of(conf)):

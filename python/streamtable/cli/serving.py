@@ -71,7 +71,10 @@ def add_user(
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Write a user and the hash of the password into the file that the server's setting `users` names."""
+    """Write a user and the hash of the password into the file that the server's setting `users` names.
+
+    streamtable add-user ada --users users.txt
+    """
     from streamtable.server.passwords import add_user as add
 
     out = Output(as_json)

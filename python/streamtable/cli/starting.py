@@ -21,7 +21,10 @@ __all__ = ["demo", "init", "settings"]
 
 
 def demo(as_json: AsJson = False) -> None:
-    """Run a small example in a temporary folder: sources, a stream table, changes, a refresh, and the proof."""
+    """Run a small example in a temporary folder: sources, a stream table, changes, a refresh, and the proof.
+
+    streamtable demo
+    """
     with TemporaryDirectory(prefix="streamtable-demo-", ignore_cleanup_errors=True) as folder:
         before = Path.cwd()
         os.chdir(folder)  # the catalog is kept in the current folder
@@ -36,7 +39,10 @@ def demo(as_json: AsJson = False) -> None:
 
 
 def init(as_json: AsJson = False) -> None:
-    """Write streamtable.toml, with every setting and its default, into the current folder."""
+    """Write streamtable.toml, with every setting and its default, into the current folder.
+
+    streamtable init && streamtable doctor
+    """
     out = Output(as_json)
     if FILE.exists():
         raise typer.BadParameter(f"{FILE} is there already; it was left as it is")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from streamtable.cli.options import Conf, Remote, at_desk
+from streamtable.cli.options import AsJson, Conf, Remote, at_desk
 
 __all__ = ["Format", "as_event", "subscribe"]
 
@@ -30,11 +30,14 @@ def subscribe(
     form: Annotated[Format, typer.Option("--format", "-f", help="debezium needs ENVELOPE DEBEZIUM.")] = Format.ROWS,
     remote: Remote = None,
     conf: Conf = None,
+    as_json: AsJson = False,
 ) -> None:
     """Print changes as they come, until UP TO or an interrupt.
 
     streamtable subscribe "orders ENVELOPE DEBEZIUM (KEY (id))" --format debezium
     """
+    if as_json and form is Format.ROWS:
+        form = Format.JSON
     with at_desk(remote, conf, as_json=form is not Format.ROWS) as desk:
         desk.spark.sql(f"DECLARE {_CURSOR} CURSOR FOR SUBSCRIBE TO {relation}")
         try:

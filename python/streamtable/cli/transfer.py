@@ -1,4 +1,4 @@
-"""Definitions out of one catalog and into another: a script of SET, USE and CREATE statements, sources before readers."""
+"""Definitions out of one catalog and into another: a script of SET, USE, CREATE and ALTER statements, sources before readers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ import networkx as nx
 from pyspark.sql import SparkSession
 
 from streamtable.api.tables import StreamTables
+from streamtable.catalog.definition import SUSPENDED
 from streamtable.cli.graph import graph_of
 from streamtable.sql.literals import quote_name
+from streamtable.sql.parse import parse_name
+from streamtable.sql.printing import to_sql
+from streamtable.sql.statements import AlterStreamTable, Suspend
 
 __all__ = ["exported"]
 
@@ -20,21 +24,30 @@ def exported(spark: SparkSession) -> Iterator[str]:
     """Yield the statements that make all stream tables anew, in an order in which each finds what it reads.
 
     A query is read where and as it was when the table was created: the current schema is set before each CREATE, and those of
-    the captured settings that this session has otherwise.
+    the captured settings that this session has otherwise; in the end they are reset. What is suspended is suspended again.
     """
     tables = StreamTables(spark)
     graph = graph_of(tables.dependencies())
-    names = [each.name for each in tables.list_all()]
-    graph.add_nodes_from(names)
-    changed = dict[str, str]()
+    status = {each.name: each.status for each in tables.list_all()}
+    graph.add_nodes_from(status)
+    changed, schemas = dict[str, str](), set[str]()
     for name in nx.lexicographical_topological_sort(graph):
-        if name in names:
-            table = tables.get(".".join(map(quote_name, name.split("."))))
+        if name in status:
+            *schema, _ = parts = [quote_name(part) for part in name.split(".")]
+            table = tables.get(".".join(parts))
             described = table.describe(extended=True)
             wanted = {key.removeprefix(SETTING): value or "" for key, value in described.items() if key.startswith(SETTING)}
             different = {key: value for key, value in wanted.items() if spark.conf.get(key, None) != value}
             yield from (f"RESET {key}" for key in changed.keys() - different.keys())
             yield from (f"SET {key} = {value}" for key, value in different.items() if changed.get(key) != value)
             changed = different
-            yield f"USE {described['namespace']}"
+            namespace = described["namespace"] or ""
+            for needed in (".".join(schema), namespace):
+                if needed not in schemas:
+                    schemas.add(needed)
+                    yield f"CREATE SCHEMA IF NOT EXISTS {needed}"
+            yield f"USE {namespace}"
             yield table.show_create()
+            if status[name] == SUSPENDED:
+                yield to_sql(AlterStreamTable(parse_name(table.name), Suspend()))
+    yield from (f"RESET {key}" for key in changed)
