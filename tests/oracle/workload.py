@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 
 from pyspark.sql import SparkSession
@@ -93,3 +94,10 @@ def statements(rnd: random.Random) -> Iterator[str]:
                 f"INSERT INTO {table} SELECT * FROM {table} LIMIT 2",
             ]
         )
+
+
+def kind_and_table(statement: str) -> tuple[str, str]:
+    """Return what a statement of `statements` does, and to which table: ("MERGE", "r")."""
+    found = re.match(r"(INSERT OVERWRITE|\w+) (?:INTO |FROM |TABLE )?(\w)\b", statement)
+    assert found, statement
+    return found[1], found[2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -32,6 +33,28 @@ def jobs(spark: SparkSession) -> int:
 
 def detail(spark: SparkSession, name: str) -> dict[str, Any]:
     return dict(spark.sql(f"DESCRIBE DETAIL {name}").collect()[0].asDict())
+
+
+def folder(spark: SparkSession, table: str) -> Path:
+    return Path(detail(spark, table)["location"].removeprefix("file:"))
+
+
+def files(spark: SparkSession, table: str) -> set[Path]:
+    """List the files of a table that VACUUM looks after: neither its log nor its arrangements."""
+    place = folder(spark, table)
+    found = (each.relative_to(place) for each in place.rglob("*") if each.is_file() and not each.name.startswith("."))
+    return {each for each in found if each.parts[0] not in ("_delta_log", "_streamtable")}
+
+
+def vacuum(spark: SparkSession, table: str) -> None:
+    """Delete all files that the latest version of a table does not need, and see that there were some."""
+    before = files(spark, table)
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    try:
+        spark.sql(f"VACUUM {table} RETAIN 0 HOURS").collect()
+    finally:
+        spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+    assert files(spark, table) < before, "VACUUM had nothing to delete"
 
 
 def shown(spark: SparkSession, name: str) -> str:

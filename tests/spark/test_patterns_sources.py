@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.scenario import FEED, Scenario
+from tests.spark.statements import files, folder, vacuum
 
 
 @pytest.fixture
@@ -93,14 +94,30 @@ def test_pattern_36_optimize_and_vacuum_change_nothing(s: Scenario, properties: 
     s.stream("scan", "SELECT * FROM t")
     s.stream("g", "SELECT k, sum(v) AS s FROM t GROUP BY k")
     before = s.rows("scan"), s.rows("g")
-    s.spark.sql("OPTIMIZE t ZORDER BY (k)").collect()
-    s.spark.sql("VACUUM t").collect()
-    for name in s.queries:
-        done = s.spark.sql(f"REFRESH STREAM TABLE {name}").collect()[0]
-        assert done["action"] in ("NO_DATA", "DIFFERENTIAL"), done
-        assert (done["rows_inserted"], done["rows_deleted"]) == (0, 0)
+    for clean in (lambda: s.spark.sql("OPTIMIZE t ZORDER BY (k)").collect(), lambda: vacuum(s.spark, "t")):
+        clean()  # VACUUM only when the tables stand for what OPTIMIZE left: it keeps nothing of the past
+        for name in s.queries:
+            done = s.spark.sql(f"REFRESH STREAM TABLE {name}").collect()[0]
+            assert done["action"] in ("NO_DATA", "DIFFERENTIAL"), done
+            assert (done["rows_inserted"], done["rows_deleted"]) == (0, 0)
     assert (s.rows("scan"), s.rows("g")) == before
     s.step("DELETE FROM t WHERE k = 1")
+
+
+def test_pattern_36_optimize_and_vacuum_of_a_stream_table_leave_its_arrangements(s: Scenario) -> None:
+    groups(s)
+    s.stream("g", "SELECT k, avg(v) AS a, max(v) AS m FROM t GROUP BY k")
+    s.stream("above", "SELECT m, count(*) AS n FROM g GROUP BY m")
+    s.step("INSERT INTO t VALUES (1, 30), (4, 1)")
+    hidden = folder(s.spark, "g") / "_streamtable"
+    kept = sorted(hidden.rglob("*"))
+    assert any(each.suffix == ".parquet" for each in kept)
+    s.spark.sql("OPTIMIZE g").collect()
+    vacuum(s.spark, "g")
+    assert sorted(hidden.rglob("*")) == kept
+    assert s.spark.sql("REFRESH STREAM TABLE g").collect()[0]["action"] == "NO_DATA"
+    assert s.spark.sql("REFRESH STREAM TABLE above").collect()[0]["rows_inserted"] == 0
+    s.step("DELETE FROM t WHERE v = 30", "UPDATE t SET v = 2 WHERE k = 4")
 
 
 def test_pattern_37_different_subtrees_under_one_alias_have_their_own_deltas(s: Scenario) -> None:
@@ -128,8 +145,24 @@ def test_pattern_38_a_consumer_that_lags_behind_loses_nothing(s: Scenario) -> No
         s.refresh("quick")
     s.spark.sql("DROP STREAM TABLE quick")
     del s.queries["quick"]
+    before = files(s.spark, "t")
     s.spark.sql("VACUUM t").collect()
+    assert files(s.spark, "t") == before, "VACUUM heeds the time for which files are kept"
     s.refresh("slow")
+    s.step("DELETE FROM t WHERE v > 10")
+    vacuum(s.spark, "t")
+    s.step("UPDATE t SET v = v + 1 WHERE k = 2")
+
+
+def test_pattern_38_what_a_consumer_still_needs_is_deleted_by_force(s: Scenario) -> None:
+    groups(s)
+    s.stream("scan", "SELECT v FROM t")
+    s.change("UPDATE t SET v = v + 1", "INSERT INTO t VALUES (5, 5)")
+    s.change("DELETE FROM t WHERE k = 1")
+    vacuum(s.spark, "t")
+    done = s.refresh("scan", action="REINITIALIZE")
+    assert "a file of the history is gone, as after VACUUM" in done["reason"]
+    s.step("UPDATE t SET v = v + 1 WHERE k = 2")
 
 
 def test_pattern_39_empty_commits_move_the_position_past_nothing(s: Scenario) -> None:
