@@ -9,6 +9,8 @@ from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.oracle.scenario import Scenario
 
+from streamtable.delta.rows import change_set
+from streamtable.delta.tables import locate
 from streamtable.errors import SourceChanged, SourceUnavailable, StreamTableError
 
 MAPPED = "'delta.columnMapping.mode' = 'name', 'delta.enableChangeDataFeed' = 'true', 'delta.enableTypeWidening' = 'true'"
@@ -60,6 +62,20 @@ CASES = {
         "REINITIALIZE",
     ),
     "a type is widened": ([WIDEN], "REINITIALIZE", "REINITIALIZE"),
+    "the table is clustered": (
+        ["ALTER TABLE t CLUSTER BY (k)", "INSERT INTO t (k, v) VALUES (5, 50)", "OPTIMIZE t FULL"],
+        KEEP,
+        KEEP,
+    ),
+    "the table is partitioned otherwise": (
+        [
+            "CREATE TABLE u USING delta AS SELECT * FROM t",
+            "CREATE OR REPLACE TABLE t USING delta PARTITIONED BY (k) AS SELECT * FROM u",
+        ],
+        "REINITIALIZE",
+        "REINITIALIZE",
+    ),
+    "the table is renamed": (["ALTER TABLE t RENAME TO u"], SourceUnavailable.__name__, SourceUnavailable.__name__),
     "a comment, a property and a constraint": (
         [
             "ALTER TABLE t ALTER COLUMN v COMMENT 'how much'",
@@ -95,8 +111,27 @@ def test_a_source_changes(s: Scenario, change: str) -> None:
         s.spark.sql(statement)
     assert (answer(s, "sums"), answer(s, "through_view")) == (of_sums, of_view)
     assert answer(s, "above") in ("NO_DATA", "DIFFERENTIAL")
-    if "dropped" not in change and "renamed" not in change and of_view != SourceChanged.__name__:
+    if "dropped" not in change and "renamed" not in change and SourceChanged.__name__ not in (of_sums, of_view):
         s.step("INSERT INTO t (k, v) VALUES (9, 90)")
+
+
+@pytest.mark.parametrize("on", [True, False], ids=["switched on", "switched off"])
+@pytest.mark.parametrize("vectors", ["true", "false"], ids=["marked", "rewritten"])
+def test_the_feed_is_switched_between_two_refreshes(spark: SparkSession, on: bool, vectors: str) -> None:
+    with Scenario(spark) as s:
+        properties = f"'delta.enableDeletionVectors' = '{vectors}', 'delta.enableChangeDataFeed' = '{str(not on).lower()}'"
+        s.source("t", "k INT, v INT", "(1, 10), (1, 20), (2, 30), (2, 30), (3, 40)", properties=properties)
+        s.stream("rows", "SELECT v, k FROM t WHERE k < 9")
+        s.stream("sums", QUERY)
+        s.change("UPDATE t SET v = v + 1 WHERE k = 1")
+        s.change("UPDATE t SET v = 0 WHERE v = 30", "INSERT INTO t VALUES (4, 1)")
+        spark.sql(f"ALTER TABLE t SET TBLPROPERTIES ('delta.enableChangeDataFeed' = '{str(on).lower()}')")
+        s.change("UPDATE t SET v = v + 1 WHERE k = 1")
+        s.step("UPDATE t SET k = 3 WHERE v = 0", "DELETE FROM t WHERE k = 4")
+        assert (s.rows("rows"), s.rows("sums")) == ([(0, 3), (0, 3), (12, 1), (22, 1), (40, 3)], [(1, 34), (3, 40)])
+        whole = locate(spark, ["t"])
+        modes = [change_set(spark, whole.path, 1, 7).mode, change_set(spark, whole.path, 5, 7).mode]
+        assert modes == (["cdf", "cdf"] if on else ["diff", "diff"])
 
 
 def test_an_upstream_stream_table_gets_another_query(s: Scenario) -> None:
