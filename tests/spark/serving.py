@@ -39,10 +39,21 @@ class Running:
     connect: str
     metrics: str
     ui: str
+    process: subprocess.Popen[str]
 
     def cursor(self, password: str = PASSWORD) -> AbstractContextManager[Any]:
         """Log in over Thrift, as another session each time."""
         return cursor_at(self.thrift, password)
+
+    def ends(self, signum: signal.Signals) -> None:
+        """Stop it: it has to end by itself and without an error."""
+        self.process.send_signal(signum)
+        code = self.process.wait(60)
+        assert code == 0, self.log()
+
+    def log(self) -> str:
+        """Return what it wrote to stderr."""
+        return (self.folder / "server.log").read_text()
 
     def running_jobs(self) -> list[str]:
         """Return what the jobs of Spark do that run now."""
@@ -74,7 +85,7 @@ def environment() -> dict[str, str]:
 
 @contextmanager
 def serving(folder: Path) -> Iterator[Running]:
-    """Start the program, and stop it by SIGTERM: it has to end by itself and without an error."""
+    """Start the program, and stop it by SIGTERM unless it has ended."""
     add_user(folder / "users.txt", USER, PASSWORD)
     (folder / "token.txt").write_text(f"{TOKEN}\n")
     with closing(socket.create_server(("127.0.0.1", 0))) as free:
@@ -84,25 +95,24 @@ def serving(folder: Path) -> Iterator[Running]:
     (folder / "streamtable.toml").write_text(
         f'[spark]\n{settings}\n[server]\nusers = "users.txt"\ntoken_file = "token.txt"\nthrift_port = 0\nconnect_port = 0\nmetrics_port = 0\n'
     )
-    log = (folder / "server.log").open("w+")
-    process = subprocess.Popen(
-        [*COMMAND, "server", "--json"], cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=log, text=True
-    )
+    with (folder / "server.log").open("w") as log:
+        process = subprocess.Popen(
+            [*COMMAND, "server", "--json"], cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=log, text=True
+        )
     assert process.stdout is not None
     said = process.stdout.readline()
     assert said, (folder / "server.log").read_text()
     found = json.loads(said)
     assert found.pop("ready") is True
-    yield Running(
+    running = Running(
         folder,
         int(found["thrift"].rpartition(":")[2]),
         found["connect"].replace("token=...", f"token={TOKEN}"),
         found["metrics"],
         f"http://127.0.0.1:{ui}",
+        process,
     )
+    yield running
     process.stdout.close()
-    process.send_signal(signal.SIGTERM)
-    code = process.wait(60)
-    log.seek(0)
-    assert code == 0, log.read()
-    log.close()
+    if process.poll() is None:
+        running.ends(signal.SIGTERM)

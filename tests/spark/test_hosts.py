@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -12,7 +14,7 @@ import time
 import venv
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -202,27 +204,32 @@ def test_a_subscription_follows_a_schema_of_a_server(spark: SparkSession, server
     spark.sql("DROP DATABASE copied CASCADE")
 
 
-def test_a_cancelled_refresh_has_not_happened(server: Running) -> None:
-    def running() -> bool:
-        return any("slow" in job for job in server.running_jobs())
+def refreshes_slow(server: Running) -> bool:
+    return any("slow" in job for job in server.running_jobs())
 
+
+def begin_slow_refresh(server: Running, cursor: Any) -> None:
+    cursor.execute("CREATE TABLE lengths USING delta AS SELECT 1 AS id, 0 AS length")
+    cursor.execute(
+        "CREATE STREAM TABLE slow AS SELECT id, count(*) AS n FROM (SELECT id, explode(sequence(0, length)) FROM lengths) GROUP BY id"
+    )
+    # It would take minutes. A task notices that it was cancelled when it asks for the next few thousand rows of a file.
+    cursor.execute("INSERT INTO lengths SELECT id, 10000 FROM range(2, 1000000)")
+    cursor.execute_async("REFRESH STREAM TABLE slow")
+    wait_until(lambda: refreshes_slow(server))
+
+
+def test_a_cancelled_refresh_has_not_happened(server: Running) -> None:
     with server.cursor() as cursor, server.cursor() as other:
-        cursor.execute("CREATE TABLE lengths USING delta AS SELECT 1 AS id, 0 AS length")
-        cursor.execute(
-            "CREATE STREAM TABLE slow AS SELECT id, count(*) AS n "
-            "FROM (SELECT id, explode(sequence(0, length)) FROM lengths) GROUP BY id"
-        )
-        # It would take minutes. A task notices that it was cancelled when it asks for the next few thousand rows of a file.
-        cursor.execute("INSERT INTO lengths SELECT id, 10000 FROM range(2, 1000000)")
-        cursor.execute_async("REFRESH STREAM TABLE slow")
-        wait_until(running)
+        begin_slow_refresh(server, cursor)
         cursor.cancel_operation()
-        wait_until(lambda: not running())
+        wait_until(lambda: not refreshes_slow(server))
         other.execute("SELECT * FROM slow")
         assert other.fetchall() == [(1, 1)]
         cursor.execute("VERIFY STREAM TABLE slow")
         assert cursor.fetchall()[0][1]
         cursor.execute("DROP STREAM TABLE slow")
+        cursor.execute("DROP TABLE lengths")
 
 
 def test_several_sessions_at_once(server: Running) -> None:
@@ -341,3 +348,23 @@ def test_the_notebook(server: Running, monkeypatch: pytest.MonkeyPatch, tmp_path
     # Answers take the place of what was said while they were computed.
     assert any(" tasks, " in text for text in client.shown)
     assert not any(" tasks, " in each.get("text/plain", "") for each in outputs)
+
+
+@pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+def test_the_end_of_a_server(server: Running) -> None:
+    """The last test of this module: Ctrl-C cuts off a client's REFRESH; and Java dies under the next server of the folder."""
+    with suppress(ThriftError, TTransportException, OSError), server.cursor() as cursor:
+        begin_slow_refresh(server, cursor)
+        server.ends(signal.SIGINT)
+    assert server.process.returncode == 0, "it was not asked to end"
+    with serving(server.folder) as again:
+        with again.cursor() as cursor:
+            cursor.execute("VERIFY STREAM TABLE slow")
+            assert cursor.fetchall()[0][1]
+            cursor.execute("SELECT * FROM slow")
+            assert cursor.fetchall() == [(1, 1)]
+        (java,) = Path(f"/proc/{again.process.pid}/task/{again.process.pid}/children").read_text().split()
+        os.kill(int(java), signal.SIGKILL)
+        assert again.process.wait(60) == ExitCode.NO_SESSION
+        assert "Java ended with exit code -9" in again.log()
+    gc.collect()  # impyla leaves the socket open

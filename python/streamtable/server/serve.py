@@ -6,15 +6,18 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from tempfile import TemporaryDirectory
-from threading import Event
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from streamtable.configuration import Server
 from streamtable.errors import NotEnabled
+from streamtable.schedule.loop import Scheduler
 from streamtable.server.endpoints import Endpoints, endpoints_of, environment, spark_settings, wait_for
 from streamtable.server.metrics import serve as serve_metrics
 from streamtable.server.passwords import Passwords
@@ -35,33 +38,34 @@ def serve(
 
     Running refreshes may finish; those that take longer than `stop_seconds` are cancelled and leave their tables as they were.
     """
-    stopping = Event()
-    for signum in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(signum, lambda *_: stopping.set())
+    stopping = SimpleQueue[int]()  # unlike an Event, a signal may write to it while the same thread waits for it
+    _stop_by_signals(stopping)
     endpoints = endpoints_of(server, given)
     settings = spark_settings(server, endpoints, given)
     os.environ.update(environment(endpoints))
     passwords = Passwords(Path(server.users)) if server.users else None
     # By default all servers of a user log their operations to one folder, which each of them deletes when it stops.
-    operations = TemporaryDirectory(prefix="streamtable-operations-", ignore_cleanup_errors=True)
-    apart = {"spark.hadoop.hive.server2.logging.operation.log.location": operations.name}
-    spark = start({**apart, **settings})
-    scheduler = start_scheduler(spark) if server.scheduler else None
-    try:
-        if passwords:
-            passwords.register(spark)
-        _listen(spark, endpoints)
-        if endpoints.metrics:
-            serve_metrics(spark, scheduler, endpoints.open_host, endpoints.metrics)
-        ready(endpoints.addresses(bool(server.token_file)))
-        _notify("READY=1")
-        _wait(spark, stopping)
-    finally:
-        _notify("STOPPING=1")
-        if scheduler:
-            scheduler.stop(server.stop_seconds)
-        spark.stop()  # HiveServer2 listens for the end of the application
-        operations.cleanup()
+    with TemporaryDirectory(prefix="streamtable-operations-", ignore_cleanup_errors=True) as operations:
+        spark = start({"spark.hadoop.hive.server2.logging.operation.log.location": operations, **settings})
+        _stop_by_signals(stopping)  # again: at Ctrl-C, pyspark's own handler cancels all jobs and raises KeyboardInterrupt
+        scheduler = start_scheduler(spark) if server.scheduler else None
+        try:
+            if passwords:
+                passwords.register(spark)
+            _listen(spark, endpoints)
+            if endpoints.metrics:
+                serve_metrics(spark, scheduler, endpoints.open_host, endpoints.metrics)
+            ready(endpoints.addresses(bool(server.token_file)))
+            _notify("READY=1")
+            _wait(spark, stopping)
+        finally:
+            _notify("STOPPING=1")
+            _stop(spark, scheduler, server.stop_seconds)
+
+
+def _stop_by_signals(stopping: SimpleQueue[int]) -> None:
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signum, lambda received, _: stopping.put(received))
 
 
 def _listen(spark: SparkSession, endpoints: Endpoints) -> None:
@@ -75,12 +79,29 @@ def _listen(spark: SparkSession, endpoints: Endpoints) -> None:
         wait_for(endpoints.host, endpoints.connect)
 
 
-def _wait(spark: SparkSession, stopping: Event) -> None:
+def _wait(spark: SparkSession, stopping: SimpleQueue[int]) -> None:
+    while True:
+        with suppress(Empty):
+            stopping.get(timeout=LOOK_AFTER_JAVA)
+            return
+        if (code := _end_of_java(spark)) is not None:
+            raise NotEnabled(f"Java ended with exit code {code}", hint="its last words are on stderr; start again")
+
+
+def _stop(spark: SparkSession, scheduler: Scheduler | None, seconds: float) -> None:
+    try:
+        if scheduler:
+            scheduler.stop(seconds)
+        spark.stop()  # HiveServer2 listens for the end of the application
+    except (Py4JError, OSError):
+        if _end_of_java(spark) is None:
+            raise  # otherwise there is nothing left to stop, and `_wait` has said why
+
+
+def _end_of_java(spark: SparkSession) -> int | None:
+    """Return its exit code once it ended. Where spark-submit started this process, Java is its parent, and takes it along."""
     gateway: Any = spark.sparkContext._gateway
-    java = gateway.proc  # None where spark-submit started this process: then Java is its parent, and takes it along
-    while not stopping.wait(LOOK_AFTER_JAVA):
-        if java is not None and java.poll() is not None:
-            raise NotEnabled(f"Java ended with exit code {java.returncode}", hint="its last words are on stderr; start again")
+    return gateway.proc.poll() if gateway.proc else None
 
 
 def _notify(state: str) -> None:
