@@ -26,6 +26,7 @@
     │   ├── ConcurrentRefresh     another refresh of the same table committed first
     │   ├── ReplicationConflict   a subscription cannot apply a change (replication/errors.py)
     │   └── StreamTableSuspended  the table is suspended; RESUME it first
+    ├── StatementCancelled        the client cancelled the statement while it waited
     ├── NotSupported              valid and understood, but not built yet
     ├── NotEnabled                the session lacks a jar, a setting or the Python side; the text says what to add
     └── InternalError             our bug; the text says how to report it
@@ -64,6 +65,7 @@ __all__ = [
     "RefreshError",
     "SourceChanged",
     "SourceUnavailable",
+    "StatementCancelled",
     "StatementSyntaxError",
     "StreamTableError",
     "StreamTableExists",
@@ -250,6 +252,13 @@ class StreamTableSuspended(RefreshError):
 
     condition = "STREAMTABLE_SUSPENDED"
     sqlstate = "55000"
+
+
+class StatementCancelled(StreamTableError):
+    """The client cancelled the statement, or its connection broke."""
+
+    condition = "STREAMTABLE_CANCELLED"
+    sqlstate = "57014"
 
 
 class NotSupported(StreamTableError):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
 from pyspark.errors.exceptions import captured
 from pyspark.sql import DataFrame, SparkSession
 
@@ -23,6 +24,7 @@ __all__ = [
     "bridge",
     "causes",
     "frame_of",
+    "interrupted",
     "java_class",
     "java_exception",
     "java_list",
@@ -40,7 +42,7 @@ def bridge(session: SparkSession) -> Any:
     return java_class(session, "org.apache.spark.sql.delta.streamtable.DeltaBridge")
 
 
-def java_class(session: SparkSession, name: str) -> Any:
+def java_class(session: SparkSession | SparkContext, name: str) -> Any:
     """Return the class of the session's JVM that has this full name.
 
     `session._jvm.org.apache...` would ask the JVM for each part of the name whether that is a class already: for one of ours it
@@ -77,6 +79,10 @@ class JavaRows:
     def __len__(self) -> int:
         return int(self.list.size())
 
+    def again(self) -> Any:
+        """Iterate over the rows."""
+        return self.list.iterator()
+
     def take(self, rows: Any, count: int) -> bool:
         """Move at most `count` rows from a java.util.Iterator; tell whether there were as many."""
         before = len(self)
@@ -109,6 +115,12 @@ def missing_file(error: BaseException) -> str | None:
     """Return what Spark says of a file that was to be read and is not there, if that is what `error` is about."""
     found = [java for java in causes(java_exception(error)) if java.getClass().getSimpleName() == "FileNotFoundException"]
     return str(found[-1].getMessage()) if found else None
+
+
+def interrupted(error: BaseException) -> bool:
+    """Tell whether a call ended because its thread was interrupted, which the exception says in place of the thread."""
+    kinds = ("InterruptedException", "ClosedByInterruptException", "InterruptedIOException")
+    return any(java.getClass().getSimpleName() in kinds for java in causes(java_exception(error)))
 
 
 _DEEPEST = 16
