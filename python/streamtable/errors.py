@@ -281,8 +281,9 @@ class InternalError(StreamTableError):
     condition = "STREAMTABLE_INTERNAL_ERROR"
     sqlstate = "XX000"
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, hint="this is a defect of streamtable; please report it with the statement and this text")
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        report = "this is a defect of streamtable; please report it with the statement and this text"
+        super().__init__(message, hint=hint or report)
 
 
 def all_errors(root: type[StreamTableError] = StreamTableError) -> tuple[type[StreamTableError], ...]:

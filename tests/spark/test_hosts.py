@@ -32,7 +32,7 @@ from thrift.transport.TTransport import TTransportException
 
 from streamtable import StreamTables
 from streamtable.cli.output import ExitCode
-from streamtable.errors import NotEnabled
+from streamtable.errors import NotEnabled, StreamTableNotFound
 from streamtable.progress import watched
 
 ROOT = Path(__file__).parents[2]
@@ -351,6 +351,9 @@ def test_our_package_over_spark_connect(server: Running, tmp_path: Path) -> None
         assert any(re.fullmatch(r"\d+ of [1-9]\d* tasks, \d+ s", line) for line in told), told
         assert table.to_df().groupBy().sum("id").collect()[0][0] == 3
         assert table.verify().ok and type(table.history()[0].version) is int
+        with pytest.raises(StreamTableNotFound, match=r"^\[STREAMTABLE_NOT_FOUND\] there is no .*larg") as raised:
+            StreamTables(remote).get("larg")  # type: ignore[arg-type]
+        assert str(raised.value).endswith("lists those that exist SQLSTATE: 42P01") and "large" in raised.value.reason
 
         status = subprocess.run(
             [*COMMAND, "status", "--remote", server.connect, "--json"],
