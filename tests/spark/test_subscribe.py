@@ -307,5 +307,5 @@ def test_what_a_cancelled_fetch_had_taken_comes_with_the_next(s: SparkSession, m
     with monkeypatch.context() as patched:
         patched.setattr(Subscription, "pause", cancelled)
         assert condition(s, "FETCH 1000 c WITH (TIMEOUT = '1d')") == "STREAMTABLE_CANCELLED"
-    first, *others = answer(s, "FETCH ALL other")
-    assert answer(s, "FETCH c") == [first] and answer(s, "FETCH ALL c") == others != []
+    fetched = answer(s, "FETCH c") + answer(s, "FETCH ALL c")
+    assert Counter(fetched) == Counter(answer(s, "FETCH ALL other")) and len(fetched) > 1
