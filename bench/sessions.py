@@ -1,6 +1,7 @@
 """Fifty JDBC sessions at once for five minutes, while the scheduler runs: no error but the clients' own, and nothing that grows.
 
-Each session changes sources, reads stream tables, refreshes them and types nonsense; half of them log out and in again.
+Each session changes sources, reads stream tables, refreshes them, follows one by a cursor and types nonsense; half of them log
+out and in again, mostly without a CLOSE.
 Threads, files (connections among them) and memory of the server are looked at at half-time, when all sessions are there and the
 pools of Spark and HiveServer2 have their size, and when all sessions are gone.
 
@@ -63,11 +64,21 @@ STATEMENTS = (
     "REFRESH STREAM TABLE by_region",
     "REFRESH STREAM TABLE top CASCADE",
     "INSERT INTO sales VALUES (1, 'r1', 7), (2, 'r2', 80)",
+    "DECLARE changes CURSOR FOR SUBSCRIBE by_region",
+    "FETCH ALL changes WITH (TIMEOUT = '0s')",
+    "CLOSE changes",
     "REFRESH STREAM TABLE nobody",
     "CREATE STREAM TABLE wrong SCHEDULE AS SELECT 1 AS a",
 )
-OWN_ERRORS = ("STREAMTABLE_NOT_FOUND", "STREAMTABLE_SYNTAX_ERROR", "STREAMTABLE_CONCURRENT_REFRESH")
-"""What the statements ask for; and that somebody else refreshed a table at the same moment."""
+CURSORS = ("DECLARE", "FETCH", "CLOSE")
+OWN_ERRORS = (
+    "STREAMTABLE_NOT_FOUND",
+    "STREAMTABLE_SYNTAX_ERROR",
+    "STREAMTABLE_CONCURRENT_REFRESH",
+    "STREAMTABLE_CURSOR_EXISTS",
+    "STREAMTABLE_CURSOR_NOT_FOUND",
+)
+"""What the statements ask for; that somebody else refreshed a table at the same moment; cursors in any order."""
 NAMELESS = "Expected state FINISHED, but found ERROR"
 """What HiveServer2 says of a failed statement when it is asked before the error is stored: it sets the state first."""
 
@@ -143,7 +154,7 @@ def use(port: int, seed: int, until: float, told: Counter[str], wrong: list[str]
                         session.fetchall()
                     told["done"] += 1
                 except Error as error:
-                    fails = statement in STATEMENTS[-2:] or statement.startswith("REFRESH")
+                    fails = statement in STATEMENTS[-2:] or statement.startswith(("REFRESH", *CURSORS))
                     expected = (*OWN_ERRORS, NAMELESS) if fails else ()
                     own = next((each for each in expected if each in str(error)), None)
                     told[own or "wrong"] += 1

@@ -26,6 +26,7 @@
     │   ├── ConcurrentRefresh     another refresh of the same table committed first
     │   ├── ReplicationConflict   a subscription cannot apply a change (replication/errors.py)
     │   └── StreamTableSuspended  the table is suspended; RESUME it first
+    ├── StatementCancelled        the client cancelled the statement while it waited
     ├── NotSupported              valid and understood, but not built yet
     ├── NotEnabled                the session lacks a jar, a setting or the Python side; the text says what to add
     └── InternalError             our bug; the text says how to report it
@@ -64,6 +65,7 @@ __all__ = [
     "RefreshError",
     "SourceChanged",
     "SourceUnavailable",
+    "StatementCancelled",
     "StatementSyntaxError",
     "StreamTableError",
     "StreamTableExists",
@@ -252,6 +254,13 @@ class StreamTableSuspended(RefreshError):
     sqlstate = "55000"
 
 
+class StatementCancelled(StreamTableError):
+    """The client cancelled the statement, or its connection broke."""
+
+    condition = "STREAMTABLE_CANCELLED"
+    sqlstate = "57014"
+
+
 class NotSupported(StreamTableError):
     """Valid and understood, but not built yet."""
 
@@ -272,8 +281,9 @@ class InternalError(StreamTableError):
     condition = "STREAMTABLE_INTERNAL_ERROR"
     sqlstate = "XX000"
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, hint="this is a defect of streamtable; please report it with the statement and this text")
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        report = "this is a defect of streamtable; please report it with the statement and this text"
+        super().__init__(message, hint=hint or report)
 
 
 def all_errors(root: type[StreamTableError] = StreamTableError) -> tuple[type[StreamTableError], ...]:

@@ -71,6 +71,6 @@ def properties(spark: SparkSession, name: str) -> dict[str, str]:
 
 def close_cursors() -> None:
     """Close the cursors that a test left open."""
-    for cursor in cursors._cursors.values():
-        cursor.subscription.close()
+    for declared in cursors._cursors.values():
+        declared.cursor.subscription.close()
     cursors._cursors.clear()

@@ -25,6 +25,7 @@ import pytest
 from impala.error import Error as ThriftError
 from py4j.protocol import Py4JJavaError
 from pyspark import __version__ as spark_version
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.session import SparkSession as RemoteSession
 from tests.spark import hosts
@@ -33,7 +34,7 @@ from thrift.transport.TTransport import TTransportException
 
 from streamtable import StreamTables
 from streamtable.cli.output import ExitCode
-from streamtable.errors import NotEnabled
+from streamtable.errors import NotEnabled, StreamTableNotFound
 from streamtable.progress import watched
 
 ROOT = Path(__file__).parents[2]
@@ -232,6 +233,64 @@ def test_a_cancelled_refresh_has_not_happened(server: Running) -> None:
         cursor.execute("DROP TABLE lengths")
 
 
+def cursors_of(server: Running) -> int:
+    with urlopen(server.metrics) as page:  # noqa: S310  (our own, on loopback)
+        (number,) = re.findall(r"^streamtable_cursors (\d+)\.0$", page.read().decode(), re.MULTILINE)
+    return int(number)
+
+
+def test_cursors_end_with_the_session_of_their_client(server: Running) -> None:
+    before = cursors_of(server)
+    remote = RemoteSession.builder.remote(server.connect).create()
+    with server.cursor() as kept:
+        kept.execute("CREATE TABLE followed USING delta AS SELECT 1 AS id")
+        kept.execute("DECLARE changes CURSOR FOR SUBSCRIBE followed")
+        with server.cursor() as left:
+            left.execute("DECLARE changes CURSOR FOR SUBSCRIBE followed")
+            left.execute("DECLARE others CURSOR FOR SUBSCRIBE (SELECT sum(id) FROM followed)")
+        remote.sql("DECLARE changes CURSOR FOR SUBSCRIBE followed")
+        remote.stop()
+        wait_until(lambda: cursors_of(server) == before + 1)
+        kept.execute("FETCH ALL changes")
+        assert kept.fetchall() == [(0, 1, 1)]  # what it shared with those that are gone is there
+    wait_until(lambda: cursors_of(server) == before)
+
+
+@contextmanager
+def remote_session(server: Running) -> Iterator[RemoteSession]:
+    remote = RemoteSession.builder.remote(server.connect).create()
+    try:
+        yield remote
+    finally:
+        remote.stop()
+
+
+def test_a_fetch_that_waits_is_cancelled(server: Running) -> None:
+    with (
+        server.cursor() as cursor,
+        server.cursor() as other,
+        remote_session(server) as remote,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        cursor.execute("CREATE TABLE awaited USING delta AS SELECT 1 AS id")
+        declare = "DECLARE changes CURSOR FOR SUBSCRIBE awaited WITH (SNAPSHOT = FALSE)"
+        cursor.execute(declare)
+        cursor.execute_async("FETCH changes")
+        time.sleep(1)
+        cursor.cancel_operation()
+        other.execute("INSERT INTO awaited VALUES (3)")
+        cursor.execute("FETCH changes")  # no other one reads it any more
+        assert [row[2] for row in cursor.fetchall()] == [3]
+        remote.sql(declare)
+        waiting = pool.submit(lambda: remote.sql("FETCH changes").collect())
+        time.sleep(1)
+        remote.interruptAll()
+        with pytest.raises(PySparkException, match="OPERATION_CANCELED|STREAMTABLE_CANCELLED"):
+            waiting.result(20)
+        other.execute("INSERT INTO awaited VALUES (4)")
+        assert [row.id for row in remote.sql("FETCH changes").collect()] == [4]
+
+
 def test_several_sessions_at_once(server: Running) -> None:
     """Each in a schema of its own, under the same names; and all refresh one table."""
     with server.cursor() as cursor:
@@ -299,6 +358,9 @@ def test_our_package_over_spark_connect(server: Running, tmp_path: Path) -> None
         assert any(re.fullmatch(r"\d+ of [1-9]\d* tasks, \d+ s", line) for line in told), told
         assert table.to_df().groupBy().sum("id").collect()[0][0] == 3
         assert table.verify().ok and type(table.history()[0].version) is int
+        with pytest.raises(StreamTableNotFound, match=r"^\[STREAMTABLE_NOT_FOUND\] there is no .*larg") as raised:
+            StreamTables(remote).get("larg")  # type: ignore[arg-type]
+        assert str(raised.value).endswith("lists those that exist SQLSTATE: 42P01") and "large" in raised.value.reason
 
         status = subprocess.run(
             [*COMMAND, "status", "--remote", server.connect, "--json"],

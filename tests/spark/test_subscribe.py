@@ -13,7 +13,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from tests.spark.statements import answer, close_cursors, version
 
+from streamtable.delta.bridge import java_class
 from streamtable.errors import CursorExists, CursorNotFound, HistoryLost, InvalidStatement, SourceChanged, SourceUnavailable
+from streamtable.subscriptions.subscription import Subscription
 
 HISTORY = (
     "INSERT INTO {0} VALUES (1, 'a', 10), (2, 'b', NULL), (2, 'b', NULL), (NULL, 'n', 0)",
@@ -291,3 +293,19 @@ def test_values_of_all_types(s: SparkSession) -> None:
     assert answer(s, "SUBSCRIBE kinds AS OF 1 WITH (SNAPSHOT FALSE) ENVELOPE UPSERT (KEY (m, j))")[0][1] == "key_violation"
     with pytest.raises(InvalidStatement, match=r"column a\.b c of type .* cannot be told apart"):
         s.sql(f"SUBSCRIBE (SELECT {nested})")
+
+
+def test_what_a_cancelled_fetch_had_taken_comes_with_the_next(s: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = Subscription.pause
+
+    def cancelled(self: Subscription[Any], longest: float | None = None) -> None:
+        java_class(s, "java.lang.Thread").currentThread().interrupt()  # as HiveServer2 and Spark Connect do
+        waits(self, longest)
+
+    s.sql("DECLARE c CURSOR FOR SUBSCRIBE with_feed AS OF 2")
+    s.sql("DECLARE other CURSOR FOR SUBSCRIBE with_feed AS OF 2")
+    with monkeypatch.context() as patched:
+        patched.setattr(Subscription, "pause", cancelled)
+        assert condition(s, "FETCH 1000 c WITH (TIMEOUT = '1d')") == "STREAMTABLE_CANCELLED"
+    fetched = answer(s, "FETCH c") + answer(s, "FETCH ALL c")
+    assert Counter(fetched) == Counter(answer(s, "FETCH ALL other")) and len(fetched) > 1

@@ -7,8 +7,10 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import TypeVar
 
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Row, SparkSession
 
+from streamtable.errors import all_errors
 from streamtable.sql.printing import to_sql
 from streamtable.sql.statements import Statement
 
@@ -86,8 +88,20 @@ class Dependency:
 
 
 def rows(spark: SparkSession, statement: Statement) -> list[Row]:
-    """Issue a statement; return its rows."""
-    return spark.sql(to_sql(statement)).collect()
+    """Issue a statement; return its rows. An error of ours that comes over Spark Connect is raised as its class of ours."""
+    try:
+        return spark.sql(to_sql(statement)).collect()
+    except AnalysisException as error:
+        raise _as_ours(error) from error
+
+
+def _as_ours(error: AnalysisException) -> PySparkException:
+    kind = next((kind for kind in all_errors() if kind.condition == error.getCondition()), None)
+    if kind is None:
+        return error
+    text = str(error).partition("\n\nJVM stacktrace:")[0].removeprefix(f"[{kind.condition}] ")
+    reason, _, hint = text.rpartition(f" SQLSTATE: {kind.sqlstate}")[0].partition("\nWhat to do: ")
+    return kind(reason, hint=hint or None)
 
 
 def ask(spark: SparkSession, kind: type[T], statement: Statement) -> T:

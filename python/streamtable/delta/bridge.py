@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
 from pyspark.errors.exceptions import captured
 from pyspark.sql import DataFrame, SparkSession
 
@@ -23,6 +24,7 @@ __all__ = [
     "bridge",
     "causes",
     "frame_of",
+    "interrupted",
     "java_class",
     "java_exception",
     "java_list",
@@ -41,7 +43,7 @@ def bridge(session: SparkSession) -> Any:
     return java_class(session, "org.apache.spark.sql.delta.streamtable.DeltaBridge")
 
 
-def java_class(session: SparkSession, name: str) -> Any:
+def java_class(session: SparkSession | SparkContext, name: str) -> Any:
     """Return the class of the session's JVM that has this full name.
 
     `session._jvm.org.apache...` would ask the JVM for each part of the name whether that is a class already: for one of ours it
@@ -77,6 +79,10 @@ class JavaRows:
 
     def __len__(self) -> int:
         return int(self.list.size())
+
+    def again(self) -> Any:
+        """Iterate over the rows."""
+        return self.list.iterator()
 
     def take(self, rows: Any, count: int) -> bool:
         """Move at most `count` rows from a java.util.Iterator; tell whether there were as many."""
@@ -123,6 +129,13 @@ def out_of_memory(error: BaseException) -> str | None:
 
 _TOO_LARGE = ("spark.driver.maxResultSize", "Not enough memory to build and broadcast", "Cannot broadcast the table")
 """How Spark tells that the driver cannot hold a result, or all executors the smaller side of a join."""
+
+
+def interrupted(error: BaseException) -> bool:
+    """Tell whether a call ended because its thread was interrupted, which the exception says in place of the thread."""
+    kinds = ("InterruptedException", "ClosedByInterruptException", "InterruptedIOException")
+    return any(java.getClass().getSimpleName() in kinds for java in causes(java_exception(error)))
+
 
 _DEEPEST = 16
 """Deep enough for any wrapping of Spark's."""

@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector
 from pyspark.sql import SparkSession
 
 from streamtable.schedule.loop import Scheduler
+from streamtable.subscriptions import cursors
 
 __all__ = ["OF_ALL", "OF_EACH_TABLE", "serve"]
 
@@ -28,6 +29,7 @@ OF_ALL = {
     "streamtable_scheduler_running": "1 while tables are refreshed by schedule",
     "streamtable_tables": "stream tables by status",
     "streamtable_alerts": "alerts by kind",
+    "streamtable_cursors": "cursors that clients declared and have not closed",
 }
 
 
@@ -46,6 +48,7 @@ class StreamTableCollector(Collector):
         alerts = self._spark.sql("SELECT * FROM alerts()").collect()
         yield _counted("streamtable_tables", "status", [row["status"] for row in tables])
         yield _counted("streamtable_alerts", "alert", [row["alert"] for row in alerts])
+        yield GaugeMetricFamily("streamtable_cursors", OF_ALL["streamtable_cursors"], float(cursors.number()))
         for metric, column, text in OF_EACH_TABLE:
             gauge = GaugeMetricFamily(metric, text, labels=["name"])
             for row in tables:

@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from pyspark.sql import SparkSession
 
-from streamtable.errors import InvalidStatement
+from streamtable.errors import InvalidStatement, StatementCancelled
 from streamtable.sql.subscribe import Subscribe
 from streamtable.subscriptions.rows import Form
 from streamtable.subscriptions.subscription import Subscription
@@ -25,6 +25,10 @@ class Taken(Protocol[R_contra]):
 
     def __len__(self) -> int: ...
 
+    def again(self) -> Any:
+        """Iterate over the rows."""
+        ...
+
     def take(self, rows: R_contra, count: int) -> bool:
         """Move at most `count` rows; tell whether there were as many."""
         ...
@@ -36,12 +40,12 @@ class Cursor(Generic[R_contra]):
     def __init__(self, spark: SparkSession, statement: Subscribe, form: Form[Any]) -> None:
         self.subscription: Subscription[Any] = Subscription(spark, statement, form)
         self._reading = Lock()
-        self._current: Any = None
+        self._unread: list[Any] = []  # iterators over rows that were computed, the next one first
 
     def fetch(self, into: Taken[R_contra], count: int, timeout: float | None) -> None:
         """Move at most `count` rows: those of the next `timeout` seconds, or, without one, those that come first.
 
-        None are moved when the subscription has ended.
+        None are moved when the subscription has ended. A cancelled FETCH has moved none.
         """
         until = None if timeout is None else time.monotonic() + timeout
         with _Turn(self._reading):
@@ -51,7 +55,11 @@ class Cursor(Generic[R_contra]):
                 left = None if until is None else until - time.monotonic()
                 if self.subscription.ended or len(into) == count or (len(into) > 0 if left is None else left <= 0):
                     break
-                self.subscription.pause(left)
+                try:
+                    self.subscription.pause(left)
+                except StatementCancelled:
+                    self._unread.insert(0, into.again())
+                    raise
 
     def drain(self, into: Taken[R_contra], *, wait: bool) -> None:
         """Move all rows up to the end, which is waited for, or else those that are there."""
@@ -63,13 +71,14 @@ class Cursor(Generic[R_contra]):
 
     def _take(self, into: Taken[R_contra], count: int) -> bool:
         """Move what is there; tell whether there may be more at once."""
-        if self._current is None:
-            self._current = self.subscription.next()
-            if self._current is None:
+        if not self._unread:
+            rows = self.subscription.next()
+            if rows is None:
                 return False
+            self._unread.append(rows)
         try:
-            if not into.take(self._current, count - len(into)):
-                self._current = None
+            if not into.take(self._unread[0], count - len(into)):
+                self._unread.pop(0)
         except Exception as error:
             self.subscription.fail(error)
             raise

@@ -24,6 +24,9 @@ _AHEAD = 1_000
 class _Taken(list[Row]):
     """Rows that were taken from an iterator."""
 
+    def again(self) -> Iterator[Row]:
+        return iter(self)
+
     def take(self, rows: Iterator[Row], count: int) -> bool:
         before = len(self)
         self.extend(islice(rows, count))

@@ -7,20 +7,26 @@ import time
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from streamtable import config
-from streamtable.delta.bridge import missing_file
-from streamtable.errors import HistoryLost, InvalidStatement
+from streamtable.delta.bridge import interrupted, java_class, missing_file
+from streamtable.errors import HistoryLost, InvalidStatement, StatementCancelled
 from streamtable.sql.subscribe import Subscribe
 from streamtable.subscriptions.feed import close_feed, open_feed, opened
 from streamtable.subscriptions.output import Output
 from streamtable.subscriptions.rows import Form, Rows
+from streamtable.subscriptions.times import Vector
 
 __all__ = ["Subscription", "schema_of"]
 
 R = TypeVar("R")
+
+_LOOK_SECONDS = 0.1
+"""How often a statement that waits looks whether it was cancelled."""
 
 _log = logging.getLogger(__name__)
 
@@ -46,6 +52,7 @@ class Subscription(Generic[R]):
         except BaseException:
             close_feed(self._feed)
             raise
+        self._known = self._inputs.latest()
         self._rows = self._run()
         self._failed: Exception | None = None
         self.ended = self.closed = False
@@ -94,9 +101,21 @@ class Subscription(Generic[R]):
             raise self._failed from error
 
     def pause(self, longest: float | None = None) -> None:
-        """Wait until it is time to look again, at most so many seconds."""
+        """Wait until it is time to look again, at most so many seconds. Raises StatementCancelled.
+
+        The servers cancel a statement by its Spark jobs, of which there are none now, and by an interrupt of its thread in the
+        JVM, which waits for Python: the interrupt lasts until it is asked for.
+        """
         poll = config.read(self._spark, config.SUBSCRIBE_POLL)
-        time.sleep(poll if longest is None else max(0.0, min(poll, longest)))
+        until = time.monotonic() + (poll if longest is None else min(poll, longest))
+        while True:
+            if java_class(self._spark, "java.lang.Thread").interrupted():
+                message = "the statement was cancelled while it waited for rows"
+                raise StatementCancelled(message, hint="to go on FETCH again; what was not yet there is not lost")
+            left = until - time.monotonic()
+            if left <= 0:
+                return
+            time.sleep(min(left, _LOOK_SECONDS))
 
     def close(self) -> None:
         """Stop; what others share stays."""
@@ -110,14 +129,14 @@ class Subscription(Generic[R]):
         if statement.up_to == as_of:
             return
         yield from self._progress(as_of)
-        while not times.reached(as_of, self._inputs.latest()):
+        while not times.reached(as_of, self._latest()):
             yield None
         if statement.snapshot:
             yield self._feed.snapshot(as_of, self._output, self._form).read()
             yield from self._progress(as_of + 1)
         position = as_of
         while times.inputs:
-            latest = times.of(self._inputs.latest())
+            latest = times.of(self._latest())
             for step in self._feed.relation.steps(position, latest if times.inputs > 1 else self._bounded(latest)):
                 if self._beyond(step):
                     return
@@ -128,6 +147,16 @@ class Subscription(Generic[R]):
             if self._beyond(latest + 1):
                 return
             yield None
+
+    def _latest(self) -> Vector:
+        """Look how far the inputs are; who is interrupted meanwhile has seen nothing new, and `pause` asks for the interrupt."""
+        try:
+            self._known = self._inputs.latest()
+        except (Py4JJavaError, CapturedException) as error:
+            if not interrupted(error):
+                raise
+            java_class(self._spark, "java.lang.Thread").currentThread().interrupt()
+        return self._known
 
     def _bounded(self, latest: int) -> int:
         """Several commits of one input are read together: not beyond UP TO."""
