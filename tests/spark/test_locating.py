@@ -19,6 +19,23 @@ def s(spark: SparkSession) -> Iterator[Scenario]:
         yield scenario
 
 
+def test_what_is_appended_to_a_join_looks_for_no_row(s: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    s.source("u", "id INT, w STRING", "(1, 'a'), (2, 'b')")
+    s.stream("joined", "SELECT t.id, t.v, u.w FROM t JOIN u ON t.id = u.id")
+
+    def looks(*_: object) -> None:
+        raise AssertionError("a row is looked for")
+
+    with monkeypatch.context() as patched:
+        for name in ("measure", "locate"):
+            patched.setattr(f"streamtable.refresh.differential.{name}", looks)
+        s.step("INSERT INTO t VALUES (1, 1, 'new'), (50, 1, 'alone')", "INSERT INTO u VALUES (3, 'c')")
+        s.change("DELETE FROM u WHERE id = 2")
+        with pytest.raises(Exception, match="a row is looked for"):
+            s.refresh("joined")
+    s.refresh("joined")
+
+
 @pytest.mark.parametrize("handed_out", [locate.HANDED_OUT, 0])
 def test_rows_go_again_and_again(s: Scenario, handed_out: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locate, "HANDED_OUT", handed_out)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.oracle.scenario import Scenario
@@ -113,6 +114,26 @@ def test_a_source_changes(s: Scenario, change: str) -> None:
     assert answer(s, "above") in ("NO_DATA", "DIFFERENTIAL")
     if "dropped" not in change and "renamed" not in change and SourceChanged.__name__ not in (of_sums, of_view):
         s.step("INSERT INTO t (k, v) VALUES (9, 90)")
+
+
+def test_spark_analyses_no_delta_table(spark: SparkSession) -> None:
+    """Were it allowed one day, docs/sources.md would have to say what follows."""
+    with Scenario(spark) as s:
+        s.source("t", "k INT")
+        with pytest.raises(AnalysisException, match="ANALYZE TABLE"):
+            spark.sql("ANALYZE TABLE t COMPUTE STATISTICS FOR ALL COLUMNS")
+
+
+def test_column_mapping_is_turned_on(spark: SparkSession) -> None:
+    with Scenario(spark) as scenario:
+        scenario.source("t", "k INT, v INT", "(1, 10), (2, 20)")
+        scenario.stream("sums", QUERY)
+        scenario.change("INSERT INTO t VALUES (1, 30)")
+        spark.sql("ALTER TABLE t SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+        scenario.step("UPDATE t SET v = v + 1 WHERE k = 2", action="REINITIALIZE")
+        scenario.step("UPDATE t SET v = v + 1 WHERE k = 1")
+        spark.sql("ALTER TABLE t RENAME COLUMN v TO w")
+        assert answer(scenario, "sums") == SourceChanged.__name__
 
 
 @pytest.mark.parametrize("on", [True, False], ids=["switched on", "switched off"])
