@@ -19,7 +19,10 @@ object Held {
   def expected(frame: Object, most: Int): Object = {
     val whole = frame.asInstanceOf[Dataset[_]]
     // However wrong the expectation is: no partition hands more over.
-    local(Dataset.ofRows(whole.sparkSession, LocalLimit(Literal(most + 1), whole.logicalPlan)), _.executeCollect(), most)
+    local(
+      Dataset.ofRows(whole.sparkSession, LocalLimit(Literal(most + 1), whole.logicalPlan)),
+      _.executeCollect(),
+      most)
   }
 
   /** The rows of `frame` as such a relation, or null when there are more than `most`: one partition is tried first. */
