@@ -257,7 +257,8 @@ def test_two_schedulers_do_no_harm_and_one_takes_over(hurried: SparkSession) -> 
         with first:
             write(hurried, 40)
             write(hurried, 41)
-            eventually(lambda: current(hurried, "a", "b"), 400)  # they get in each other's way: a minute and a half alone on two cores
+            # They get in each other's way: a minute and a half with nothing else on two cores.
+            eventually(lambda: current(hurried, "a", "b"), 400)
         assert (first.running, second.running) == (False, True)
         write(hurried, 50)
         eventually(lambda: current(hurried, "a", "b", "j"), 400)
