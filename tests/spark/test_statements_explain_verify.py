@@ -33,21 +33,6 @@ def test_explain_says_what_stands_in_the_way(shop: SparkSession) -> None:
     assert not shop.catalog.tableExists("st")
 
 
-def test_explain_says_where_the_order_of_rows_decides(shop: SparkSession) -> None:
-    decided = ("first(id)", "last_value(id)", "any_value(id)", "collect_list(id)", "array_agg(region)", "collect_set(id)")
-    free = ("max(id)", "max_by(id, region)", "listagg(region) WITHIN GROUP (ORDER BY region)")
-    reasons = []
-    for calls in ((*decided, "listagg(region)"), free):
-        named = ", ".join(f"{call} AS c{place}" for place, call in enumerate(calls))
-        explained = answer(shop, f"EXPLAIN CREATE STREAM TABLE st AS SELECT {named} FROM sales GROUP BY amount")
-        reasons.append(next(reason for name, _, reason in explained if name.startswith("Aggregate")))
-    told, silent = reasons
-    assert "the order of rows decides first(id), last" in told
-    for text in ("any_value(id)", "collect_list(id)", "collect_list(region)", "collect_set(id)", "listagg(region"):
-        assert text in told
-    assert silent == "Delta of GROUP BY, of a global aggregate, and of SELECT DISTINCT"
-
-
 def test_explain_delta_shows_the_sql_of_a_refresh(shop: SparkSession) -> None:
     shop.sql(f"CREATE STREAM TABLE st AS {ALL}")
     *operators, (title, incremental, sql) = answer(shop, "EXPLAIN DELTA STREAM TABLE st")
