@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from tests.oracle.scenario import FEED, Scenario
 from tests.spark.statements import files, folder, vacuum
@@ -242,12 +241,6 @@ def test_pattern_42_variant_in_the_output(s: Scenario) -> None:
     found = s.spark.sql("SELECT k, to_json(v) AS j FROM variants ORDER BY k").collect()
     s.spark.sql("DROP STREAM TABLE variants")
     assert [(r["k"], r["j"]) for r in found] == [(1, '{"a":1}'), (2, "[1,null]")]
-
-
-def test_pattern_42_a_source_without_columns_is_refused_as_delta_refuses_it(s: Scenario) -> None:
-    s.spark.sql("CREATE TABLE nothing USING delta")
-    with pytest.raises(AnalysisException, match="DELTA_READ_TABLE_WITHOUT_COLUMNS"):
-        s.spark.sql("CREATE STREAM TABLE st AS SELECT count(*) AS n FROM nothing")
 
 
 def test_pattern_42_a_thousand_columns(s: Scenario) -> None:
