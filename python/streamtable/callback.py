@@ -27,12 +27,13 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from streamtable.delta.bridge import SHIM, JavaRows, causes, java_exception
+from streamtable.delta.bridge import SHIM, JavaRows, causes, java_class, java_exception
 from streamtable.errors import InternalError, StreamTableError, all_errors
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
 
+HANDLERS = f"{SHIM}.Handlers"
 # What the shim throws, and what Spark makes of it when a check rule throws it: a copy of another class.
 OURS = (f"{SHIM}.StreamTableException", "org.apache.spark.sql.catalyst.ExtendedAnalysisException")
 KEPT_ERRORS = 256  # those that reach a client outside this process are never asked for again
@@ -125,7 +126,7 @@ def _rows(rows: Iterable[Sequence[Any]] | JavaRows) -> dict[str, Any]:
 def _held(result: JavaObject) -> dict[str, Any]:
     """Leave a result in the JVM and return where."""
     key = uuid4().hex
-    _handlers(SparkContext._jvm).hold(key, result)
+    java_class(SparkContext, HANDLERS).hold(key, result)
     return {"held": key}
 
 
@@ -139,11 +140,7 @@ def register(spark: SparkSession, answers: Answers) -> None:
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     _raise_originals()
     # py4j holds the Handler for as long as the JVM holds its proxy.
-    _handlers(spark._jvm).set(Handler(answers))
-
-
-def _handlers(jvm: Any) -> Any:
-    return getattr(jvm, f"{SHIM}.Handlers")
+    java_class(spark, HANDLERS).set(Handler(answers))
 
 
 def _answer(compute: Callable[[], dict[str, Any]]) -> str:
@@ -173,7 +170,7 @@ def _error(error: Exception) -> dict[str, str]:
     java = java_exception(error)
     if java is not None:
         # Raised by Spark: the shim raises the very same again, so that class, condition and text stay Spark's.
-        _handlers(SparkContext._jvm).keep(key, java)
+        java_class(SparkContext, HANDLERS).keep(key, java)
         return {"id": key}
     known = error if isinstance(error, StreamTableError) else _internal(error)
     _kept[key] = known

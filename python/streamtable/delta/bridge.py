@@ -43,7 +43,7 @@ def bridge(session: SparkSession) -> Any:
     return java_class(session, "org.apache.spark.sql.delta.streamtable.DeltaBridge")
 
 
-def java_class(session: SparkSession | SparkContext, name: str) -> Any:
+def java_class(session: SparkSession | SparkContext | type[SparkContext], name: str) -> Any:
     """Return the class of the session's JVM that has this full name.
 
     `session._jvm.org.apache...` would ask the JVM for each part of the name whether that is a class already: for one of ours it

@@ -8,6 +8,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from streamtable.delta.bridge import java_class
+
 __all__ = ["children", "left_behind"]
 
 
@@ -26,8 +28,7 @@ def children(session: SparkSession, folder: str) -> list[str]:
 
 def _listed(session: SparkSession, folder: str) -> tuple[Any, list[Any]]:
     """Return the storage and the paths in a folder."""
-    jvm: Any = session._jvm
-    root = jvm.org.apache.hadoop.fs.Path(folder)
+    root = java_class(session, "org.apache.hadoop.fs.Path")(folder)
     storage = root.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
     return storage, [each.getPath() for each in storage.listStatus(root)] if storage.exists(root) else []
 

@@ -134,7 +134,9 @@ def prepare(session: SparkSession, query: Query) -> Prepared:
         frame = session.sql(rewritten(query.text))
     except (AnalysisException, ParseException, PySparkException) as error:
         text = _moved(str(error), query)
-        raise InvalidQuery(f"Spark rejects the query: {text}", hint=_nearest_table(session, text)) from error
+        rejected = InvalidQuery(f"Spark rejects the query: {text}", hint=_nearest_table(session, text))
+        _give_back(session)
+        raise rejected from error
     reader = java_class(session, f"{SHIM}.PlanReader")
     name = uuid.uuid4().hex
     text = reader.read(frame._jdf, name)
@@ -207,4 +209,8 @@ def release(prepared: Prepared) -> None:
     """Forget the expressions that were registered for the query, and give its session back."""
     registry = java_class(prepared.session, f"{SHIM}.ExpressionRegistry")
     registry.release(prepared.reading.id)
-    _idle[_lent[prepared.session]].append(prepared.session)
+    _give_back(prepared.session)
+
+
+def _give_back(session: SparkSession) -> None:
+    _idle[_lent[session]].append(session)

@@ -6,11 +6,11 @@ import hashlib
 import hmac
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
-from streamtable.delta.bridge import SHIM
+from streamtable.delta.bridge import SHIM, java_class
 from streamtable.errors import InvalidStatement
 
 if TYPE_CHECKING:
@@ -34,9 +34,8 @@ class Passwords:
 
         It looks for the class in a configuration that it makes anew at each login: of all settings, system properties get there.
         """
-        jvm: Any = spark._jvm
-        getattr(jvm, f"{SHIM}.Passwords").set(self)
-        jvm.java.lang.System.setProperty("hive.server2.custom.authentication.class", f"{SHIM}.PasswordCheck")
+        java_class(spark, f"{SHIM}.Passwords").set(self)
+        java_class(spark, "java.lang.System").setProperty("hive.server2.custom.authentication.class", f"{SHIM}.PasswordCheck")
 
     def accepts(self, user: str, password: str) -> bool:
         """Return whether the password is the user's; a name that is not there takes as long."""
