@@ -86,6 +86,9 @@ PYTHON = Setting(
     "the interpreter that answers statements in a JVM which no Python started; set when the application starts",
     str,
 )
+PYTHON_START = Setting(
+    "spark.streamtable.python.startSeconds", 60, "how long that interpreter may take before it answers", _whole(1)
+)
 
 # Up to 50 files Delta keeps the list of a table's files in each version's checksum, where reading it costs no Spark job.
 SMALL_FILES = Setting(

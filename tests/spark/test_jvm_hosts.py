@@ -6,8 +6,9 @@ import re
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,10 @@ SMALL = ("spark.driver.memory=1g", "spark.sql.shuffle.partitions=2", "spark.ui.e
 LACKING = """#!/bin/sh
 echo No module named streamtable
 exit 1
+"""
+HANGING = """#!/bin/sh
+echo waiting for a licence
+exec sleep 1000
 """
 DYING = """
 import os, signal
@@ -42,7 +47,13 @@ PYTHONS_THAT_FAIL = """
 SHOW STREAM TABLES;
 !rm python;
 SHOW STREAM TABLES;
+!cp hanging python;
+SET spark.streamtable.python.startSeconds = soon;
+SHOW STREAM TABLES;
+SET spark.streamtable.python.startSeconds = 2;
+SHOW STREAM TABLES;
 !cp dying python;
+RESET spark.streamtable.python.startSeconds;
 CREATE TABLE source USING delta AS SELECT 1 AS id;
 CREATE STREAM TABLE copied AS SELECT id FROM source;
 INSERT INTO source VALUES (2);
@@ -54,35 +65,56 @@ REFRESH STREAM TABLE copied;
 VERIFY STREAM TABLE copied;
 DROP STREAM TABLE copied;
 DROP TABLE source;
+!./kill_java;
 """
 
 
 def test_spark_sql_starts_its_own_python(expected: list[hosts.Answer], tmp_path: Path) -> None:
     """On two executors in JVMs of their own, too, so that nothing is left to the driver's process by accident."""
-    properties = hosts.settings_file(tmp_path, "spark.master=local-cluster[2,1,1024]", *SMALL)
+    properties = hosts.settings_file(tmp_path, "spark.master=local-cluster[2,1,2048]", *SMALL)
     found, errors = hosts.in_spark_sql(tmp_path, properties)
     assert found == expected, errors[-3000:]
 
 
-def test_a_python_that_lacks_the_package_does_not_exist_or_is_killed(tmp_path: Path) -> None:
-    python, dying = tmp_path / "python", tmp_path / "dying"
-    python.write_text(LACKING)
+def processes_in(folder: Path) -> list[str]:
+    """List the command lines of the processes whose current folder this is."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            if (process / "cwd").readlink() == folder:
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+    return found
+
+
+def test_a_python_that_lacks_the_package_does_not_exist_hangs_or_is_killed(tmp_path: Path) -> None:
     (tmp_path / "dying.py").write_text(DYING)
-    dying.write_text(f"#!/bin/sh\nexec {sys.executable} dying.py\n")
-    for program in (python, dying):
-        program.chmod(0o755)
+    for name, text in {
+        "python": LACKING,
+        "hanging": HANGING,
+        "dying": f"#!/bin/sh\nexec {sys.executable} dying.py\n",
+        "kill_java": "#!/bin/sh\nkill -9 $PPID\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    python = tmp_path / "python"
     script = tmp_path / "script.sql"
     script.write_text(PYTHONS_THAT_FAIL)
     properties = hosts.settings_file(tmp_path, "spark.master=local[1]", f"spark.streamtable.python={python}", *SMALL)
     options = ("--properties-file", str(properties), "--hiveconf", "hive.cli.errors.ignore=true")
     done = hosts.spark_sql(tmp_path, *options, "-f", str(script))
     errors = hosts.errors_in(done.stderr)
-    assert [hosts.failure(error).condition for error in errors] == ["STREAMTABLE_NOT_ENABLED"] * 3, done.stderr[-3000:]
-    lacking, missing, killed = errors
+    assert [hosts.failure(error).condition for error in errors] == ["STREAMTABLE_NOT_ENABLED"] * 5, done.stderr[-3000:]
+    lacking, missing, misspelt, hanging, killed = errors
     assert f"{python}, which is to answer the statement, ended at once:\nNo module named streamtable" in lacking
     assert f"{python}, which is to answer the statement, does not start" in missing
+    assert "startSeconds is no whole number" in misspelt
+    assert "did not begin to answer within 2 seconds" in hanging and "waiting for a licence" in hanging
     assert "no answer came from the Python process" in killed and "try again" in killed
     assert re.search(r"still 1\n.*\tDIFFERENTIAL\t.*\n.*\ttrue\t0\t0\n", done.stdout), done.stdout
+    until = time.monotonic() + 30
+    while (left := processes_in(tmp_path)) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert left == [], "the JVM was killed, and what it started goes on"
 
 
 @pytest.mark.fuzz

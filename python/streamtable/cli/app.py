@@ -21,7 +21,7 @@ from streamtable.cli.serving import add_user, server
 from streamtable.cli.starting import demo, init, settings
 from streamtable.cli.subscribing import subscribe
 from streamtable.cli.transfer import exported
-from streamtable.sql.scripts import split
+from streamtable.sql.scripts import Piece, split
 
 __all__ = ["app"]
 
@@ -45,6 +45,7 @@ app.command()(subscribe)
 def run(
     file: Annotated[Path | None, typer.Argument(help="A script, or a SQL notebook of Databricks; - is the standard input.")] = None,
     execute: Annotated[str | None, typer.Option("-e", "--execute", metavar="SQL", help="Statements to run.")] = None,
+    keep_going: Annotated[bool, typer.Option("--keep-going", "-k", help="Go on after a statement that fails.")] = False,
     limit: Limit = 1000,
     remote: Remote = None,
     conf: Conf = None,
@@ -53,16 +54,28 @@ def run(
     """Run the statements of a file, until one fails.
 
     streamtable run -e "REFRESH STREAM TABLE sales_per_day"\n
-    streamtable run nightly.sql --remote sc://localhost:15002 --json
+    streamtable run nightly.sql --keep-going --remote sc://localhost:15002 --json
     """
     if (file is None) == (execute is None):
         raise typer.BadParameter("give either a FILE or -e SQL")
     with reported(Output(as_json)):
         pieces = split(execute if execute is not None else _read(file))
     with at_desk(remote, conf, as_json) as desk:
-        for piece in pieces:
-            with reported(desk.out, at=f"line {piece.line}"):
-                desk.out.answer(desk.spark, piece.sql, limit)
+        done = [_answered(desk, piece, limit, keep_going) for piece in pieces]
+    if not all(done):
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _answered(desk: Desk, piece: Piece, limit: int, keep_going: bool) -> bool:
+    """Run a statement, and return whether it succeeded, where that does not end the command."""
+    try:
+        with reported(desk.out, at=f"line {piece.line}"):
+            desk.out.answer(desk.spark, piece.sql, limit)
+    except typer.Exit as end:
+        if not keep_going or end.exit_code != ExitCode.FAILED:
+            raise
+        return False
+    return True
 
 
 def _read(file: Path | None) -> str:
@@ -230,7 +243,7 @@ def import_(file: Path, remote: Remote = None, conf: Conf = None, as_json: AsJso
 
     streamtable import stream_tables.sql --remote sc://localhost:15002
     """
-    run(file, None, 1000, remote, conf, as_json)
+    run(file, remote=remote, conf=conf, as_json=as_json)
 
 
 @app.command()

@@ -5,14 +5,18 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.Files
 import java.util.concurrent.TimeUnit.MILLISECONDS
 
+import scala.concurrent.duration._
+
 import org.apache.spark.SparkContext
 import org.apache.spark.api.python.Py4JServer
 import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
+import org.apache.spark.sql.internal.SQLConf
 
 /** The Python process that answers in a JVM which no Python started: spark-sql, spark-shell, a job in Scala. */
 private[streamtable] object PythonChild {
 
   private val interpreter = "spark.streamtable.python"
+  private val patience = "spark.streamtable.python.startSeconds"
   private val advice = s"set $interpreter to a Python that has streamtable installed (pip install streamtable)"
   private val startedByPython = "_PYSPARK_DRIVER_CONN_INFO_PATH" // pyspark's launcher gives its JVM this variable
 
@@ -30,6 +34,10 @@ private[streamtable] object PythonChild {
 
   private def start(context: SparkContext): Handler = {
     val python = context.getConf.get(interpreter, sys.env.getOrElse("PYSPARK_PYTHON", "python3"))
+    val within = SQLConf.get
+      .getConfString(patience, "60")
+      .toIntOption
+      .getOrElse(throw Handlers.notEnabled(s"$patience is no whole number", s"SET $patience = 60", None))
     val server = new Py4JServer(context.getConf)
     server.start()
     val output = File.createTempFile("streamtable-python-", ".log")
@@ -51,7 +59,10 @@ private[streamtable] object PythonChild {
     context.addSparkListener(new SparkListener {
       override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit = child.destroy()
     })
-    while (Handlers.registered.isEmpty && !child.waitFor(20, MILLISECONDS)) {}
+    val deadline = within.seconds.fromNow
+    while (Handlers.registered.isEmpty && deadline.hasTimeLeft() && !child.waitFor(20, MILLISECONDS)) {}
+    val ended = if (child.isAlive) s"did not begin to answer within $within seconds ($patience)" else "ended at once"
+    if (Handlers.registered.isEmpty) child.destroyForcibly()
     // A child that is killed is replaced by the next statement.
     child.onExit.thenRun { () =>
       Handlers.set(null)
@@ -59,7 +70,7 @@ private[streamtable] object PythonChild {
     }
     Handlers.registered.getOrElse {
       val said = new String(Files.readAllBytes(output.toPath), UTF_8).linesIterator.toSeq.takeRight(5).mkString("\n")
-      throw Handlers.notEnabled(s"$python, which is to answer the statement, ended at once:\n$said", advice, None)
+      throw Handlers.notEnabled(s"$python, which is to answer the statement, $ended:\n$said", advice, None)
     }
   }
 }
