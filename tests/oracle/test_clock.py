@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -52,6 +52,8 @@ QUERIES = {
     "recursive": "WITH RECURSIVE days(d) AS (SELECT min(until) FROM d UNION ALL SELECT date_add(d, 1) FROM days WHERE d < {today}) "
     "SELECT * FROM days",
 }
+NEXT_DAY = f"INSERT INTO e VALUES {EVENTS.format('2026-03-02')}"  # past midnight in New York
+UNTIL = "UPDATE d SET minutes = 5, until = DATE '2026-03-03' WHERE k = 1"
 CALLS = {"now": "current_timestamp()", "today": "current_date()", "local": "localtimestamp()"}
 
 
@@ -73,13 +75,23 @@ def at(query: str, moment: datetime) -> str:
 
 @pytest.mark.timeout(1800)
 def test_time_passes(s: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    check(s, monkeypatch, (timedelta(minutes=31), ()), (timedelta(hours=17), (NEXT_DAY, UNTIL)))
+
+
+@pytest.mark.fuzz
+@pytest.mark.timeout(0)
+def test_time_passes_or_a_source_changes(s: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    check(s, monkeypatch, (timedelta(minutes=31), ()), (timedelta(hours=17), (NEXT_DAY,)), (timedelta(0), (UNTIL,)))
+
+
+def check(s: Scenario, monkeypatch: pytest.MonkeyPatch, *steps: tuple[timedelta, Sequence[str]]) -> None:
+    """Create all queries; let some time pass and run some statements, refresh and compare, step by step."""
     moment = START
     monkeypatch.setattr(clock, "now", lambda: moment)
     s.queries |= QUERIES
 
     def create(name: str) -> None:
         s.spark.sql(f"CREATE STREAM TABLE {name} REFRESH MODE DIFFERENTIAL AS {QUERIES[name].format(**CALLS)}")
-        assert_exact(s.spark, name, at(QUERIES[name], moment))
 
     def refresh(name: str) -> None:
         done = s.spark.sql(f"REFRESH STREAM TABLE {name}").first()
@@ -88,14 +100,9 @@ def test_time_passes(s: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
         assert_exact(s.spark, name, at(QUERIES[name], moment))
 
     together(create, QUERIES)
-    steps: tuple[tuple[timedelta, str], ...] = (
-        (timedelta(minutes=31), ""),  # nothing but time
-        (timedelta(hours=17), f"INSERT INTO e VALUES {EVENTS.format('2026-03-02')}"),  # past midnight in New York
-        (timedelta(0), "UPDATE d SET minutes = 5, until = DATE '2026-03-03' WHERE k = 1"),  # nothing but a source
-    )
-    for passed, statement in steps:
+    for passed, statements in steps:
         moment += passed
-        if statement:
+        for statement in statements:
             s.spark.sql(statement)
         together(refresh, QUERIES)
     for name in ("window_of_an_hour", "recursive"):

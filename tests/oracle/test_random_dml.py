@@ -36,7 +36,6 @@ def check(spark: SparkSession, seed: int, rounds: int) -> tuple[set[tuple[str, s
 
     def create(name: str) -> None:
         spark.sql(f"CREATE STREAM TABLE {name} REFRESH MODE DIFFERENTIAL AS {QUERIES[name]}")
-        assert_exact(spark, name, QUERIES[name])
 
     def refresh(name: str) -> int:
         done = spark.sql(f"REFRESH STREAM TABLE {name}").first()
