@@ -43,6 +43,7 @@ from streamtable.sql.builder import (
     cast,
     column,
     equal,
+    everything_but,
     number,
     select,
     subquery,
@@ -165,7 +166,11 @@ class AggregateStep:
         )
 
     def moved(self, again: bool) -> exp.Query:
-        """Give each touched group its new state: `<name>_moved`; `again` says that `<name>_again` is there."""
+        """Give each touched group its new state: `<name>_moved`; `again` says that `<name>_again` is there.
+
+        Whether the states differ is a column of it: as a condition above, Spark's inference of filters would write down each form
+        that the names of n states allow, 2^n of them.
+        """
         items = [*(alias(column(c, "change"), c) for c in (*(k.id for k in self.keys), *POSITION))]
         for state in self.states:
             old = column(f"old_{state.column.id}", "change")
@@ -173,10 +178,10 @@ class AggregateStep:
             items.append(alias(old.copy(), f"old_{state.column.id}"))
             items.append(alias(merged(state, old, "change", recomputed), f"new_{state.column.id}"))
         query = select(items, called(f"{self.name}_merged", "change"))
-        if not again:
-            return query
-        on = all_of(equal(column(k.id, "change"), column(k.id, "again")) for k in self.keys)
-        return query.join(called(f"{self.name}_again", "again"), on=on, join_type="left", copy=False)
+        if again:
+            on = all_of(equal(column(k.id, "change"), column(k.id, "again")) for k in self.keys)
+            query = query.join(called(f"{self.name}_again", "again"), on=on, join_type="left", copy=False)
+        return select([everything_but(()), alias(self._differ(), "__changed")], subquery(query, "moved"))
 
     def delta(self) -> exp.Query:
         """Write the moves as a delta of the aggregate's output: `<name>_delta`."""
@@ -185,13 +190,13 @@ class AggregateStep:
             items: list[exp.Expr] = [column(k.id) for k in self.keys]
             items += [alias(value_of(c, self.states, prefix), c.id) for c in self.aggregate.calls]
             arm = select([*items, alias(number(weight), WEIGHT.id)], table(f"{self.name}_moved"))
-            arms.append(arm.where(all_of([there, self.changed()]), copy=False))
+            arms.append(arm.where(all_of([there, column("__changed")]), copy=False))
         return union_all(arms)
 
     def left(self) -> exp.Query:
         """List the positions of the stored states that are no longer true."""
         query = select([column(p) for p in POSITION], table(f"{self.name}_moved"))
-        return query.where(all_of([self.was(), self.changed()]), copy=False)
+        return query.where(all_of([self.was(), column("__changed")]), copy=False)
 
     def arrived(self) -> exp.Query:
         """List the new states, keys and states under their ids."""
@@ -199,9 +204,9 @@ class AggregateStep:
             *(column(k.id) for k in self.keys),
             *(alias(column(f"new_{s.column.id}"), s.column.id) for s in self.states),
         ]
-        return select(items, table(f"{self.name}_moved")).where(all_of([self.lives(), self.changed()]), copy=False)
+        return select(items, table(f"{self.name}_moved")).where(all_of([self.lives(), column("__changed")]), copy=False)
 
-    def changed(self) -> exp.Expr:
+    def _differ(self) -> exp.Expr:
         """The states differ; a group whose changes cancel out is left alone."""
         pairs = [(column(f"old_{s.column.id}"), column(f"new_{s.column.id}")) for s in self.states if comparable(s.column.type)]
         same = all_of(equal(old, new) for old, new in pairs)
