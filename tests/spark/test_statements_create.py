@@ -142,6 +142,16 @@ def test_column_list_renames_and_comments(shop: SparkSession) -> None:
     assert_exact(shop, "st", "SELECT region AS Place, sum(amount) AS `sum` FROM sales GROUP BY region")
 
 
+def test_nothing_is_not_null_at_any_depth(shop: SparkSession) -> None:
+    query = "SELECT region, collect_list(named_struct('one', 1)) AS ones, map('n', named_struct('n', count(*))) AS counts FROM sales GROUP BY region"
+    shop.sql(f"CREATE STREAM TABLE st AS {query}")
+    schema = shop.table("st").schema
+    assert schema == schema.toNullable() != shop.sql(query).schema
+    shop.sql("INSERT INTO sales VALUES (4, 'west', 40), (5, 'north', 50)")
+    assert done(shop, "REFRESH STREAM TABLE st")[0] == "DIFFERENTIAL"
+    assert_exact(shop, "st", query)
+
+
 def test_with_no_data_is_empty_until_the_first_refresh(shop: SparkSession) -> None:
     assert done(shop, f"CREATE STREAM TABLE st WITH NO DATA AS {NORTH}") == ("NO_DATA", "created WITH NO DATA")
     assert shop.table("st").columns == ["id", "amount"]

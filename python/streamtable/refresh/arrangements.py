@@ -6,11 +6,11 @@ outer table leave names that start with an underscore alone); the stream table i
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructField, StructType
 from sqlglot import exp
 
 from streamtable.algebra.operators import Aggregate, Operator, Recursion
@@ -100,7 +100,7 @@ def build(
     """Compute an arrangement from the whole input at the target versions; return its version."""
     rows = content(workspace, arrangement, step.initial(sources))
     version = latest_version(workspace, arrangement)
-    schema = None if version >= 0 else json.dumps(_nullable(json.loads(rows.schema.json())))
+    schema = None if version >= 0 else StructType([StructField(f.name, f.dataType) for f in rows.schema]).toNullable().json()
     properties = None if version >= 0 else dict(DELTA_PROPERTIES)
     return commit(
         prepared.session,
@@ -113,11 +113,6 @@ def build(
         schema_json=schema,
         properties=properties,
     ).version
-
-
-def _nullable(schema: dict[str, object]) -> dict[str, object]:
-    fields = schema["fields"]
-    return {**schema, "fields": [{**f, "nullable": True, "metadata": {}} for f in fields]}  # type: ignore[attr-defined]
 
 
 def latest_version(workspace: Workspace, arrangement: Arrangement) -> int:

@@ -158,12 +158,12 @@ def _names(statement: CreateStreamTable, prepared: Prepared) -> list[str]:
 
 
 def schema_of(statement: CreateStreamTable, prepared: Prepared) -> StructType:
-    """All columns may be NULL, as in CREATE TABLE AS: a later change of the query's input must not make a refresh fail."""
+    """All may be NULL, at any depth, as in CREATE TABLE AS: a later change of the query's input must not make a refresh fail."""
     specs = statement.columns or [None] * len(prepared.frame.columns)
     fields = []
     for name, field, spec in zip(_names(statement, prepared), prepared.frame.schema.fields, specs, strict=True):
-        fields.append(StructField(name, field.dataType, True, {"comment": spec.comment} if spec and spec.comment else {}))
-    return StructType(fields)
+        fields.append(StructField(name, field.dataType, metadata={"comment": spec.comment} if spec and spec.comment else {}))
+    return StructType(fields).toNullable()
 
 
 def allow(prepared: Prepared, mode: RefreshMode) -> None:

@@ -82,7 +82,7 @@ def _keep_readers(spark: SparkSession, existing: Entry, schema: StructType) -> N
 
 
 def _stored(entry: Entry) -> StructType:
-    return StructType.fromJson(json.loads(entry.state.schema_json))
+    return StructType.fromJson(json.loads(entry.state.schema_json)).toNullable()
 
 
 def _columns(schema: StructType) -> list[tuple[object, ...]]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from streamtable.algebra.sources import CLOCK
 from streamtable.catalog.definition import SUSPENDED
@@ -149,8 +150,8 @@ def pinned(latest: Version, wanted: Version | None, before: Version | None) -> V
 
 
 def _check_columns(entry: Entry, prepared: Prepared) -> None:
-    stored = {f["name"]: f["type"] for f in json.loads(entry.state.schema_json)["fields"]}
-    now = [f["type"] for f in json.loads(prepared.frame.schema.json())["fields"]]
+    stored = {field.name: field.dataType for field in StructType.fromJson(json.loads(entry.state.schema_json)).toNullable()}
+    now = [field.dataType for field in prepared.frame.schema.toNullable()]
     if [stored.get(name) for name in table_columns(entry)] != now:
         raise SourceChanged(
             f"the query of {entry.definition.name} gives other columns than the table has: {prepared.frame.schema.simpleString()}",
