@@ -4,11 +4,11 @@ import java.io.IOException
 import java.util.concurrent.ThreadLocalRandom
 import java.util.concurrent.atomic.AtomicInteger
 
-import org.apache.hadoop.fs.{FSDataOutputStream, LocalFileSystem, Path}
+import org.apache.hadoop.fs.{FileStatus, FSDataOutputStream, LocalFileSystem, Path}
 import org.apache.hadoop.fs.permission.FsPermission
 import org.apache.hadoop.util.Progressable
 
-/** How often a write of the FaultyFileSystem fails, and how often it takes long; both from 0 to 1. */
+/** How often a call of the FaultyFileSystem fails, and how often it takes long; both from 0 to 1. */
 object Faults {
   @volatile private var failing, slow = 0.0
   private val count = new AtomicInteger
@@ -35,7 +35,7 @@ object Faults {
   }
 }
 
-/** The local file system, with faults where files come into being. */
+/** The local file system, with faults where files come into being and where folders are listed. */
 class FaultyFileSystem extends LocalFileSystem {
   override def create(
       path: Path,
@@ -46,6 +46,8 @@ class FaultyFileSystem extends LocalFileSystem {
       blockSize: Long,
       progress: Progressable): FSDataOutputStream =
     Faults.around(super.create(path, permission, overwrite, bufferSize, replication, blockSize, progress))
+
+  override def listStatus(path: Path): Array[FileStatus] = Faults.around(super.listStatus(path))
 
   override def rename(from: Path, to: Path): Boolean = Faults.around(super.rename(from, to))
 }

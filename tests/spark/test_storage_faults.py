@@ -1,4 +1,4 @@
-"""Storage that fails and is slow, before a write or after it: a refresh ends exact or says what failed, and the next one is exact."""
+"""Storage that fails and is slow, before a write or a listing, or after it: a refresh ends exact or says what failed, and the next one is exact."""
 
 from __future__ import annotations
 

@@ -137,10 +137,11 @@ def change(spark: SparkSession, stored: Stored, content: Mapping[str, Any]) -> S
     return replace(stored, version=done.version, content=content)
 
 
-def rename(spark: SparkSession, stored: Stored, to: Name) -> None:
-    """Give an object another name."""
+def rename(spark: SparkSession, stored: Stored, to: Name) -> Stored:
+    """Give an object another name, and return it under that."""
     free(spark, stored.kind, to)
     spark.sql(f"ALTER TABLE {Name(stored.name)} RENAME TO {to}")
+    return load(spark, stored.kind, to)
 
 
 def drop(spark: SparkSession, stored: Stored) -> None:

@@ -57,12 +57,10 @@ def run_replication(spark: SparkSession, statement: ReplicationStatement) -> Row
             return [(str(alter.create(spark, statement)), "CREATED")]
         case CreateReplicationSlot():
             return [(str(alter.create_slot(spark, statement)), "CREATED")]
-        case AlterPublication(name):
-            publications.alter(spark, statement)
-            return [(str(name), "ALTERED")]
-        case AlterSubscription(name):
-            alter.alter(spark, statement)
-            return [(str(name), "ALTERED")]
+        case AlterPublication():
+            return [(str(publications.alter(spark, statement)), "ALTERED")]
+        case AlterSubscription():
+            return [(str(alter.alter(spark, statement)), "ALTERED")]
         case DropPublication(name, if_exists):
             dropped = objects.wanted(spark, PUBLICATION, name, if_exists)
             if dropped:

@@ -74,12 +74,12 @@ def create(spark: SparkSession, statement: CreateSubscription) -> Subscription:
     return followed
 
 
-def alter(spark: SparkSession, statement: AlterSubscription) -> None:
-    """Change a subscription."""
+def alter(spark: SparkSession, statement: AlterSubscription) -> Stored:
+    """Change a subscription, and return it."""
     subscription = Subscription.load(spark, statement.name)
     match statement.action:
         case Rename(to):
-            objects.rename(spark, subscription.stored, to)
+            return objects.rename(spark, subscription.stored, to)
         case SetConnection(connection):
             publisher_of(connection, subscription.stored.name[0])
             subscription.change(spark, connection=connection)
@@ -101,6 +101,7 @@ def alter(spark: SparkSession, statement: AlterSubscription) -> None:
             subscription = subscription.change(spark, publications=after)
             if refreshing:
                 _refresh(spark, subscription, dict(options))
+    return subscription.stored
 
 
 def drop(spark: SparkSession, statement: DropSubscription) -> Stored | None:

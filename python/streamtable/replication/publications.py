@@ -61,14 +61,13 @@ def definition(stored: Stored) -> CreatePublication:
     return statement
 
 
-def alter(spark: SparkSession, statement: AlterPublication) -> None:
-    """Change what a publication is for, or its name."""
+def alter(spark: SparkSession, statement: AlterPublication) -> Stored:
+    """Change what a publication is for, or its name, and return it."""
     stored = objects.load(spark, PUBLICATION, statement.name)
     known = definition(stored)
     match statement.action:
         case Rename(to):
-            objects.rename(spark, stored, to)
-            return
+            return objects.rename(spark, stored, to)
         case SetOptions(options):
             publish = dict(options)["publish"].split(",")
             known = replace(known, publish=tuple(kind for kind in publish if kind))
@@ -78,7 +77,7 @@ def alter(spark: SparkSession, statement: AlterPublication) -> None:
             known = replace(known, objects=_added(stored, known.objects, _canonical(spark, more)))
         case DropObjects(fewer):
             known = replace(known, objects=_dropped(spark, stored, known.objects, fewer))
-    objects.change(spark, stored, {"sql": to_sql(known)})
+    return objects.change(spark, stored, {"sql": to_sql(known)})
 
 
 def published(spark: SparkSession, stored: Stored, publisher: Publisher) -> Iterator[Published]:

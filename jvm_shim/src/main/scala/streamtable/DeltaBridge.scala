@@ -1,12 +1,12 @@
 package org.apache.spark.sql.delta.streamtable
 
+import java.io.FileNotFoundException
 import java.util.{List => JavaList, Map => JavaMap}
 
 import scala.jdk.CollectionConverters._
-import scala.util.Try
 
 import org.apache.hadoop.fs.Path
-import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession}
 import org.apache.spark.sql.connector.catalog.{CatalogManager, Identifier, TableCatalog, V1Table}
 import org.apache.spark.sql.delta.{DeltaConfigs, DeltaHistoryManager, DeltaLog, Snapshot}
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
@@ -28,7 +28,7 @@ object DeltaBridge {
       if (names.size > 2) (catalogs.catalog(names.head), names.tail) else (catalogs.currentCatalog, names)
     val namespace = if (rest.size > 1) rest.init.toArray else catalogs.currentNamespace
     val identifier = Identifier.of(namespace, rest.last)
-    val (kind, path) = Try(catalog.asInstanceOf[TableCatalog].loadTable(identifier)).toOption match {
+    val (kind, path) = ifThere(catalog.asInstanceOf[TableCatalog].loadTable(identifier)) match {
       case Some(t: DeltaTableV2) => ("delta", t.path.toString)
       case Some(t: V1Table) if t.catalogTable.tableType.name == "VIEW" => ("view", "")
       case Some(_) => ("other", "")
@@ -36,6 +36,19 @@ object DeltaBridge {
     }
     compact(render(("name" -> (catalog.name +: namespace :+ rest.last).toList) ~ ("kind" -> kind) ~ ("path" -> path)))
   }
+
+  /** None for what is not there. Any other failure, of the storage or by an interrupt, says nothing about that. */
+  private def ifThere[T](look: => T): Option[T] =
+    try Some(look)
+    catch {
+      case e: AnalysisException if e.getCause == null => None
+      case e
+          if Iterator
+            .iterate[Throwable](e)(_.getCause)
+            .takeWhile(_ != null)
+            .exists(_.isInstanceOf[FileNotFoundException]) =>
+        None
+    }
 
   /** The latest version and what is recorded in it; no Spark job when the version's checksum is there. */
   def state(spark: SparkSession, path: String): String = {
@@ -61,7 +74,7 @@ object DeltaBridge {
   /** Table id and latest version of each path, in one call; null for a table that is gone. */
   def versions(spark: SparkSession, paths: JavaList[String]): String =
     compact(render(JArray(paths.asScala.map { path =>
-      Try(Snapshots.latest(spark, path)).toOption
+      ifThere(Snapshots.latest(spark, path))
         .map(s => JArray(List(JString(s.metadata.id), JLong(s.version))))
         .getOrElse(JNull)
     }.toList)))
