@@ -178,6 +178,9 @@ def test_what_is_captured(s: SparkSession) -> None:
     # One event per key, with the values at the end of the batch; what came and went in between is none.
     assert events["keyed"] == {(7, "upsert", 1, "a", 7, -1, 0), (7, "upsert", 4, "b", 0, 2, 0)}
     assert events["keyed_old"] == {(7, "upsert", 1, "a", 1, "a", -1, 0), (7, "insert", 4, None, None, "b", 2, 0)}
+    s.sql("RETRY EVENTS FROM keyed_old FOR c WHERE (id = 4)")
+    s.sql("FINISH BATCH FROM keyed_old FOR c")
+    assert answer(s, "NEXT BATCH FROM keyed_old FOR c") == [(7, "insert", 4, None, None, "b", 2, 1)]  # and nothing new
     s.sql("UPDATE people SET v = 100")
     assert set(answer(s, "NEXT BATCH FROM keyed FOR c")) == events["keyed"]  # current as of its end, however late it is read
     # A change of the schema is an event in its place.

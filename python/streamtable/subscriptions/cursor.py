@@ -17,6 +17,9 @@ __all__ = ["ALL", "Cursor", "Taken"]
 
 ALL = 2**31 - 1  # a Java list holds no more
 
+_PATIENCE = 10.0
+"""Seconds for which a FETCH waits for the one before: when it is cancelled, it ends a moment later than its client believes."""
+
 R_contra = TypeVar("R_contra", contravariant=True)
 
 
@@ -86,13 +89,13 @@ class Cursor(Generic[R_contra]):
 
 
 class _Turn:
-    """One reader at a time; another is refused, because rows would go to either."""
+    """One reader at a time; another that stays is refused, because rows would go to either."""
 
     def __init__(self, lock: Lock) -> None:
         self._lock = lock
 
     def __enter__(self) -> None:
-        if not self._lock.acquire(blocking=False):
+        if not self._lock.acquire(timeout=_PATIENCE):
             raise InvalidStatement("another thread is reading this subscription", hint="make one for each thread")
 
     def __exit__(self, *_: object) -> None:
