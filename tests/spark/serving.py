@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -16,6 +15,7 @@ from typing import Any
 from urllib.request import urlopen
 
 from impala.dbapi import connect as thrift
+from tests.spark.hosts import environment_of_commands
 
 from streamtable.server.passwords import add_user
 
@@ -78,11 +78,6 @@ def cursor_at(port: int, password: str = PASSWORD) -> Iterator[Any]:
         yield made
 
 
-def environment() -> dict[str, str]:
-    """Return the environment of a command of ours."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "TERM": "dumb"}
-
-
 @contextmanager
 def serving(folder: Path) -> Iterator[Running]:
     """Start the program, and stop it by SIGTERM unless it has ended."""
@@ -97,7 +92,7 @@ def serving(folder: Path) -> Iterator[Running]:
     )
     with (folder / "server.log").open("w") as log:
         process = subprocess.Popen(
-            [*COMMAND, "server", "--json"], cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=log, text=True
+            [*COMMAND, "server", "--json"], cwd=folder, env=environment_of_commands(), stdout=subprocess.PIPE, stderr=log, text=True
         )
     assert process.stdout is not None
     said = process.stdout.readline()

@@ -24,14 +24,19 @@ SMALL = (
     "spark.sql.codegen.wholeStage=false",
 )
 JOB = """
-import os, signal, threading, time
+import os, signal, sys, threading, time
 from pathlib import Path
 from pyspark.sql import SparkSession
 from streamtable import enable
 
+_, root, *kills = sys.argv
+sys.path.insert(0, root)
+from tests.spark import hosts
+
 spark = SparkSession.builder.getOrCreate()
 enable(spark)
 context = spark.sparkContext
+Path("answers").write_text(hosts.written(hosts.in_session(spark.sql)))
 
 def executors():
     for process in Path("/proc").glob("[0-9]*"):
@@ -64,10 +69,11 @@ QUERIES = {
 }
 for name, query in QUERIES.items():
     spark.sql(f"CREATE STREAM TABLE {name} REFRESH MODE DIFFERENTIAL AS {query}")
-for n, (name, jobs) in enumerate((("grouped", 1), ("joined", 2), ("grouped", 3)), 1):
+for n, kill in enumerate(kills, 1):
+    name, _, jobs = kill.partition(":")
     spark.sql(f"INSERT INTO facts SELECT id + {n} * 10000000, id % 1100, hash(id, {n}) % 100 FROM range(0, 60000, 1, 4)")
     spark.sql(f"UPDATE names SET name = upper(name) WHERE k % 10 = {n}")
-    killing = kill_one(name, jobs)
+    killing = kill_one(name, int(jobs))
     done = spark.sql(f"REFRESH STREAM TABLE {name}").first()
     assert done.action == "DIFFERENTIAL", done
     killing.join(60)
@@ -128,17 +134,30 @@ def cluster(folder: Path, hidden: Sequence[Path]) -> Iterator[str]:
         yield url
 
 
-@pytest.mark.fuzz
-def test_executors_are_killed_during_refreshes(tmp_path: Path) -> None:
-    """Executors see neither the driver's folder nor our jars: those come to them through Spark."""
-    driver = tmp_path / "driver"
+def exact_on_a_cluster(folder: Path, *kills: str) -> list[hosts.Answer]:
+    """Run the script on a standalone cluster, then kill executors during refreshes, at the n-th job each; returns the script's answers.
+
+    Executors see neither the driver's folder nor our jars: those come to them through Spark.
+    """
+    driver = folder / "driver"
     driver.mkdir()
     (driver / "job.py").write_text(JOB)
     hidden = {driver, *(jar.parent for jar in (*delta_jars(), shim_jar()))}
-    with cluster(tmp_path, sorted(hidden)) as url:
-        shared = f"spark.sql.warehouse.dir={tmp_path / 'warehouse'}"
+    with cluster(folder, sorted(hidden)) as url:
+        shared = f"spark.sql.warehouse.dir={folder / 'warehouse'}"
         own = (f"spark.local.dir={driver}", f"spark.pyspark.python={sys.executable}")
         properties = hosts.settings_file(driver, f"spark.master={url}", shared, *own, *SMALL)
-        done = hosts.run_program("spark-submit", driver, "--properties-file", str(properties), "job.py", patience=800)
+        job = ("--properties-file", str(properties), "job.py", str(hosts.ROOT), *kills)
+        done = hosts.run_program("spark-submit", driver, *job, patience=800)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.splitlines()[-1] == "exact, without 3", done.stdout
+    assert done.stdout.splitlines()[-1] == f"exact, without {len(kills)}", done.stdout
+    return hosts.read((driver / "answers").read_text())
+
+
+def test_a_cluster(expected: list[hosts.Answer], tmp_path: Path) -> None:
+    assert exact_on_a_cluster(tmp_path, "joined:1") == expected
+
+
+@pytest.mark.fuzz
+def test_executors_are_killed_at_several_jobs(expected: list[hosts.Answer], tmp_path: Path) -> None:
+    assert exact_on_a_cluster(tmp_path, "grouped:1", "joined:2", "grouped:3") == expected

@@ -140,7 +140,8 @@ def thrift_server(folder: Path) -> Iterator[int]:
     with closing(socket.create_server(("127.0.0.1", 0))) as free:
         port = free.getsockname()[1]
     host = ("spark.hadoop.hive.server2.thrift.bind.host=127.0.0.1", f"spark.hadoop.hive.server2.thrift.port={port}")
-    properties = hosts.settings_file(folder, "spark.master=local[2]", *host, *SMALL)
+    columns = "spark.databricks.delta.catalog.update.enabled=true"
+    properties = hosts.settings_file(folder, "spark.master=local[2]", *host, columns, *SMALL)
     program = ("--class", "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2", "spark-internal")
     with (folder / "log").open("w") as log:
         server = subprocess.Popen(
@@ -162,3 +163,8 @@ def thrift_server(folder: Path) -> Iterator[int]:
 def test_the_thrift_server_of_spark(expected: list[hosts.Answer], tmp_path: Path) -> None:
     with thrift_server(tmp_path) as port, cursor_at(port) as cursor:
         assert hosts.in_cursor(cursor, ThriftError) == expected
+        cursor.execute("CREATE TABLE people USING delta AS SELECT 'Ada' AS name, 36 AS age")
+        cursor.execute("CREATE STREAM TABLE of_age AS SELECT name, age + 1 AS next FROM people WHERE age >= 18")
+        cursor.get_tables(database_name="default")
+        assert sorted(row[2] for row in cursor.fetchall()) == ["of_age", "people"]
+        assert cursor.get_table_schema("of_age", "default") == [("name", "STRING"), ("next", "INT")]

@@ -1,0 +1,41 @@
+"""Notebooks of Jupyter, run without a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import nbclient
+import nbformat
+from tests.spark.hosts import SCRIPT, Answer, answer, failure
+
+
+def in_cells(folder: Path) -> list[Answer]:
+    """Run the script by cells of a notebook, in a kernel of its own that finds the server in SPARK_REMOTE."""
+    cells = ["%load_ext streamtable", *(f"%%sql\n{statement}" for statement in SCRIPT)]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])  # type: ignore[no-untyped-call]
+    where = {"metadata": {"path": str(folder)}}
+    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3", resources=where, allow_errors=True).execute()
+
+    def said(cell: Any) -> Answer:
+        output = cell.outputs[-1]
+        if output["output_type"] == "error":
+            return failure(output["evalue"])
+        table, _, _ = output["data"]["text/html"].partition("<small>")
+        head, *rows = [[field.text or "" for field in row] for row in ET.fromstring(table).iter("tr")]  # noqa: S314  (our own)
+        return answer(head, [[{"True": "true", "False": "false"}.get(value, value) for value in row] for row in rows])
+
+    return [said(cell) for cell in notebook.cells[1:]]
+
+
+class Watching(nbclient.NotebookClient):
+    """Run a notebook, and keep what its cells show, also what is replaced later."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.shown = list[str]()
+
+    def process_message(self, msg: Any, cell: Any, cell_index: int) -> Any:
+        self.shown.append(msg["content"].get("data", {}).get("text/plain", ""))
+        return super().process_message(msg, cell, cell_index)
