@@ -188,6 +188,17 @@ def test_pattern_39_a_failed_refresh_applies_its_changes_later(s: Scenario) -> N
     assert (25.0,) in s.rows("quotients")
 
 
+def test_pattern_39_a_gap_in_the_log_is_found(s: Scenario) -> None:
+    groups(s, "'delta.checkpointInterval'='2'")
+    s.stream("g", "SELECT k, sum(v) AS s FROM t GROUP BY k")
+    s.change(*(f"INSERT INTO t VALUES ({n}, {n})" for n in range(4)))
+    *_, before_the_checkpoint, _, _ = sorted(folder(s.spark, "t").glob("_delta_log/*.json"))
+    before_the_checkpoint.unlink()
+    s.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+    assert "does not hold all versions" in s.refresh("g", action="REINITIALIZE")["reason"]
+    s.step("INSERT INTO t VALUES (1, 7)")
+
+
 def test_pattern_40_a_second_refresh_applies_nothing_twice(s: Scenario) -> None:
     groups(s)
     query = "WITH c AS (SELECT k, sum(v) AS s, max(v) AS m FROM t GROUP BY k) SELECT a.k, a.s, b.m FROM c a JOIN c b ON a.s >= b.m"
@@ -235,12 +246,17 @@ def test_pattern_42_nested_types_in_the_output(s: Scenario) -> None:
 def test_pattern_42_variant_in_the_output(s: Scenario) -> None:
     s.source("t", "k INT, v VARIANT")
     s.spark.sql("""INSERT INTO t SELECT 1, parse_json('{"a": 1}')""")
-    s.spark.sql("CREATE STREAM TABLE variants AS SELECT k, v FROM t")
+    s.spark.sql("CREATE STREAM TABLE variants REFRESH MODE DIFFERENTIAL AS SELECT k, v FROM t")
+    s.spark.sql("CREATE STREAM TABLE parts REFRESH MODE DIFFERENTIAL AS SELECT k, first(v) AS v FROM t GROUP BY k")
     s.spark.sql("""INSERT INTO t SELECT 2, parse_json('[1, null]')""")
-    s.spark.sql("REFRESH STREAM TABLE variants").collect()
-    found = s.spark.sql("SELECT k, to_json(v) AS j FROM variants ORDER BY k").collect()
-    s.spark.sql("DROP STREAM TABLE variants")
-    assert [(r["k"], r["j"]) for r in found] == [(1, '{"a":1}'), (2, "[1,null]")]
+    s.spark.sql("INSERT INTO t SELECT 3, parse_json('null') UNION ALL SELECT 4, NULL")
+    s.spark.sql("UPDATE t SET k = 5 WHERE k = 1")
+    for name in ("variants", "parts"):
+        done = s.spark.sql(f"REFRESH STREAM TABLE {name}").collect()[0]
+        assert (done["action"], done["rows_inserted"], done["rows_deleted"]) == ("DIFFERENTIAL", 4, 1)
+        found = s.spark.sql(f"SELECT k, to_json(v) AS j FROM {name} ORDER BY k").collect()
+        assert [tuple(row) for row in found] == [(2, "[1,null]"), (3, "null"), (4, None), (5, '{"a":1}')]
+        s.spark.sql(f"DROP STREAM TABLE {name}")
 
 
 def test_pattern_42_a_thousand_columns(s: Scenario) -> None:
