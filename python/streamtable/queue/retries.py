@@ -6,15 +6,17 @@ the batch before it and its own, which are recorded, so that a batch that is rep
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from streamtable.delta.commit import commit, positions
-from streamtable.delta.rows import read_located
+from streamtable.delta.rows import read, read_located
 from streamtable.delta.tables import versions
-from streamtable.errors import InvalidStatement
+from streamtable.errors import ConcurrentRefresh, InvalidStatement
 from streamtable.queue import events
 from streamtable.queue.consumers import Batch, Consumer, now
 from streamtable.queue.definition import RETRIES, Queue
@@ -45,7 +47,9 @@ class Retries:
             (F.col(count) + 1).alias(_COUNT),
             F.struct(*(F.col(f"`{name}`") for name in names)).alias(_EVENT),
         )
-        writer = kept.write.format("delta").mode("append").option("delta.enableDeletionVectors", "true")
+        if self._version() is None:
+            self._create(kept.schema)
+        writer = kept.write.format("delta").mode("append")
         writer = writer.options(txnAppId=f"{self._application}.{batch.lane}.{once}", txnVersion=str(batch.number))
         writer.save(self._path)
 
@@ -74,10 +78,27 @@ class Retries:
             commit(self._spark, self._path, read_version=version, application=ours, number=version, add=again, remove=found)
         return found.count
 
+    def _create(self, schema: StructType) -> None:
+        """Make the table. Delta's writer takes a folder that is not there for a partition of the table around it, and prints so."""
+        with suppress(ConcurrentRefresh):  # another made it
+            properties = {"delta.enableDeletionVectors": "true"}
+            nullable = schema.toNullable().json()
+            ours = f"{self._application}.create"
+            commit(
+                self._spark,
+                self._path,
+                read_version=-1,
+                application=ours,
+                number=0,
+                schema_json=nullable,
+                properties=properties,
+            )
+
     def _rows(self, condition: Column) -> DataFrame | None:
-        if self._version() is None:
+        version = self._version()
+        if version is None:
             return None
-        mine = self._spark.read.format("delta").load(self._path).where(F.col(_APPLICATION) == self._application)
+        mine = read(self._spark, self._path, version).where(F.col(_APPLICATION) == self._application)
         return mine.where(condition).select(f"{_EVENT}.*", F.col(_COUNT).alias(RETRIES))
 
     def _version(self) -> int | None:

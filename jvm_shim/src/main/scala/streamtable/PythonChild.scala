@@ -39,7 +39,11 @@ private[streamtable] object PythonChild {
       .toIntOption
       .getOrElse(throw Handlers.notEnabled(s"$patience is no whole number", s"SET $patience = 60", None))
     val server = new Py4JServer(context.getConf)
-    server.start()
+    // As daemons, which its threads are when this one is: a job whose main ends must end, also without spark.stop().
+    val starting = new Thread(() => server.start())
+    starting.setDaemon(true)
+    starting.start()
+    starting.join()
     val output = File.createTempFile("streamtable-python-", ".log")
     output.deleteOnExit()
     val builder = new ProcessBuilder(python, "-m", "streamtable.jvm_child")
