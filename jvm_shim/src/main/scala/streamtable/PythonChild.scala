@@ -3,6 +3,7 @@ package org.apache.spark.sql.streamtable
 import java.io.{File, IOException}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.Files
+import java.util.concurrent.FutureTask
 import java.util.concurrent.TimeUnit.MILLISECONDS
 
 import scala.concurrent.duration._
@@ -38,12 +39,7 @@ private[streamtable] object PythonChild {
       .getConfString(patience, "60")
       .toIntOption
       .getOrElse(throw Handlers.notEnabled(s"$patience is no whole number", s"SET $patience = 60", None))
-    val server = new Py4JServer(context.getConf)
-    // As daemons, which its threads are when this one is: a job whose main ends must end, also without spark.stop().
-    val starting = new Thread(() => server.start())
-    starting.setDaemon(true)
-    starting.start()
-    starting.join()
+    val server = gateway(context)
     val output = File.createTempFile("streamtable-python-", ".log")
     output.deleteOnExit()
     val builder = new ProcessBuilder(python, "-m", "streamtable.jvm_child")
@@ -76,5 +72,18 @@ private[streamtable] object PythonChild {
       val said = new String(Files.readAllBytes(output.toPath), UTF_8).linesIterator.toSeq.takeRight(5).mkString("\n")
       throw Handlers.notEnabled(s"$python, which is to answer the statement, $ended:\n$said", advice, None)
     }
+  }
+
+  /** Opens a gateway, on daemon threads as that which opens it: a job whose main ends must end, also without spark.stop(). */
+  private def gateway(context: SparkContext): Py4JServer = {
+    val opening = new FutureTask(() => {
+      val server = new Py4JServer(context.getConf)
+      server.start()
+      server
+    })
+    val opener = new Thread(opening)
+    opener.setDaemon(true)
+    opener.start()
+    opening.get()
   }
 }
