@@ -136,11 +136,11 @@ def _text(time: int | None) -> str | None:
 
 def register(spark: SparkSession, answers: Answers) -> None:
     """Let `answers` answer the statements of every session in this JVM, in place of what did so before."""
-    gateway = spark.sparkContext._gateway
+    gateway: Any = spark.sparkContext._gateway
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     _raise_originals()
     # py4j holds the Handler for as long as the JVM holds its proxy.
-    java_class(spark, HANDLERS).set(Handler(answers))
+    java_class(spark, HANDLERS).set(Handler(answers), gateway.java_gateway_server.getCallbackClient())
 
 
 def _answer(compute: Callable[[], dict[str, Any]]) -> str:

@@ -291,6 +291,21 @@ def test_a_fetch_that_waits_is_cancelled(server: Running) -> None:
         assert [row.id for row in remote.sql("FETCH changes").collect()] == [4]
 
 
+def test_connections_to_python_end_with_the_threads_that_opened_them(server: Running) -> None:
+    """Each statement of Spark Connect is run by a thread of its own, and py4j opens a connection for each thread."""
+    threads = Path(f"/proc/{server.process.pid}/task")
+    with remote_session(server) as remote:
+
+        def after_a_statement() -> int:
+            remote.sql("SHOW STREAM TABLES").collect()
+            return len(list(threads.iterdir()))
+
+        before = after_a_statement()
+        for _ in range(30):
+            after_a_statement()
+        wait_until(lambda: after_a_statement() < before + 10)
+
+
 def test_several_sessions_at_once(server: Running) -> None:
     """Each in a schema of its own, under the same names; and all refresh one table."""
     with server.cursor() as cursor:

@@ -353,7 +353,7 @@ class TestErrors:
 
     def test_without_a_handler_the_error_says_what_to_call(self, spark: SparkSession, recorder: Recorder) -> None:
         jvm: Any = spark._jvm
-        jvm.org.apache.spark.sql.streamtable.Handlers.set(None)
+        jvm.org.apache.spark.sql.streamtable.Handlers.unset()
         with pytest.raises(NotEnabled, match="streamtable.enable"):
             spark.sql("REFRESH STREAM TABLE t")
 

@@ -4,7 +4,7 @@ import java.util.{Iterator => JavaIterator, List => JavaList}
 import java.util.concurrent.ConcurrentHashMap
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
-import py4j.Py4JException
+import py4j.{Py4JException, Py4JPythonClient}
 
 import org.apache.spark.sql.{Row, SparkSession}
 
@@ -33,18 +33,25 @@ trait Handler {
   def checkSourceDdl(session: SparkSession, operation: String, name: String, path: String): String
 }
 
+/** Who answers, and the connections to there. */
+private[streamtable] final case class Registered(handler: Handler, connections: Connections)
+
 /** The registered handler, and the reading of its answers. */
 object Handlers {
 
   private val mapper = new ObjectMapper()
   private val thrown = new ConcurrentHashMap[String, Throwable]()
   private val held = new ConcurrentHashMap[String, Object]()
-  @volatile private var current: Option[Handler] = None
+  @volatile private var current: Option[Registered] = None
 
-  /** Makes `handler` answer all statements of this JVM. */
-  def set(handler: Handler): Unit = current = Option(handler)
+  /** Makes `handler`, which `client` leads to, answer all statements of this JVM. */
+  def set(handler: Handler, client: Py4JPythonClient): Unit = current = Some(
+    Registered(handler, new Connections(client)))
 
-  private[streamtable] def registered: Option[Handler] = current
+  /** Leaves the statements without an answer, or to a process of our own. */
+  def unset(): Unit = current = None
+
+  private[streamtable] def registered: Option[Registered] = current
 
   /** Keeps what Spark raised inside the handler, so that the error answer with this id throws it unchanged. */
   def keep(id: String, exception: Throwable): Unit = thrown.put(id, exception)
@@ -88,16 +95,16 @@ object Handlers {
     answer(_.checkSourceDdl(session, operation, name, path))
 
   private def answer(ask: Handler => String): JsonNode = {
-    val handler = current.getOrElse(PythonChild.handler())
+    val registered = current.getOrElse(PythonChild.registered())
     val text =
-      try ask(handler)
+      try ask(registered.handler)
       catch {
         case e: Py4JException =>
           throw notEnabled(
             "no answer came from the Python process",
             "try again: where it ended, another is started",
             Some(e))
-      }
+      } finally registered.connections.tidy()
     val node = mapper.readTree(text)
     Option(node.get("error")).foreach(error => throw toException(error))
     node

@@ -21,8 +21,8 @@ private[streamtable] object PythonChild {
   private val advice = s"set $interpreter to a Python that has streamtable installed (pip install streamtable)"
   private val startedByPython = "_PYSPARK_DRIVER_CONN_INFO_PATH" // pyspark's launcher gives its JVM this variable
 
-  /** Returns the handler of a child, which is started when there is none; it ends with the application or the JVM. */
-  def handler(): Handler = synchronized {
+  /** Returns the handler in a child, which is started when there is none; it ends with the application or the JVM. */
+  def registered(): Registered = synchronized {
     Handlers.registered.getOrElse {
       if (sys.env.contains(startedByPython))
         throw Handlers.notEnabled(
@@ -33,7 +33,7 @@ private[streamtable] object PythonChild {
     }
   }
 
-  private def start(context: SparkContext): Handler = {
+  private def start(context: SparkContext): Registered = {
     val python = context.getConf.get(interpreter, sys.env.getOrElse("PYSPARK_PYTHON", "python3"))
     val within = SQLConf.get
       .getConfString(patience, "60")
@@ -65,7 +65,7 @@ private[streamtable] object PythonChild {
     if (Handlers.registered.isEmpty) child.destroyForcibly()
     // A child that is killed is replaced by the next statement.
     child.onExit.thenRun { () =>
-      Handlers.set(null)
+      Handlers.unset()
       server.shutdown()
     }
     Handlers.registered.getOrElse {
