@@ -29,6 +29,7 @@ from pyspark.sql.types import StructType
 
 from streamtable.delta.bridge import SHIM, JavaRows, causes, java_class, java_exception
 from streamtable.errors import InternalError, StreamTableError, all_errors
+from streamtable.tracebacks import let_go
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -147,7 +148,9 @@ def _answer(compute: Callable[[], dict[str, Any]]) -> str:
     try:
         return json.dumps(compute())
     except Exception as error:  # whatever it is, the JVM must get an answer that it can raise
-        return json.dumps({"error": _error(error)})
+        told = json.dumps({"error": _error(error)})
+        let_go(error)
+        return told
 
 
 def _plain(value: Any) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import traceback
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -421,3 +423,37 @@ def test_a_table_function_is_asked_when_it_is_read(spark: SparkSession, recorder
         spark.sql("SELECT s.* FROM range(3) r, LATERAL staleness(r.id) s")
     with pytest.raises(InvalidStatement, match="staleness cannot take"):
         spark.sql("SELECT * FROM staleness(name => 'a')")
+
+
+class Held:
+    """What a statement works with."""
+
+
+def test_an_error_that_no_client_here_fetches_keeps_nothing_of_its_statement(spark: SparkSession, recorder: Recorder) -> None:
+    held: list[weakref.ref[Held]] = []
+
+    def inner(work: Held) -> None:
+        try:
+            int("no number")
+        except ValueError as cause:
+            raise RefreshError("cannot go on") from cause
+
+    def reply(session: SparkSession, sql: str) -> Iterable[Sequence[Any]]:
+        work = Held()
+        held.append(weakref.ref(work))
+        inner(work)
+        return []
+
+    recorder.reply = reply
+    statement = "SHOW STREAM TABLES"
+    gc.disable()  # only the cycles of errors, and who keeps them, count
+    try:
+        # As a client outside this process: the error is answered and never asked for again.
+        told = callback.Handler(recorder).run(spark._jsparkSession, statement)
+        assert "cannot go on" in told and held[0]() is None
+    finally:
+        gc.enable()
+    with pytest.raises(RefreshError, match="cannot go on") as caught:
+        spark.sql(statement).collect()
+    assert "inner" in [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)], "its lines stay"
+    assert isinstance(caught.value.__cause__, ValueError)

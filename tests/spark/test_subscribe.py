@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from tests.spark.statements import answer, close_cursors, version
 
+from streamtable import subscribe
 from streamtable.delta.bridge import java_class
 from streamtable.errors import CursorExists, CursorNotFound, HistoryLost, InvalidStatement, SourceChanged, SourceUnavailable
 from streamtable.subscriptions.subscription import Subscription
@@ -309,3 +311,23 @@ def test_what_a_cancelled_fetch_had_taken_comes_with_the_next(s: SparkSession, m
         assert condition(s, "FETCH 1000 c WITH (TIMEOUT = '1d')") == "STREAMTABLE_CANCELLED"
     fetched = answer(s, "FETCH c") + answer(s, "FETCH ALL c")
     assert Counter(fetched) == Counter(answer(s, "FETCH ALL other")) and len(fetched) > 1
+
+
+def test_a_second_reader_that_stays_is_refused_and_the_first_goes_on(s: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streamtable.subscriptions.cursor._PATIENCE", 0.2)
+    reading, waits = threading.Event(), Subscription.pause
+
+    def told(self: Subscription[Any], longest: float | None = None) -> None:
+        reading.set()
+        waits(self, longest)
+
+    monkeypatch.setattr(Subscription, "pause", told)
+    s.sql("CREATE TABLE read_by_two (a INT) USING delta")
+    with subscribe(s, "read_by_two") as rows, ThreadPoolExecutor(1) as pool:
+        first = pool.submit(rows.fetch, 1, 60)
+        assert reading.wait(60)
+        with pytest.raises(InvalidStatement, match="another thread is reading this subscription"):
+            rows.fetch()
+        s.sql("INSERT INTO read_by_two VALUES (7)")
+        assert first.result(60) == [(1, 1, 7)]
+    s.sql("DROP TABLE read_by_two")

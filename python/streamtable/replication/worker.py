@@ -16,6 +16,7 @@ from streamtable.replication.kinds import SUBSCRIPTION
 from streamtable.replication.subscriptions import Subscription
 from streamtable.schedule.poll import poll
 from streamtable.sql.statements import Name
+from streamtable.tracebacks import let_go
 
 __all__ = ["ApplyWorker"]
 
@@ -52,3 +53,4 @@ class ApplyWorker:
                 run.apply(self._spark, name)
         except Exception as error:  # the others are to be applied as well
             log.warning("the subscription %s cannot go on: %s", name, error)
+            let_go(error)

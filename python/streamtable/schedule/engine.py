@@ -27,6 +27,7 @@ from streamtable.schedule.failures import failure_record, is_transient, write, w
 from streamtable.schedule.loop import Again, Failed, Sight
 from streamtable.sql.schedule import session_zone
 from streamtable.sql.statements import Cron
+from streamtable.tracebacks import let_go
 
 __all__ = ["SparkEngine", "table_of"]
 
@@ -64,17 +65,21 @@ class SparkEngine:
         except StreamTableSuspended:
             return Failed(f"{task.name} is suspended")
         except Exception as error:  # whatever it is, it is the table's and not the scheduler's
-            if not stopping.is_set():
-                if attempt <= config.read(self._spark, config.RETRIES) and is_transient(error):
-                    log.debug("the refresh of %s is tried again: %s", task.name, error)
-                    return Again(_pause(attempt))
-                log.warning("the refresh of %s failed: %s", task.name, error)
-                record = failure_record(error, started, Initiator.SCHEDULER)
-                write_failure(self._spark, task.path, error, record, config.read(self._spark, config.SUSPEND_AFTER))
-            return Failed(f"{task.name} failed")
+            failed = Failed(f"{task.name} failed") if stopping.is_set() else self._failed(task, attempt, error, started)
+            let_go(error)
+            return failed
         log.debug("%s: %s", task.name, outcome)
         self._maintain(task)
         return done
+
+    def _failed(self, task: Task, attempt: int, error: Exception, started: float) -> Failed | Again:
+        if attempt <= config.read(self._spark, config.RETRIES) and is_transient(error):
+            log.debug("the refresh of %s is tried again: %s", task.name, error)
+            return Again(_pause(attempt))
+        log.warning("the refresh of %s failed: %s", task.name, error)
+        record = failure_record(error, started, Initiator.SCHEDULER)
+        write_failure(self._spark, task.path, error, record, config.read(self._spark, config.SUSPEND_AFTER))
+        return Failed(f"{task.name} failed")
 
     def _maintain(self, task: Task) -> None:
         """Compact what has many small files, while nobody else of this scheduler refreshes the table."""
