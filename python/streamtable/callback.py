@@ -64,8 +64,8 @@ class Answers(Protocol):
     def call_function(self, spark: SparkSession, name: str, arguments: Sequence[str | None]) -> Iterable[Sequence[Any]]:
         """Return its rows."""
 
-    def check_source_ddl(self, spark: SparkSession, operation: str, name: str, path: str) -> None:
-        """Raise what speaks against doing `operation` to the ordinary table `name`."""
+    def check_source_ddl(self, spark: SparkSession, operation: str, name: str, place: str) -> None:
+        """Raise what speaks against doing `operation` to an ordinary table, at the path `place`, or to a view of that full name."""
 
 
 class Handler:
@@ -99,11 +99,11 @@ class Handler:
         """Return the JSON of its rows, or of the error."""
         return _answer(lambda: _rows(self._answers.call_function(_session(session), name, list(arguments))))
 
-    def checkSourceDdl(self, session: JavaObject, operation: str, name: str, path: str) -> str:  # noqa: N802
+    def checkSourceDdl(self, session: JavaObject, operation: str, name: str, place: str) -> str:  # noqa: N802
         """Return the JSON of the error, or of nothing."""
 
         def check() -> dict[str, Any]:
-            self._answers.check_source_ddl(_session(session), operation, name, path)
+            self._answers.check_source_ddl(_session(session), operation, name, place)
             return {}
 
         return _answer(check)

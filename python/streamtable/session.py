@@ -286,10 +286,10 @@ class _Statements:
 
         return functions.call(spark, name, arguments)
 
-    def check_source_ddl(self, spark: SparkSession, operation: str, name: str, path: str) -> None:
+    def check_source_ddl(self, spark: SparkSession, operation: str, name: str, place: str) -> None:
         from streamtable.refresh.checks import check_source_ddl
 
-        check_source_ddl(spark, operation, name, path)
+        check_source_ddl(spark, operation, name, place)
 
 
 @lru_cache(maxsize=64)

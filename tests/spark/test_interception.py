@@ -60,7 +60,7 @@ class Recorder:
     def call_function(self, spark: SparkSession, name: str, arguments: Sequence[str | None]) -> Iterable[Sequence[Any]]:
         return self.reply(spark, f"{name}{tuple(arguments)}")
 
-    def check_source_ddl(self, spark: SparkSession, operation: str, name: str, path: str) -> None:
+    def check_source_ddl(self, spark: SparkSession, operation: str, name: str, place: str) -> None:
         self.described.append(f"{operation} {name}")
 
 

@@ -170,6 +170,9 @@ def test_ddl_on_sources_is_refused_where_the_session_asks_for_it(shop: SparkSess
                 shop.sql(statement)
         with pytest.raises(DependentsExist, match="CREATE OR REPLACE TABLE"):
             shop.range(3).write.format("delta").mode("overwrite").option("overwriteSchema", "true").saveAsTable("sales")
+        path = shop.sql("DESCRIBE DETAIL sales").collect()[0]["location"]
+        with pytest.raises(DependentsExist, match="a DataFrame write"):
+            shop.range(3).write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
         for statement in PASSES:
             shop.sql(statement)
         shop.sql("DROP STREAM TABLE st2")
@@ -180,3 +183,37 @@ def test_ddl_on_sources_is_refused_where_the_session_asks_for_it(shop: SparkSess
     finally:
         shop.conf.unset("spark.streamtable.blockSourceDdl")
     shop.sql("DROP TABLE sales")
+
+
+VIEW_BLOCKED = (
+    "CREATE OR REPLACE VIEW outer_view AS SELECT 2 AS id",
+    "ALTER VIEW outer_view AS SELECT 2 AS id",
+    "ALTER VIEW outer_view RENAME TO another",
+    "DROP VIEW outer_view",
+    "DROP VIEW IF EXISTS inner_view",
+)
+VIEW_PASSES = (
+    "ALTER VIEW outer_view SET TBLPROPERTIES ('note' = 'x')",
+    "CREATE OR REPLACE VIEW nobodys AS SELECT 1 AS id",
+    "CREATE OR REPLACE TEMPORARY VIEW inner_view AS SELECT 1 AS id",
+    "DROP VIEW inner_view",
+    "DROP VIEW nobodys",
+)
+
+
+def test_ddl_on_views_is_refused_where_the_session_asks_for_it(shop: SparkSession) -> None:
+    shop.sql("CREATE VIEW inner_view AS SELECT id FROM sales")
+    shop.sql("CREATE VIEW outer_view AS SELECT id FROM inner_view")
+    shop.sql("CREATE STREAM TABLE st AS SELECT id FROM outer_view")
+    shop.conf.set("spark.streamtable.blockSourceDdl", "true")
+    try:
+        for statement in VIEW_BLOCKED:
+            with pytest.raises(DependentsExist, match=rf"spark_catalog\.shop\..*view.* is refused: {ST} read it"):
+                shop.sql(statement)
+        for statement in VIEW_PASSES:
+            shop.sql(statement)
+        shop.sql("DROP STREAM TABLE st")
+        shop.sql("DROP VIEW outer_view")
+    finally:
+        shop.conf.unset("spark.streamtable.blockSourceDdl")
+    shop.sql("DROP VIEW inner_view")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -29,6 +30,11 @@ class Entry:
     @property
     def path(self) -> str:
         return self.state.path
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """Return the full names of the views that the query reads, at any depth."""
+        return tuple(json.loads(self.state.properties.get("streamtable.views", "[]")))
 
 
 def find_at(spark: SparkSession, path: str) -> Entry | None:
@@ -96,6 +102,6 @@ def dependencies(spark: SparkSession) -> nx.DiGraph[str]:
     return graph
 
 
-def readers_of(spark: SparkSession, path: str) -> tuple[str, ...]:
-    """Return the names of the stream tables that read the table at `path` directly."""
-    return tuple(each.definition.name for each in entries(spark) if path in each.definition.sources)
+def readers_of(spark: SparkSession, place: str) -> tuple[str, ...]:
+    """Return the names of the stream tables that read the table at a path directly, or the view of a full name."""
+    return tuple(each.definition.name for each in entries(spark) if place in each.definition.sources or place in each.views)

@@ -172,9 +172,9 @@ def allow(prepared: Prepared, mode: RefreshMode) -> None:
         raise NotIncremental(f"{stands.operator} cannot be maintained: {stands.reason}", hint="use REFRESH MODE AUTO")
 
 
-def check_source_ddl(spark: SparkSession, operation: str, name: str, path: str) -> None:
+def check_source_ddl(spark: SparkSession, operation: str, name: str, place: str) -> None:
     """Raise DependentsExist where the session forbids to change the shape of what stream tables read."""
-    if config.read(spark, config.BLOCK_SOURCE_DDL) and (readers := readers_of(spark, path)):
+    if config.read(spark, config.BLOCK_SOURCE_DDL) and (readers := readers_of(spark, place)):
         raise DependentsExist(
             f"{operation} on {name} is refused: {', '.join(readers)} read it, and {config.BLOCK_SOURCE_DDL.key} is on",
             hint=f"SET {config.BLOCK_SOURCE_DDL.key} = false to do it nevertheless, or drop what reads it first",

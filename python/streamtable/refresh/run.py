@@ -117,7 +117,7 @@ def _unchanged(spark: SparkSession, entry: Entry, frontier: Frontier, vector: Ve
 
 def decided_by_versions(entry: Entry, frontier: Frontier) -> bool:
     """Tell whether equal versions of the sources mean equal contents: no clock, no other table, no view whose text may change."""
-    return frontier.exact and not json.loads(entry.state.properties.get("streamtable.views", "[]"))
+    return frontier.exact and not entry.views
 
 
 def targets(prepared: Prepared, frontier: Frontier | None, vector: Vector) -> dict[str, Version]:

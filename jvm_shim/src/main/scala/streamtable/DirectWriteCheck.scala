@@ -5,6 +5,7 @@ import scala.util.Try
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.{SaveMode, SparkSession}
+import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.analysis.{ResolvedIdentifier, ResolvedTable}
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -16,12 +17,18 @@ import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.commands._
 import org.apache.spark.sql.delta.files.TahoeFileIndex
 import org.apache.spark.sql.delta.sources.{DeltaDataSource, DeltaSink}
+import org.apache.spark.sql.execution.command.{
+  AlterTableRenameCommand,
+  AlterViewAsCommand,
+  CreateViewCommand,
+  DropTableCommand
+}
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation, SaveIntoDataSourceCommand}
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
 /**
  * Refuses every write to a stream table but its refreshes': the next refresh would not know of it. Where the session asks for it, has
- * Python judge what changes the shape of any other table.
+ * Python judge what changes the shape of any other table or view.
  */
 case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
   import DirectWriteCheck._
@@ -35,7 +42,7 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
       }
         if (target.properties.contains(marker)) refuse(write, target)
         else if (write.changesShape && session.conf.getOption(blockSourceDdl).isDefined)
-          Handlers.checkSourceDdl(session, write.operation, target.name, target.path)
+          Handlers.checkSourceDdl(session, write.operation, target.name, target.place)
     }
     plan
   }
@@ -55,7 +62,12 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
     // The table in this command is the old version, whose properties may be older than the stream table.
     case w: RestoreTableCommand => Write("RESTORE", Some(table(w.sourceTable.copy(timeTravelOpt = None))), refresh)
     case SaveIntoDataSourceCommand(_, _: DeltaDataSource, options, SaveMode.Append | SaveMode.Overwrite) =>
-      Write("a DataFrame write", CaseInsensitiveMap(options).get("path").flatMap(atPath(_, None)), refresh)
+      val said = CaseInsensitiveMap(options)
+      Write(
+        "a DataFrame write",
+        said.get("path").flatMap(atPath(_, None)),
+        refresh,
+        changesShape = said.get("overwriteSchema").exists(_.equalsIgnoreCase("true")))
     case WriteToStream(_, _, _, sink: DeltaSink, _, _, _, _, _) =>
       Write("a streaming write", atPath(sink.path.toString, sink.catalogTable), refresh)
 
@@ -84,6 +96,13 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
         existing.flatMap(t => atPath(t.location.toString, Some(t))),
         redefine,
         changesShape = true)
+
+    case w: CreateViewCommand if w.replace =>
+      Write("CREATE OR REPLACE VIEW", view(w.name), redefine, changesShape = true)
+    case w: AlterViewAsCommand => Write("ALTER VIEW", view(w.name), redefine, changesShape = true)
+    case w: AlterTableRenameCommand if w.isView =>
+      Write("ALTER VIEW RENAME", view(w.oldName), redefine, changesShape = true)
+    case w: DropTableCommand if w.isView => Write("DROP VIEW", view(w.tableName), redefine, changesShape = true)
   }
 
   /** The Delta table that Spark has resolved in `plan`; its snapshot is loaded already. */
@@ -105,6 +124,10 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
     case _ => None
   }
 
+  /** A view that lasts; it is no stream table, but stream tables may read it. */
+  private def view(name: TableIdentifier): Option[Target] =
+    Option.when(name.database.isDefined)(Target(name.nameParts.quoted, name.unquotedString, Map.empty))
+
   private def atPath(path: String, catalogTable: Option[CatalogTable]): Option[Target] =
     Try(table(DeltaTableV2(session, new Path(path), catalogTable))).toOption
 }
@@ -120,7 +143,8 @@ private object DirectWriteCheck {
   /** The setting that asks for Python's judgement. */
   val blockSourceDdl = "spark.streamtable.blockSourceDdl"
 
-  case class Target(name: String, path: String, properties: Map[String, String])
+  /** `place`: the path of a table, the full name of a view. */
+  case class Target(name: String, place: String, properties: Map[String, String])
 
   /** `changesShape`: what reads the table may not find its columns any more, or not the table. */
   case class Write(operation: String, target: Option[Target], advice: String => String, changesShape: Boolean = false)

@@ -30,7 +30,7 @@ trait Handler {
   def callFunction(session: SparkSession, name: String, arguments: JavaList[String]): String
 
   /** Answers an error if `operation` is not to be done to a table because stream tables read it. */
-  def checkSourceDdl(session: SparkSession, operation: String, name: String, path: String): String
+  def checkSourceDdl(session: SparkSession, operation: String, name: String, place: String): String
 }
 
 /** Who answers, and the connections to there. */
@@ -91,8 +91,8 @@ object Handlers {
     answer(_.callFunction(session, name, arguments)).get("rows")
 
   /** Raises what speaks against changing the shape of a table. */
-  def checkSourceDdl(session: SparkSession, operation: String, name: String, path: String): Unit =
-    answer(_.checkSourceDdl(session, operation, name, path))
+  def checkSourceDdl(session: SparkSession, operation: String, name: String, place: String): Unit =
+    answer(_.checkSourceDdl(session, operation, name, place))
 
   private def answer(ask: Handler => String): JsonNode = {
     val registered = current.getOrElse(PythonChild.registered())
