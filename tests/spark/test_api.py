@@ -66,6 +66,10 @@ def test_what_is_refused(shop: SparkSession) -> None:
     tables = StreamTables(shop)
     with pytest.raises(InvalidStatement, match="DataFrame and not SQL text.*(?s:.*)pass the SELECT as text"):
         tables.create("t", shop.table("sales"))  # type: ignore[arg-type]
+    made = tables.create("t", "SELECT id FROM sales")
+    with pytest.raises(InvalidStatement, match="DataFrame and not SQL text"):
+        made.alter(query=shop.table("sales"))  # type: ignore[arg-type]
+    made.drop()
     with pytest.raises(InvalidStatement, match="use one of AUTO, DIFFERENTIAL, FULL"):
         tables.create("t", "SELECT 1 AS a", mode="fast")
     with pytest.raises(StreamTableNotFound):

@@ -175,10 +175,61 @@ def test_alter_rename_is_refused_where_it_would_break_something(shop: SparkSessi
     for elsewhere in ("default", "no_catalog.shop"):
         with pytest.raises(NotSupported, match=elsewhere):
             shop.sql(f"ALTER STREAM TABLE st RENAME TO {elsewhere}.st2")
-    shop.sql("CREATE STREAM TABLE above AS SELECT id FROM st")
-    with pytest.raises(DependentsExist, match="above"):
+    shop.sql("CREATE VIEW between AS SELECT id FROM st")
+    shop.sql("CREATE STREAM TABLE above AS SELECT id FROM between")
+    with pytest.raises(DependentsExist, match=r"above cannot be told the new name: it reads .*\.st through .*\.between"):
         shop.sql("ALTER STREAM TABLE st RENAME TO st2")
     assert done(shop, "REFRESH STREAM TABLE above CASCADE")[0] == "NO_DATA"
+    # Another reader follows first, and comes back.
+    shop.sql("CREATE STREAM TABLE a_reader AS SELECT id FROM st")
+    shop.sql("CREATE STREAM TABLE z_reader AS SELECT shop.st.id FROM shop.st WHERE EXISTS (SELECT 1 FROM st AS x)")
+    shop.sql("DROP STREAM TABLE above")
+    with pytest.raises(DependentsExist, match=r"z_reader cannot be told the new name: neither the name alone"):
+        shop.sql("ALTER STREAM TABLE st RENAME TO st2")
+    shop.sql("DELETE FROM sales WHERE id = 3")
+    assert done(shop, "REFRESH STREAM TABLE a_reader CASCADE")[0] == "DIFFERENTIAL"
+    assert "FROM st" in shown(shop, "a_reader")
+    assert_exact(shop, "a_reader", "SELECT id FROM sales")
+    shop.sql("DROP VIEW between")
+
+
+READERS = {
+    "plain": ("SELECT id FROM st", "SELECT id FROM `busy`"),
+    "qualified": ("SELECT st.id FROM st", "SELECT st.id FROM `busy` AS `st`"),
+    "parts": (
+        "SELECT x.id FROM Shop.ST x /* st */ JOIN spark_catalog.shop.`st` y ON x.id = y.id",
+        "SELECT x.id FROM `shop`.`busy` x /* st */ JOIN `spark_catalog`.`shop`.`busy` y ON x.id = y.id",
+    ),
+    "shadowed": ("WITH st AS (SELECT id FROM st) SELECT id FROM st", "WITH st AS (SELECT id FROM `busy`) SELECT id FROM st"),
+    "nested": (
+        "SELECT id, '𝄞st' AS st FROM sales WHERE id IN (SELECT id FROM st) AND EXISTS (SELECT 1 FROM st WHERE st.id > 0)",
+        "SELECT id, '𝄞st' AS st FROM sales WHERE id IN (SELECT id FROM `busy` AS `st`) AND EXISTS (SELECT 1 FROM `busy` AS `st` WHERE st.id > 0)",
+    ),
+    "grouped": (
+        "SELECT region, max(amount) AS m FROM st GROUP BY region HAVING count(*) > 0",
+        "SELECT region, max(amount) AS m FROM `busy` GROUP BY region HAVING count(*) > 0",
+    ),
+}
+
+
+def test_a_rename_is_told_to_the_readers(shop: SparkSession) -> None:
+    shop.sql(f"CREATE STREAM TABLE st AS {ALL}")
+    for name, (query, _) in READERS.items():
+        shop.sql(f"CREATE STREAM TABLE {name} AS {query}")
+    shop.sql("CREATE STREAM TABLE top AS SELECT region FROM grouped")
+    shop.sql("ALTER STREAM TABLE st RENAME TO busy")
+    for name, (_, query) in READERS.items():
+        assert shown(shop, name).endswith(f"AS\n{query}"), name
+    shop.sql("UPDATE sales SET amount = 5 WHERE id = 3")
+    shop.sql("INSERT INTO sales VALUES (77, 'north', 5)")
+    shop.sql("REFRESH STREAM TABLE busy")
+    for name, (_, query) in READERS.items():
+        assert done(shop, f"REFRESH STREAM TABLE {name}")[0] == "DIFFERENTIAL", name
+        assert_exact(shop, name, query)
+    shop.sql("ALTER STREAM TABLE grouped RENAME TO groups")
+    assert done(shop, "REFRESH STREAM TABLE top")[0] == "DIFFERENTIAL"
+    with pytest.raises(DependentsExist, match="plain"):
+        shop.sql("DROP STREAM TABLE busy")
 
 
 def test_drop_leaves_neither_name_nor_files(shop: SparkSession) -> None:

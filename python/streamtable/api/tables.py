@@ -80,18 +80,11 @@ class StreamTables:
         `query` is SQL text: a DataFrame is refused, because its plan cannot be stored. `schedule` is what stands after
         SCHEDULE, a duration also without quotes. `columns` gives each column of the result its name, and a comment or None.
         """
-        if not isinstance(query, str):
-            raise InvalidStatement(
-                f"the query of {name} is a {type(query).__name__} and not SQL text; a DataFrame is a plan of this process, "
-                "which nobody can read again at the next refresh",
-                hint='pass the SELECT as text, such as "SELECT a, count(*) FROM t GROUP BY a"; what the DataFrame reads '
-                "through temporary views has to be in tables or permanent views (CREATE VIEW)",
-            )
         rows(
             self._spark,
             CreateStreamTable(
                 name=parse_name(name),
-                query=Query(query),
+                query=_query(name, query),
                 columns=tuple(ColumnSpec(*column) for column in (columns or {}).items()),
                 or_replace=or_replace,
                 if_not_exists=if_not_exists,
@@ -197,7 +190,7 @@ class StreamTable:
         if mode is not None:
             self._alter(SetMode(_mode(mode)))
         if query is not None:
-            self._alter(SetQuery(Query(query)))
+            self._alter(SetQuery(_query(str(self._name), query)))
         if properties:
             self._alter(SetProperties(tuple(properties.items())))
         if rename_to is not None:
@@ -231,3 +224,15 @@ def _mode(text: str) -> RefreshMode:
     except ValueError:
         known = [mode.value for mode in RefreshMode]
         raise InvalidStatement(f"there is no refresh mode {text!r}", hint=f"use one of {', '.join(known)}") from None
+
+
+def _query(name: str, query: object) -> Query:
+    """Take SQL text and nothing else."""
+    if not isinstance(query, str):
+        raise InvalidStatement(
+            f"the query of {name} is a {type(query).__name__} and not SQL text; a DataFrame is a plan of this process, "
+            "which nobody can read again at the next refresh",
+            hint='pass the SELECT as text, such as "SELECT a, count(*) FROM t GROUP BY a"; what the DataFrame reads '
+            "through temporary views has to be in tables or permanent views (CREATE VIEW)",
+        )
+    return Query(query)

@@ -8,14 +8,14 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 
 from streamtable.catalog.definition import SUSPENDED, Definition
-from streamtable.catalog.entries import Entry, find, load, readers_of
+from streamtable.catalog.entries import Entry, find, load
 from streamtable.delta.tables import Located
-from streamtable.errors import DependentsExist, NotSupported, StreamTableExists
+from streamtable.errors import NotSupported, StreamTableExists
 from streamtable.refresh import clock
 from streamtable.refresh.checks import allow, check_properties, check_schedule, prepared_for
-from streamtable.refresh.ddl import rename
 from streamtable.refresh.prepare import prepare, refresh_session, release
 from streamtable.refresh.records import annotate
+from streamtable.refresh.renaming import rename_with_readers
 from streamtable.refresh.replace import replace_with
 from streamtable.sql.statements import (
     AlterStreamTable,
@@ -91,13 +91,10 @@ def _set_query(spark: SparkSession, entry: Entry, query: Query) -> Definition:
 
 
 def _rename(spark: SparkSession, entry: Entry, to: Name) -> Definition:
-    if readers := readers_of(spark, entry.path):
-        raise DependentsExist(f"{entry.definition.name} is read by {', '.join(readers)}, whose queries name it")
     located, _ = find(spark, Name((*entry.definition.statement.name.parts[:-1], *to.parts)) if len(to.parts) == 1 else to)
     if located.name[:-1] != entry.definition.statement.name.parts[:-1]:
         hint = "CREATE STREAM TABLE there, then DROP STREAM TABLE here"
         raise NotSupported(f"a stream table cannot move to another schema: {'.'.join(located.name[:-1])}", hint=hint)
     if located.kind != "none":
         raise StreamTableExists(f"{'.'.join(located.name)} exists already")
-    renamed = rename(spark, entry, Name(located.name))
-    return _store(spark, renamed, entry.definition.with_statement(name=Name(located.name)))
+    return rename_with_readers(spark, entry, Name(located.name))

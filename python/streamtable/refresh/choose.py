@@ -65,13 +65,14 @@ def choose(mode: RefreshMode, forced: bool, frontier: Frontier | None, target: M
         return Choice(Action.REINITIALIZE, NOT_POPULATED)
     if facts.foreign:
         return Choice(Action.REINITIALIZE, facts.foreign)
-    if frontier.fingerprint != facts.fingerprint:
-        return Choice(Action.REINITIALIZE, "the plan of the query changed (a view or a source was altered)")
-    for path, version in target.items():
-        before = frontier.sources.get(path)
-        if before is None or before.table_id != version.table_id:
+    known = {path: before for path in target if (before := frontier.sources.get(path))}
+    for path, before in known.items():
+        if before.table_id != target[path].table_id:
             return Choice(Action.REINITIALIZE, f"the source at {path} was recreated")
-        if version.number < before.number:
+    if frontier.fingerprint != facts.fingerprint or known.keys() != target.keys():
+        return Choice(Action.REINITIALIZE, "the plan of the query changed (a view or a source was altered)")
+    for path, before in known.items():
+        if target[path].number < before.number:
             return Choice(Action.REINITIALIZE, f"the source at {path} is at an older version than before")
     if facts.lost:
         return Choice(Action.REINITIALIZE, facts.lost)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
 from pyspark.sql import SparkSession
@@ -58,6 +58,10 @@ class Frontier:
         """Tell whether the contents stand for a newer version of some source than `vector` has."""
         both = [(self.sources[path], wanted) for path, wanted in vector.versions.items() if path in self.sources]
         return any(mine.table_id == wanted.table_id and mine.number > wanted.number for mine, wanted in both)
+
+    def moved(self, places: Mapping[str, str]) -> Frontier:
+        """Return the frontier with sources that are at other paths now."""
+        return replace(self, sources={places.get(path, path): version for path, version in self.sources.items()})
 
     def runs_of(self, fingerprint: str) -> tuple[Ran, ...]:
         """Return what the last refreshes cost, as far as they were of this plan."""

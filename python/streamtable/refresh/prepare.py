@@ -166,9 +166,14 @@ def _nearest_table(session: SparkSession, message: str) -> str | None:
     return near_names(wanted, known).strip() or None
 
 
+_PLACE = ("path", "table")
+"""Where a table is and what it is called: a plan knows it by its id."""
+
+
 def _fingerprint(plan: str) -> str:
-    """Identify a plan up to the numbering of its attributes, and to columns of its tables that it does not use."""
+    """Identify a plan up to the numbering of its attributes, to columns of its tables that it does not use, and to their places."""
     document = json.loads(plan)
+    document["sources"] = [each["table_id"] for each in document["sources"]]
     used = json.dumps(_without(document, set(_used(document["plan"], wanted=True))), separators=(",", ":"))
     numbers: dict[str, str] = {}
     renamed = re.sub(r'"c\d+"', lambda found: numbers.setdefault(found[0], f'"a{len(numbers)}"'), used)
@@ -195,7 +200,7 @@ def _without(node: Any, used: set[str]) -> Any:
             kept = [each for each in output if each["id"] in used]
             names = {each["name"] for each in kept}
             stored = {name: place for name, place in node.get("stored", {}).items() if name in names}
-            rest = {key: _without(value, used) for key, value in node.items() if key not in ("output", "stored")}
+            rest = {key: _without(value, used) for key, value in node.items() if key not in ("output", "stored", *_PLACE)}
             return {**rest, "output": kept, "stored": stored}
         case dict():
             return {key: _without(value, used) for key, value in node.items()}

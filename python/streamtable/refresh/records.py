@@ -53,16 +53,24 @@ class Record:
 
 
 def annotate(
-    spark: SparkSession, entry: Entry, record: Record | None = None, properties: Mapping[str, str | None] | None = None
+    spark: SparkSession,
+    entry: Entry,
+    record: Record | None = None,
+    properties: Mapping[str, str | None] | None = None,
+    frontier: Frontier | None = None,
 ) -> None:
-    """Commit what concerns the table but not its rows; a property that is None is removed. Raises ConcurrentRefresh."""
-    frontier = Frontier.of(entry.state.frontier)
+    """Commit what concerns the table but not its rows; a property that is None is removed. Raises ConcurrentRefresh.
+
+    `frontier` says the same as the one before, in other words.
+    """
+    before = Frontier.of(entry.state.frontier)
     commit(
         spark,
         entry.path,
         read_version=entry.state.version,
         application=entry.definition.id,
-        number=frontier.number if frontier else 0,
+        number=before.number if before else 0,
+        frontier=frontier.to_json() if frontier else None,
         history=record.to_json() if record else None,
         properties=properties,
     )

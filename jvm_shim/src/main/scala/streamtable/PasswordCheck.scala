@@ -22,6 +22,9 @@ object Passwords {
 class PasswordCheck extends PasswdAuthenticationProvider {
 
   override def Authenticate(user: String, password: String): Unit =
-    if (!Passwords.current.exists(_.accepts(user, password)))
-      throw new AuthenticationException("the user is unknown, or the password is not the user's")
+    // Logins have threads of their own, which end as well and leave their connections.
+    try
+      if (!Passwords.current.exists(_.accepts(user, password)))
+        throw new AuthenticationException("the user is unknown, or the password is not the user's")
+    finally Handlers.registered.foreach(_.connections.tidy())
 }

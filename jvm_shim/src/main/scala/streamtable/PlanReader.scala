@@ -1,6 +1,9 @@
 package org.apache.spark.sql.streamtable
 
+import java.util.Locale
+
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin
@@ -48,8 +51,30 @@ object PlanReader {
 
   private[streamtable] def sourcesOf(plan: LogicalPlan): List[JObject] = plan.collectWithSubqueries {
     case DeltaSource(relation, index, _) if !index.isTimeTravelQuery =>
-      ("path" -> index.deltaLog.dataPath.toString) ~ ("table" -> relation.catalogTable.map(_.identifier.unquotedString))
+      ("path" -> index.deltaLog.dataPath.toString) ~ ("table" -> relation.catalogTable.map(
+        _.identifier.unquotedString)) ~ ("table_id" -> index.metadata.id)
   }.toList
+
+  /** Where the text of a query names tables, other than what WITH calls so: parts of the name, first and last character. */
+  def references(spark: SparkSession, query: String): String = {
+    def in(plan: LogicalPlan, ctes: Set[String]): Seq[UnresolvedRelation] = plan match {
+      case UnresolvedRelation(Seq(name), _, _) if ctes(name.toLowerCase(Locale.ROOT)) => Nil
+      case relation: UnresolvedRelation => Seq(relation)
+      case named: UnresolvedWith =>
+        // Each sees those before it, and itself where it is recursive.
+        val names = named.cteRelations.map(_._1.toLowerCase(Locale.ROOT))
+        val seen = names.indices.map(i => ctes ++ names.take(if (named.allowRecursion) i + 1 else i))
+        named.cteRelations.map(_._2).zip(seen).flatMap { case (cte, names) => in(cte, names) } ++
+          in(named.child, ctes ++ names)
+      case other => (other.children ++ other.subqueries).flatMap(in(_, ctes))
+    }
+    val found = for {
+      relation <- in(spark.sessionState.sqlParser.parsePlan(query), Set.empty)
+      start <- relation.origin.startIndex
+      stop <- relation.origin.stopIndex
+    } yield JArray(List(relation.multipartIdentifier.toList, start, stop))
+    compact(render(JArray(found.toList)))
+  }
 
   /** A constant relation (VALUES, range) as a frame; columns are named as in the reading. */
   def leaf(spark: SparkSession, id: String, n: Int): Object = {
@@ -117,7 +142,8 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
       described(
         "Relation",
         plan) ~ ("path" -> index.deltaLog.dataPath.toString) ~ ("time_travel" -> index.isTimeTravelQuery) ~
-        ("table" -> relation.catalogTable.map(_.identifier.unquotedString)) ~ ("stored" -> stored(index))
+        ("table" -> relation.catalogTable.map(_.identifier.unquotedString)) ~
+        ("table_id" -> index.metadata.id) ~ ("stored" -> stored(index))
     case _: OneRowRelation | _: LocalRelation | _: Range =>
       described("Constant", plan) ~ ("leaf" -> reading.addLeaf(plan)) ~ ("rows" -> rows(plan))
     case x: Project => described("Project", plan) ~ ("list" -> x.projectList.map(named).toList) ~ below(plan)
