@@ -10,12 +10,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import typer
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from streamtable import opening, remote
-from streamtable.cli import doctor, options
+from streamtable.cli import doctor, options, shell
 from streamtable.cli.app import app
+from streamtable.cli.output import Output
 from streamtable.cli.shell import completions
 from streamtable.errors import NotEnabled
 
@@ -53,6 +55,12 @@ def test_a_day_at_the_command_line(command: CliRunner, shop: SparkSession, tmp_p
     assert "only the first 2 rows" in done.stderr
     assert told(command, "run", "-e", "SELECT DATE '2026-01-05' AS d, 1.50 AS m, X'01' AS b, NULL AS n, map('k', 1) AS k") == [
         {"d": "2026-01-05", "m": "1.50", "b": "01", "n": None, "k": {"k": 1}}
+    ]
+    nested = (
+        "named_struct('id', 1, 'at', DATE '2026-01-05') AS s, map(DATE '2026-01-05', 1.50) AS k, array(double('-Infinity')) AS f"
+    )
+    assert told(command, "run", "-e", f"SELECT {nested}") == [
+        {"s": {"id": 1, "at": "2026-01-05"}, "k": {"2026-01-05": "1.50"}, "f": ["-Infinity"]}
     ]
     assert "│" not in asked(command, "run", "-", text="SELECT 'from the input' AS a").stdout
 
@@ -117,6 +125,28 @@ def test_exit_codes(command: CliRunner) -> None:
     asked(command, "status", "--conf", "spark.a", code=2)
     asked(command, "sql", code=2)
     assert "nobody answers" in asked(command, "status", "--remote", "sc://localhost:1", code=3).stderr
+
+
+def test_an_error_that_pyspark_has_no_class_for_is_told_like_others(
+    command: CliRunner, shop: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "torn"
+    shop.sql("SELECT 1 AS id").write.format("delta").save(str(table))
+    for file in table.glob("*.parquet"):
+        file.unlink()
+    torn = f"SELECT * FROM delta.`{table}`"
+    done = asked(command, "run", "-e", f"{torn};\nSELECT 2 AS a", "--json", "--keep-going", code=1)
+    error = json.loads(done.stderr)["error"]
+    assert (error["condition"], error["sqlstate"], error["at"]) == ("FAILED_READ_FILE.FILE_NOT_EXIST", "KD001", "line 1")
+    assert str(table) in error["message"] and "\n\tat " not in error["message"]
+    assert json.loads(done.stdout) == [{"a": 2}]
+
+    shell._answer(shop, Output(as_json=False), torn, 7)  # and the interactive shell goes on
+    assert "error: [FAILED_READ_FILE.FILE_NOT_EXIST]" in capsys.readouterr().err
+    with pytest.raises(typer.Exit), options.reported(Output(as_json=True)):
+        shop._jvm.java.util.ArrayDeque().getFirst()  # type: ignore[union-attr]
+    said = {"condition": None, "sqlstate": None, "message": "java.util.NoSuchElementException"}
+    assert json.loads(capsys.readouterr().err) == {"error": said}
 
 
 def test_watching_prints_a_line_at_each_look_until_an_interrupt(command: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import typer
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from streamtable.api.tables import StreamTables
-from streamtable.cli.output import ExitCode, Output
+from streamtable.cli.output import ERRORS_OF_SPARK, ExitCode, Output
 from streamtable.cli.sessions import opened, silence
 from streamtable.errors import NotEnabled
 
@@ -59,7 +58,7 @@ def reported(out: Output, at: str | None = None) -> Iterator[None]:
     except NotEnabled as error:
         out.error(error, at)
         raise typer.Exit(ExitCode.NO_SESSION) from None
-    except PySparkException as error:
+    except ERRORS_OF_SPARK as error:
         out.error(error, at)
         raise typer.Exit(ExitCode.FAILED) from None
 

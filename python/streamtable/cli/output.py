@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.errors.exceptions.captured import CapturedException
+from pyspark.sql import Row, SparkSession
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from streamtable.delta.bridge import causes
 from streamtable.progress import watched
 
-__all__ = ["ExitCode", "Output", "plain", "table_of"]
+__all__ = ["ERRORS_OF_SPARK", "ExitCode", "Output", "plain", "table_of"]
 
+ERRORS_OF_SPARK = (PySparkException, Py4JJavaError)
+"""The errors of statements, ours among them: PySpark leaves those of Java for which it has no class as py4j raised them."""
 
 WIDTH_OF_A_FILE = 240
 """Where no terminal says how wide it is, lines are broken late: they are for grep, less, and logs."""
@@ -38,10 +44,10 @@ class Output:
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
-        self.console = Console(highlight=False)
+        self.console = Console(highlight=False, emoji=False)
         if not self.console.is_terminal:
             self.console.width = WIDTH_OF_A_FILE
-        self._errors = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._errors = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
 
     def answer(self, spark: SparkSession, sql: str, limit: int) -> None:
         """Run a statement, print the first `limit` rows of its result, and say when there are more."""
@@ -70,11 +76,11 @@ class Output:
 
     def json(self, value: Any) -> None:
         """Print one line of JSON."""
-        self.console.print(json.dumps(value, default=plain, ensure_ascii=False), markup=False, soft_wrap=True)
+        self.text(json.dumps(plain(value), ensure_ascii=False, allow_nan=False))
 
     def text(self, text: str) -> None:
         """Print text as it is."""
-        self.console.print(text, markup=False, soft_wrap=True)
+        _write(self.console, text)
 
     def flush(self) -> None:
         """Let who reads a pipe see it now."""
@@ -88,7 +94,7 @@ class Output:
         """Print what went wrong, and where."""
         said = _said(error)
         if self.as_json:
-            self._errors.print(json.dumps({"error": {**said, **({"at": at} if at else {})}}), markup=False)
+            _write(self._errors, json.dumps({"error": {**said, **({"at": at} if at else {})}}))
             return
         text = Text("error: ", style="bold red")
         if at:
@@ -111,15 +117,54 @@ def table_of(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
 
 def plain(value: Any) -> Any:
     """Return what JSON can hold instead of a value that it has no form for: times as ISO 8601, the rest as text."""
-    if isinstance(value, bytes | bytearray):
-        return value.hex()
-    if isinstance(value, Mapping):
-        return {str(key): each for key, each in value.items()}
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else _NOT_FINITE.get(value, "NaN")
+        case bytes() | bytearray():
+            return value.hex()
+        case Row(__fields__=names):
+            return {name: plain(each) for name, each in zip(names, value, strict=True)}
+        case Mapping():
+            return {_key(key): plain(each) for key, each in value.items()}
+        case list() | tuple():
+            return [plain(each) for each in value]
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
+_NOT_FINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
+"""As Spark writes them; JSON has no numbers for them."""
+
+
+def _key(key: Any) -> str:
+    """Return the key of a map as text, which is all that JSON takes there."""
+    key = plain(key)
+    return key if isinstance(key, str) else json.dumps(key, ensure_ascii=False)
+
+
+def _write(console: Console, text: str) -> None:
+    """Write a line as it is: rich's own print leaves out control characters, and makes spaces of tabs."""
+    console.file.write(f"{text}\n")
+    console.file.flush()
+
+
 def _said(error: BaseException) -> dict[str, str | None]:
+    if isinstance(error, Py4JJavaError):
+        error = _captured(error)
     if not isinstance(error, PySparkException):
         return {"condition": type(error).__name__, "sqlstate": None, "message": str(error)}
     text = str(error).partition(";\n'")[0].partition("\n\nJVM stacktrace:")[0]  # Spark appends plans and stacks
     return {"condition": error.getCondition(), "sqlstate": error.getSqlState(), "message": text}
+
+
+def _captured(error: Py4JJavaError) -> CapturedException:
+    """Return the error as PySpark would raise it if it had a class for it.
+
+    It is the first that says what it is to programs: failures of tasks wrap the one that stopped the task.
+    """
+    for java in causes(error.java_exception):
+        found = CapturedException(origin=java)
+        if found.getCondition():
+            return found
+    return CapturedException(desc=java.toString(), stackTrace="")

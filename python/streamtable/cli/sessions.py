@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -52,6 +53,8 @@ def local(conf: Mapping[str, str], *, quiet: bool = True) -> SparkSession:
 
     If `quiet`, what Java prints is shown only when it does not start.
     """
+    # With this variable PySpark would make a client, and refuse spark.master; the option --remote has read it before.
+    os.environ.pop("SPARK_REMOTE", None)
     builder = configure(SparkSession.builder)
     given: dict[str, bool | float | int | str | None] = {**QUIET, **conf}
     with TemporaryDirectory(prefix="streamtable-") as folder:

@@ -10,10 +10,9 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from streamtable.cli.output import Output
+from streamtable.cli.output import ERRORS_OF_SPARK, Output
 from streamtable.errors import InvalidStatement
 from streamtable.sql.parse import keywords
 from streamtable.sql.scripts import is_complete, split
@@ -63,7 +62,7 @@ def _answer(spark: SparkSession, out: Output, text: str, limit: int) -> None:
             started = time.perf_counter()
             out.answer(spark, piece.sql, limit)
             out.note(f"{time.perf_counter() - started:.1f} s")
-    except (PySparkException, KeyboardInterrupt) as error:
+    except (*ERRORS_OF_SPARK, KeyboardInterrupt) as error:
         out.error(error)
 
 

@@ -12,7 +12,10 @@ from streamtable.sql.comments import pieces
 __all__ = ["Piece", "is_complete", "split"]
 
 _CELL_END = re.compile(r"-- COMMAND -{10}\s*")
-_OTHER_LANGUAGE = re.compile(r"-- MAGIC %(?!md\b|sql\b|$)(?P<language>\w+)")
+_CELL_ENDS = re.compile(r"^(-- COMMAND -{10}\s*?)$", re.MULTILINE)
+_OTHER_LANGUAGE = re.compile(r"-- MAGIC +%(?!md\b|sql\b|$)(?P<language>\w+)")
+_SQL_CELL = re.compile(r"(?:\s*--(?! MAGIC +\S)[^\n]*\n)*\s*(?P<magic>-- MAGIC +%sql\b)")
+_MAGIC = re.compile(r"^-- MAGIC\b", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -29,16 +32,31 @@ def split(script: str) -> list[Piece]:
     A statement that opens with BEGIN is a SQL script of Spark's and lasts until its cell or the text ends. Raises
     InvalidStatement for a notebook's cell in another language: leaving it out would be another script.
     """
+    script = _without_magic(script)
     return [Piece(script[start:end], script.count("\n", 0, start) + 1) for start, end, _ in _spans(script)]
 
 
 def is_complete(text: str) -> bool:
     """Tell whether the text ends with the semicolon of its last statement; an interactive shell asks for more otherwise."""
-    return all(ended for _, _, ended in _spans(text))
+    return all(ended for _, _, ended in _spans(_without_magic(text)))
+
+
+def _without_magic(script: str) -> str:
+    """Return the script with spaces for the `-- MAGIC` of cells in SQL, which Spark would read as comments.
+
+    There are as many of them, so that lines and columns in errors stay.
+    """
+    cells = _CELL_ENDS.split(script)
+    return "".join(_as_sql(cell, found) if (found := _SQL_CELL.match(cell)) else cell for cell in cells)
+
+
+def _as_sql(cell: str, opening: re.Match[str]) -> str:
+    start, end = opening.span("magic")
+    return cell[:start] + " " * (end - start) + _MAGIC.sub(lambda found: " " * len(found.group()), cell[end:])
 
 
 def _spans(script: str) -> Iterator[tuple[int, int, bool]]:
-    """Yield start and end of each statement, and whether something ended it."""
+    """Yield start and end of each statement, and whether something ended it; `script` is one of `_without_magic`."""
     start: int | None = None
     end, compound = 0, False
     for kind, opens, stop in pieces(script, strict=False):
