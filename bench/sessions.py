@@ -2,8 +2,8 @@
 
 Each session changes sources, reads stream tables, refreshes them, follows one by a cursor and types nonsense; half of them log
 out and in again, mostly without a CLOSE.
-Threads, files (connections among them) and memory of the server are looked at at half-time, when all sessions are there and the
-pools of Spark and HiveServer2 have their size, and when all sessions are gone.
+Threads, files (connections among them) and memory of the server are looked at when all sessions are gone: after half a minute, when
+the pools of Spark and HiveServer2 have their size, and at the end.
 
     ./run soak sessions         MINUTES=1 SESSIONS=10 ./run soak sessions for less
 """
@@ -32,7 +32,11 @@ from impala.error import Error
 from rich.console import Console
 from rich.table import Table
 
+from streamtable.server.passwords import add_user
+
 MINUTES = float(os.environ.get("MINUTES", "5"))
+WARM_UP = 0.5
+USER, PASSWORD = "soak", "any"
 SESSIONS = int(os.environ.get("SESSIONS", "50"))
 
 CONFIGURATION = """
@@ -42,6 +46,7 @@ CONFIGURATION = """
 "spark.sql.shuffle.partitions" = "2"
 "spark.log.level" = "ERROR"
 [server]
+users = "users.txt"
 thrift_port = 0
 connect_port = 0
 metrics_port = 0
@@ -83,14 +88,21 @@ NAMELESS = "Expected state FINISHED, but found ERROR"
 """What HiveServer2 says of a failed statement when it is asked before the error is stored: it sets the state first."""
 
 
+GROWTH = {"threads": 1.1, "files": 1.1, "python_mib": 1.2, "heap_mib": 1.3}
+
+
 @dataclass(frozen=True)
 class Held:
-    """What the server's processes hold after a collection."""
+    """What the server's processes hold after a collection, when no session is there."""
 
     threads: int
     files: int
     python_mib: int
     heap_mib: int
+
+    def grown_since(self, before: Held) -> list[str]:
+        """Return what is more than it was, by more than pools and caches are by chance."""
+        return [what for what, share in GROWTH.items() if getattr(self, what) > share * getattr(before, what)]
 
     @classmethod
     def by(cls, python: int) -> Held:
@@ -122,6 +134,7 @@ def _heap(java: int) -> int:
 def server(folder: Path) -> Iterator[tuple[int, int]]:
     """Run `streamtable server`; yields its process and the port of Thrift."""
     (folder / "streamtable.toml").write_text(CONFIGURATION)
+    add_user(folder / "users.txt", USER, PASSWORD)
     with (folder / "server.log").open("w") as log:
         command = [sys.executable, "-m", "streamtable.cli", "server", "--json"]
         process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True)
@@ -138,7 +151,7 @@ def server(folder: Path) -> Iterator[tuple[int, int]]:
 @contextmanager
 def cursor(port: int) -> Iterator[Any]:
     """Log in over Thrift, as a session of its own."""
-    login = {"auth_mechanism": "PLAIN", "user": "soak", "password": "any"}
+    login = {"auth_mechanism": "PLAIN", "user": USER, "password": PASSWORD}
     with closing(connect(host="127.0.0.1", port=port, timeout=300, **login)) as connection, closing(connection.cursor()) as made:
         yield made
 
@@ -165,6 +178,18 @@ def use(port: int, seed: int, until: float, told: Counter[str], wrong: list[str]
                     break
 
 
+def all_users(port: int, minutes: float, told: Counter[str], wrong: list[str]) -> None:
+    """Let them work, and wait until nothing of their sessions is left to run."""
+    until = time.monotonic() + 60 * minutes
+    with ThreadPoolExecutor(SESSIONS) as pool:
+        users = [pool.submit(use, port, n, until, told, wrong) for n in range(SESSIONS)]
+    for user in users:
+        user.result()  # raises what ended a user before the time
+    time.sleep(75)  # threads that log clients in last for a minute, those that run statements for 10 seconds
+    with cursor(port) as session:
+        session.execute("SHOW STREAM TABLES")  # a statement closes the connections of threads that are gone
+
+
 def main() -> int:
     """Run it, print what was held and what happened; the status is 1 when something went wrong or grew."""
     told, wrong, console = Counter[str](), list[str](), Console(width=120)
@@ -172,30 +197,25 @@ def main() -> int:
         with cursor(port) as session:
             for statement in SETUP:
                 session.execute(statement)
-        until = time.monotonic() + 60 * MINUTES
-        with ThreadPoolExecutor(SESSIONS) as pool:
-            users = [pool.submit(use, port, n, until, told, wrong) for n in range(SESSIONS)]
-            time.sleep(60 * MINUTES / 2)
-            early = Held.by(python)
-        for user in users:
-            user.result()  # raises what ended a user before the time
-        time.sleep(15)  # threads of HiveServer2 last for 10 seconds more
-        with cursor(port) as session:
-            session.execute("SHOW STREAM TABLES")  # a statement closes the connections of threads that are gone
+        all_users(port, WARM_UP, Counter[str](), wrong)
+        early = Held.by(python)
+        all_users(port, MINUTES, told, wrong)
         late = Held.by(python)
         with cursor(port) as session:
             for name in ("large", "by_region", "top"):
                 session.execute(f"VERIFY STREAM TABLE {name}")
                 wrong += [f"{row}" for row in session.fetchall() if row[1] is not True]
-    table = Table("", "all sessions, at half-time", "no session, at the end", title=f"{SESSIONS} sessions, {MINUTES:g} minutes")
-    for what in ("threads", "files", "python_mib", "heap_mib"):
+    table = Table("no session is there", "after a warm-up", "at the end", title=f"{SESSIONS} sessions, {MINUTES:g} minutes")
+    for what in GROWTH:
         table.add_row(what, f"{getattr(early, what):,}", f"{getattr(late, what):,}")
     console.print(table)
     console.print(", ".join(f"{what}: {count:,}" for what, count in sorted(told.items())))
     for text in wrong[:5]:
         console.print(text[:2000], markup=False)
-    grown = late.threads > early.threads or late.files > early.files or late.heap_mib > 1.3 * early.heap_mib
-    return int(bool(wrong) or grown)
+    grown = late.grown_since(early)
+    if grown:
+        console.print(f"more than before: {', '.join(grown)}")
+    return int(bool(wrong or grown))
 
 
 if __name__ == "__main__":

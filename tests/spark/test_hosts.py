@@ -435,10 +435,10 @@ def test_the_notebook(server: Running, monkeypatch: pytest.MonkeyPatch, tmp_path
 
 @pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
 def test_the_end_of_a_server(server: Running) -> None:
-    """The last test of this module: Ctrl-C cuts off a client's REFRESH; and Java dies under the next server of the folder."""
+    """The last test of this module: SIGTERM cuts off a client's REFRESH; and Java dies under the next server of the folder."""
     with suppress(ThriftError, TTransportException, OSError), server.cursor() as cursor:
         begin_slow_refresh(server, cursor)
-        server.ends(signal.SIGINT)
+        server.ends(signal.SIGTERM)
     assert server.process.returncode == 0, "it was not asked to end"
     with serving(server.folder) as again:
         with again.cursor() as cursor:
