@@ -123,11 +123,14 @@ def _is_java(pid: str) -> bool:
 def _heap(java: int) -> int:
     if shutil.which("jcmd") is None:  # a runtime without tools
         return 0
-    for _ in range(2):  # Spark frees the blocks of what a first collection finds gone; the second one collects those
+    used = list[int]()
+    # The least of several: Spark frees blocks after a collection, and a scheduled refresh that runs just now has some.
+    for _ in range(6):
         subprocess.run(["jcmd", str(java), "GC.run"], check=True, capture_output=True)
         time.sleep(5)
-    told = subprocess.run(["jcmd", str(java), "GC.heap_info"], check=True, capture_output=True, text=True).stdout
-    return sum(int(used) for used in re.findall(r"(?:heap|Gen)\s+total \d+K, used (\d+)K", told)) // 1024
+        told = subprocess.run(["jcmd", str(java), "GC.heap_info"], check=True, capture_output=True, text=True).stdout
+        used.append(sum(int(each) for each in re.findall(r"(?:heap|Gen)\s+total \d+K, used (\d+)K", told)) // 1024)
+    return min(used)
 
 
 @contextmanager
