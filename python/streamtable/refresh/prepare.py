@@ -173,7 +173,10 @@ _PLACE = ("path", "table")
 def _fingerprint(plan: str) -> str:
     """Identify a plan up to the numbering of its attributes, to columns of its tables that it does not use, and to their places."""
     document = json.loads(plan)
-    document["sources"] = [each["table_id"] for each in document["sources"]]
+    sources = document["sources"]
+    ids = [each["table_id"] for each in sources]
+    # Copies of a table's files share its id: which of them stands where is told by their places, in the order of the plan.
+    document["sources"] = ids if len(set(ids)) == len({each["path"] for each in sources}) else sources
     used = json.dumps(_without(document, set(_used(document["plan"], wanted=True))), separators=(",", ":"))
     numbers: dict[str, str] = {}
     renamed = re.sub(r'"c\d+"', lambda found: numbers.setdefault(found[0], f'"a{len(numbers)}"'), used)
