@@ -55,6 +55,11 @@ def _meaning(found: re.Match[str], quote: str) -> str:
             return quote if text[0] == quote else text
 
 
+def enclosed(text: str) -> str:
+    """Put what is Spark's to read into parentheses; a comment at its end may run to the end of the line."""
+    return f"({text}\n)" if "--" in text else f"({text})"
+
+
 def listed(items: Iterable[str]) -> str:
     """Return items in parentheses."""
     return f"({', '.join(items)})"

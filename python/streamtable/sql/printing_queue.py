@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from datetime import timedelta
 
-from streamtable.sql.literals import listed, quote_name, words
+from streamtable.sql.literals import enclosed, listed, quote_name, words
 from streamtable.sql.printing_subscribe import subscribing
 from streamtable.sql.queue import (
     Columns,
@@ -33,8 +33,7 @@ def queueing(statement: QueueStatement) -> str:
     """Return the statement as text."""
     match statement:
         case CreateQueue(name, events, keys_only, schema_changes, limits, if_not_exists):
-            # A comment at the end of the columns may run to the end of the line.
-            what = f"({events.text}\n)" if isinstance(events, Columns) else f"FOR {subscribing(events)}"
+            what = enclosed(events.text) if isinstance(events, Columns) else f"FOR {subscribing(events)}"
             opening = words("CREATE QUEUE", if_not_exists and "IF NOT EXISTS", name, what)
             return words(opening, keys_only and "KEYS ONLY", schema_changes and "SCHEMA CHANGES", _with(_limits(limits)))
         case DropQueue(name, if_exists, force):
@@ -70,7 +69,7 @@ def _reader(reader: Reader) -> str:
 
 
 def _where(condition: str | None) -> str:
-    return f"WHERE ({condition}\n)" if condition is not None else ""
+    return f"WHERE {enclosed(condition)}" if condition is not None else ""
 
 
 def _limits(limits: Limits) -> Iterator[str]:

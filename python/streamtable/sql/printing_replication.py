@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamtable.sql.literals import listed, quote_name, quote_string, words
+from streamtable.sql.literals import enclosed, listed, quote_name, quote_string, words
 from streamtable.sql.replication import (
     PUBLISH,
     SWITCHES,
@@ -104,8 +104,7 @@ def _objects(objects: Objects) -> str:
 
 
 def _table(table: PublishedTable) -> str:
-    # A comment at the end of the condition may run to the end of the line.
-    where = table.where is not None and f"WHERE ({table.where}\n)"
+    where = table.where is not None and f"WHERE {enclosed(table.where)}"
     return words("TABLE", table.name, bool(table.columns) and listed(map(quote_name, table.columns)), where)
 
 

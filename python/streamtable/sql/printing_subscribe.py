@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from streamtable.sql.literals import listed, quote_name, words
+from streamtable.sql.literals import enclosed, listed, quote_name, words
 from streamtable.sql.statements import Name
 from streamtable.sql.subscribe import (
     CloseCursor,
@@ -39,7 +39,7 @@ def subscribing(statement: SubscribeStatement) -> str:
 
 def _subscribe(statement: Subscribe) -> Iterator[str]:
     relation = statement.relation
-    yield f"SUBSCRIBE TO {relation if isinstance(relation, Name) else _enclosed(relation.text)}"
+    yield f"SUBSCRIBE TO {relation if isinstance(relation, Name) else enclosed(relation.text)}"
     if statement.modifier is not None:
         yield _modifier(statement.modifier)
     options = [*(["PROGRESS"] if statement.progress else []), *([] if statement.snapshot else ["SNAPSHOT = FALSE"])]
@@ -49,11 +49,6 @@ def _subscribe(statement: Subscribe) -> Iterator[str]:
         yield words("AS OF", statement.at_least and "AT LEAST", str(statement.as_of))
     if statement.up_to is not None:
         yield f"UP TO {statement.up_to}"
-
-
-def _enclosed(query: str) -> str:
-    """Put a query into parentheses; a comment at its end may run to the end of the line."""
-    return f"({query}\n)"
 
 
 def _modifier(modifier: Modifier) -> str:
