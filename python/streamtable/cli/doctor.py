@@ -12,10 +12,14 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from streamtable.cli.sessions import opened
-from streamtable.errors import NotEnabled
+from streamtable.configuration import FILE, load
+from streamtable.errors import InvalidStatement, NotEnabled
 from streamtable.jars import delta_jars, shim_jar
+from streamtable.session import METASTORE, WAREHOUSE, settings_for
+from streamtable.tracebacks import words_of
 
 __all__ = ["Check", "examined"]
 
@@ -38,7 +42,7 @@ def examined(remote: str | None, conf: dict[str, str]) -> Iterator[Check]:
     """Yield what was looked at, the simplest first; what needs all of it, a session, comes last."""
     sound = True
     of_a_client = (_python, _packages)
-    for check in of_a_client if remote else (*of_a_client, _java, _shim, _delta, _folder):
+    for check in of_a_client if remote else (*of_a_client, _java, _shim, _delta, lambda: _catalog(conf)):
         checked = check()
         sound = sound and checked.ok
         yield checked
@@ -97,27 +101,41 @@ def _delta() -> Check:
     return _tried("delta", lambda: ", ".join(jar.name for jar in delta_jars()))
 
 
+def _catalog(conf: dict[str, str]) -> Check:
+    """Look whether the folders of tables and of the embedded metastore are there to be written, or can be made."""
+
+    def found() -> str:
+        given = {**load().spark, **conf}
+        places = _places({**given, **settings_for(given)})
+        closed = [str(place) for place in places if not _open(place)]
+        if closed:
+            raise NotEnabled(
+                f"not writable: {', '.join(closed)}",
+                hint=f"work in a folder that you may write, or let {WAREHOUSE} and a metastore in {FILE} name other places",
+            )
+        return ", ".join(map(str, places)) or "of your own"
+
+    return _tried("catalog", found)
+
+
+def _places(given: dict[str, str]) -> list[Path]:
+    """Return the folders of this machine among the places of catalog and tables."""
+    warehouse = urlsplit(given.get(WAREHOUSE, ""))
+    metastore = re.match(r"jdbc:derby:;databaseName=([^;]+)", given.get(METASTORE, ""))
+    local = [warehouse.path] if warehouse.path and warehouse.scheme in ("", "file") else []
+    return [Path(each).absolute() for each in (*local, *(metastore.groups() if metastore else ()))]
+
+
+def _open(place: Path) -> bool:
+    there = next(path for path in (place, *place.parents) if path.exists())
+    return there.is_dir() and os.access(there, os.R_OK | os.W_OK | os.X_OK)
+
+
 def _tried(name: str, find: Callable[[], str]) -> Check:
     try:
         return Check(name, ok=True, found=find())
-    except NotEnabled as error:
+    except (NotEnabled, InvalidStatement) as error:
         return Check(name, ok=False, found=error.reason, remedy=error.hint or "")
-
-
-def _folder() -> Check:
-    """Look whether the current folder can hold a catalog; a folder that has one must be writable inside as well."""
-    folder = Path.cwd()
-    closed = [path for path in (folder, folder / "metastore_db", folder / "spark-warehouse") if path.exists() and not _open(path)]
-    return Check(
-        "folder",
-        not closed,
-        f"not writable: {', '.join(map(str, closed))}" if closed else str(folder),
-        "work in a folder that you may write: catalog and tables are kept there; or name a metastore in streamtable.toml",
-    )
-
-
-def _open(path: Path) -> bool:
-    return os.access(path, os.R_OK | os.W_OK | os.X_OK)
 
 
 def _extras() -> Iterator[Check]:
@@ -127,12 +145,13 @@ def _extras() -> Iterator[Check]:
 
 
 def _session(remote: str | None, conf: dict[str, str]) -> Check:
-    try:
+    def answered() -> str:
         with opened(remote, conf) as spark:
             databases = spark.sql("SHOW DATABASES").count()
             spark.sql("SHOW STREAM TABLES").collect()
-            return Check("session", ok=True, found=f"Spark {spark.version}, {databases} schemas, statements are answered")
-    except NotEnabled as error:
-        return Check("session", ok=False, found=error.reason, remedy=error.hint or "")
+            return f"Spark {spark.version}, {databases} schemas, statements are answered"
+
+    try:
+        return _tried("session", answered)
     except Exception as error:  # whatever it is, a person wants to read it here
-        return Check("session", ok=False, found=str(error), remedy="the message above is Spark's own")
+        return Check("session", ok=False, found=words_of(error), remedy="the message above is Spark's own")
