@@ -1,10 +1,10 @@
-"""What an error holds beside its text."""
+"""What an error holds or says beside its own text."""
 
 from __future__ import annotations
 
 import traceback
 
-__all__ = ["let_go"]
+__all__ = ["let_go", "words_of"]
 
 
 def let_go(error: BaseException) -> None:
@@ -21,3 +21,8 @@ def let_go(error: BaseException) -> None:
             seen.add(id(each))
             traceback.clear_frames(each.__traceback__)
             left += [each.__cause__, each.__context__]
+
+
+def words_of(error: BaseException) -> str:
+    """Return an error's text without what Spark appends to its own: the plan that it could not resolve, Java's stack."""
+    return str(error).partition(";\n'")[0].partition("\n\nJVM stacktrace:")[0]

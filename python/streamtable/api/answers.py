@@ -13,6 +13,7 @@ from pyspark.sql import Row, SparkSession
 from streamtable.errors import all_errors
 from streamtable.sql.printing import to_sql
 from streamtable.sql.statements import Statement
+from streamtable.tracebacks import words_of
 
 __all__ = ["Dependency", "Finding", "Listed", "Past", "Refreshed", "Verdict", "ask", "ask_all", "read", "rows"]
 
@@ -99,7 +100,7 @@ def _as_ours(error: AnalysisException) -> PySparkException:
     kind = next((kind for kind in all_errors() if kind.condition == error.getCondition()), None)
     if kind is None:
         return error
-    text = str(error).partition("\n\nJVM stacktrace:")[0].removeprefix(f"[{kind.condition}] ")
+    text = words_of(error).removeprefix(f"[{kind.condition}] ")
     reason, _, hint = text.rpartition(f" SQLSTATE: {kind.sqlstate}")[0].partition("\nWhat to do: ")
     return kind(reason, hint=hint or None)
 

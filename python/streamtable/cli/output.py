@@ -20,6 +20,7 @@ from rich.text import Text
 
 from streamtable.delta.bridge import causes
 from streamtable.progress import watched
+from streamtable.tracebacks import words_of
 
 __all__ = ["ERRORS_OF_SPARK", "ExitCode", "Output", "plain", "table_of"]
 
@@ -154,8 +155,7 @@ def _said(error: BaseException) -> dict[str, str | None]:
         error = _captured(error)
     if not isinstance(error, PySparkException):
         return {"condition": type(error).__name__, "sqlstate": None, "message": str(error)}
-    text = str(error).partition(";\n'")[0].partition("\n\nJVM stacktrace:")[0]  # Spark appends plans and stacks
-    return {"condition": error.getCondition(), "sqlstate": error.getSqlState(), "message": text}
+    return {"condition": error.getCondition(), "sqlstate": error.getSqlState(), "message": words_of(error)}
 
 
 def _captured(error: Py4JJavaError) -> CapturedException:

@@ -23,6 +23,7 @@ from streamtable.differentiate.rules import Finding, obstacle
 from streamtable.errors import InvalidQuery, near_names
 from streamtable.sql.rewrite import rewritten
 from streamtable.sql.statements import Query
+from streamtable.tracebacks import words_of
 
 __all__ = ["CAPTURED", "Prepared", "captured_settings", "prepare", "refresh_session", "release"]
 
@@ -133,7 +134,7 @@ def prepare(session: SparkSession, query: Query) -> Prepared:
     try:
         frame = session.sql(rewritten(query.text))
     except (AnalysisException, ParseException, PySparkException) as error:
-        text = _moved(str(error), query)
+        text = _moved(words_of(error), query)
         rejected = InvalidQuery(f"Spark rejects the query: {text}", hint=_nearest_table(session, text))
         _give_back(session)
         raise rejected from error

@@ -21,6 +21,7 @@ from streamtable.replication.source import source_of
 from streamtable.replication.subscriptions import Relation, Subscription, TableState, now
 from streamtable.replication.writer import Applied
 from streamtable.sql.statements import Name
+from streamtable.tracebacks import words_of
 
 __all__ = ["Progress", "apply", "published_to"]
 
@@ -123,7 +124,7 @@ def _advance(
         position=position,
         stopped_at=stopped_at,
         skip=None if skipped else relation.skip,
-        error=str(error) if error else None,
+        error=words_of(error) if error else None,
     )
     if moved != relation:
         moved = replace(moved, changed_at=now())

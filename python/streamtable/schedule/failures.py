@@ -20,6 +20,7 @@ from streamtable.refresh import clock
 from streamtable.refresh.choose import Action
 from streamtable.refresh.history import errors_in_a_row, history
 from streamtable.refresh.records import Initiator, Record, annotate
+from streamtable.tracebacks import words_of
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -57,8 +58,8 @@ def condition_of(error: BaseException) -> str:
 
 
 def text_of(error: BaseException) -> str:
-    """Return what people read of the error: without the plan that Spark appends, and not too long for a line."""
-    text = (error.reason if isinstance(error, StreamTableError) else str(error)).partition(";\n'")[0]
+    """Return what people read of the error, not too long for a line."""
+    text = error.reason if isinstance(error, StreamTableError) else words_of(error)
     return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."
 
 
