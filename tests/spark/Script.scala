@@ -25,7 +25,8 @@ object Script {
         "rows" -> frame.collect().map(_.toSeq.map(value => if (value == null) "NULL" else value.toString).toArray),
         "condition" -> "")
     } catch {
-      case error: SparkThrowable => json("condition" -> error.getCondition, "sqlstate" -> error.getSqlState)
+      case error: SparkThrowable =>
+        json("condition" -> error.getCondition, "sqlstate" -> error.getSqlState, "message" -> error.getMessage)
     }
 
   private def json(fields: (String, AnyRef)*): String = new ObjectMapper().writeValueAsString(fields.toMap.asJava)

@@ -7,111 +7,40 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pyspark
 from pyspark.errors import PySparkException
+from tests.spark.script import MEASURED, REFUSED, SCRIPT, SILENT
 
-SCRIPT = (
-    "CREATE DATABASE scripted",
-    "USE scripted",
-    "CREATE TABLE sales (id INT, region STRING, amount DECIMAL(10, 2)) USING delta TBLPROPERTIES (streamtable.replicaIdentity = 'id')",
-    "INSERT INTO sales VALUES (1, 'north', 10.00), (2, 'south', 20.00), (3, NULL, 30.00)",
-    "EXPLAIN CREATE STREAM TABLE by_region AS SELECT region, count(*) AS n FROM sales GROUP BY region",
-    "CREATE STREAM TABLE by_region SCHEDULE CALCULATED AS SELECT region, count(*) AS n, sum(amount) AS total FROM sales GROUP BY region",
-    "CREATE OR REPLACE STREAM TABLE busy SCHEDULE '1d' COMMENT 'on top' AS SELECT region FROM by_region WHERE n > 1",
-    "INSERT INTO sales VALUES (4, 'north', 5.50)",
-    "REFRESH STREAM TABLE by_region",
-    "REFRESH STREAM TABLE busy CASCADE",
-    "SELECT * FROM by_region ORDER BY region",
-    "SHOW STREAM TABLES",
-    "SHOW STREAM TABLE DEPENDENCIES FOR by_region",
-    "SHOW CREATE STREAM TABLE busy",
-    "EXPLAIN STREAM TABLE by_region",
-    "VERIFY STREAM TABLE by_region",
-    "ALTER STREAM TABLE busy SUSPEND",
-    "REFRESH STREAM TABLE busy",
-    "ALTER STREAM TABLE busy SET REFRESH MODE FULL",
-    "ALTER STREAM TABLE busy RENAME TO busiest",
-    "SELECT name, status, refresh_mode, schedule FROM stream_tables() WHERE name LIKE '%scripted.busiest'",
-    "SELECT name, action, status, rows_inserted FROM refresh_history('busiest') ORDER BY version",
-    "SELECT name, source, state, versions_behind FROM source_health() WHERE name LIKE '%scripted.busiest'",
-    "DECLARE changes CURSOR FOR SUBSCRIBE sales WITHIN TIMESTAMP ORDER BY id",
-    "FETCH ALL changes",
-    "INSERT INTO sales VALUES (5, 'south', 1.00)",
-    "FETCH 1 changes WITH (TIMEOUT = '1m')",
-    "CLOSE changes",
-    "FETCH nobody",
-    "CREATE PUBLICATION stock FOR TABLE sales WHERE (id < 4)",
-    "CREATE DATABASE copies",
-    "CREATE TABLE copies.sales (id INT, region STRING, amount DECIMAL(10, 2)) USING delta",
-    "CREATE SUBSCRIPTION copies.shelf CONNECTION 'database=scripted' PUBLICATION stock WITH (enabled = false)",
-    "ALTER SUBSCRIPTION copies.shelf RENAME TO copies.shelves",
-    "SELECT * FROM subscriptions() WHERE name LIKE '%copies.shelves'",
-    "DROP SUBSCRIPTION copies.shelves",
-    "DROP SUBSCRIPTION copies.nobody",
-    "DROP PUBLICATION stock",
-    "CREATE QUEUE jobs (body STRING)",
-    "REGISTER CONSUMER worker ON jobs",
-    "INSERT INTO jobs VALUES ('only')",
-    "NEXT BATCH FROM jobs FOR worker",
-    "RETRY EVENTS FROM jobs FOR worker WHERE (body = 'only') AFTER '0s'",
-    "FINISH BATCH FROM jobs FOR worker",
-    "NEXT BATCH FROM jobs FOR worker",
-    "NEXT BATCH FROM jobs FOR nobody",
-    "DROP QUEUE jobs FORCE",
-    "REFRESH STREAM TABLE nobody",
-    "CREATE STREAM TABLE wrong SCHEDULE AS SELECT 1 AS a",
-    "CREATE STREAM TABLE wrong AS SELECT nothing FROM sales",
-    "CREATE STREAM TABLE wrong REFRESH MODE DIFFERENTIAL AS SELECT rand() AS a FROM sales",
-    "DELETE FROM by_region WHERE region = 'north'",
-    "DROP STREAM TABLE by_region",
-    "DROP STREAM TABLE by_region CASCADE",
-    "USE default",
-    "DROP DATABASE copies CASCADE",
-    "DROP DATABASE scripted CASCADE",
-)
-REFUSED = {
-    "REFRESH STREAM TABLE busy": ("STREAMTABLE_SUSPENDED", "55000"),
-    "FETCH nobody": ("STREAMTABLE_CURSOR_NOT_FOUND", "34000"),
-    "DROP SUBSCRIPTION copies.nobody": ("STREAMTABLE_REPLICATION_OBJECT_NOT_FOUND", "42704"),
-    "NEXT BATCH FROM jobs FOR nobody": ("STREAMTABLE_CONSUMER_NOT_FOUND", "42704"),
-    "REFRESH STREAM TABLE nobody": ("STREAMTABLE_NOT_FOUND", "42P01"),
-    "CREATE STREAM TABLE wrong SCHEDULE AS SELECT 1 AS a": ("STREAMTABLE_SYNTAX_ERROR", "42601"),
-    "CREATE STREAM TABLE wrong AS SELECT nothing FROM sales": ("STREAMTABLE_INVALID_QUERY", "42000"),
-    "CREATE STREAM TABLE wrong REFRESH MODE DIFFERENTIAL AS SELECT rand() AS a FROM sales": (
-        "STREAMTABLE_NOT_INCREMENTAL",
-        "0A000",
-    ),
-    "DELETE FROM by_region WHERE region = 'north'": ("STREAMTABLE_DIRECT_WRITE", "42809"),
-    "DROP STREAM TABLE by_region": ("STREAMTABLE_DEPENDENTS_EXIST", "2BP01"),
-}
-"""Statements of the script that are errors, with condition and SQLSTATE."""
-SILENT = ("CREATE DATABASE", "USE", "CREATE TABLE", "INSERT", "DROP DATABASE")
 ROOT = Path(__file__).parents[2]
 SPARK = Path(pyspark.__file__).parent
 JARS = SPARK / "jars"
 MARK = "--- next ---"
-MEASURED = "duration_ms"
 CONDITION = re.compile(r"\[(STREAMTABLE_\w+)\]")
-STATE = re.compile(r"SQLSTATE: (\w{5})")
+ERROR = re.compile(r".*\[(STREAMTABLE_\w+)\](.*)SQLSTATE: (\w{5})", re.DOTALL)
+"""An error's last copy, since those of Thrift repeat it; within it there may be Spark's own error with another SQLSTATE."""
+NUMBERED = re.compile(r"#\d+L?")
+"""The numbers that Spark gives to columns."""
+WAREHOUSE = re.compile(r"file:/\S*/(?=scripted\.db/)")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The rows of a statement as text, without what is measured; or the condition and SQLSTATE of its error."""
+    """The rows of a statement as text, without what is measured; or condition, SQLSTATE and words of its error."""
 
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     condition: str = ""
     sqlstate: str = ""
+    message: str = ""
 
 
 def answer(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Answer:
-    kept = [i for i, column in enumerate(columns) if column != MEASURED]
+    kept = [i for i, column in enumerate(columns) if column not in MEASURED]
     texts = tuple(tuple(_text(row[i]) for i in kept) for row in rows)
     if len(kept) == 1:  # some hosts say one text of several lines, some several texts
         texts = tuple((line,) for (text,) in texts for line in text.splitlines())
@@ -120,24 +49,30 @@ def answer(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Answer:
 
 
 def failure(text: str) -> Answer:
-    """Read an error as a person sees it; it must have both a condition of ours and an SQLSTATE."""
-    condition, states = CONDITION.search(text), STATE.findall(text)
-    assert condition and states, text
-    return Answer(condition=condition[1], sqlstate=states[-1])  # before the last one there may be that of Spark's own error
+    """Read an error as a person sees it; it must have a condition of ours and an SQLSTATE."""
+    found = ERROR.match(text)
+    assert found, text
+    condition, message, sqlstate = found.groups()
+    return Answer(condition=condition, sqlstate=sqlstate, message=" ".join(NUMBERED.sub("#", message).split()))
 
 
-def written(answers: Iterable[Answer]) -> str:
+def written(answers: Sequence[Answer]) -> str:
     """Write answers for another process to read: a line of JSON each."""
-    return "".join(f"{json.dumps(asdict(each))}\n" for each in answers)
+    texts = (f"[{each.condition}]{each.message} SQLSTATE: {each.sqlstate}" for each in answers)
+    return "".join(f"{json.dumps({**asdict(each), 'message': text})}\n" for each, text in zip(answers, texts, strict=True))
+
+
+def _failed(said: Mapping[str, Any]) -> Answer:
+    """Read an error that is told in parts: they must be what its text says."""
+    read = failure(said["message"])
+    assert (said["condition"], said["sqlstate"]) == (read.condition, read.sqlstate), said
+    return read
 
 
 def read(text: str) -> list[Answer]:
     """Read what another process wrote."""
     return [
-        Answer(condition=said["condition"], sqlstate=said["sqlstate"])
-        if said["condition"]
-        else answer(said["columns"], said["rows"])
-        for said in map(json.loads, text.splitlines())
+        _failed(said) if said["condition"] else answer(said["columns"], said["rows"]) for said in map(json.loads, text.splitlines())
     ]
 
 
@@ -167,10 +102,9 @@ def _caught(ask: Callable[[str], Answer], statement: str, kind: type[Exception])
     try:
         return ask(statement)
     except kind as error:
-        said = failure(str(error))
-        if isinstance(error, PySparkException):  # its methods say what its text says
-            return Answer(condition=error.getCondition() or "none", sqlstate=error.getSqlState() or "none")
-        return said
+        if not isinstance(error, PySparkException):
+            return failure(str(error))
+        return _failed({"condition": error.getCondition(), "sqlstate": error.getSqlState(), "message": str(error)})
 
 
 def in_beeline(folder: Path, url: str, user: str, password: str) -> list[Answer]:
@@ -190,17 +124,20 @@ def beeline(folder: Path, url: str, user: str, password: str, *options: str) -> 
 
 
 def as_beeline_shows(said: Answer) -> Answer:
-    """Its tables of tabs leave out the ends of lines within a text, and put the text between zeros."""
-    if said.columns != ("createtab_stmt",):
-        return said
-    return Answer(said.columns, ((f"\0{''.join(line for (line,) in said.rows)}\0",),))
+    """Its tables of tabs leave out the ends of lines within a text, and put a text with tabs or lines between zeros."""
+    if said.columns == ("createtab_stmt",):
+        return Answer(said.columns, ((f"\0{''.join(line for (line,) in said.rows)}\0",),))
+    rows = (tuple(f"\0{text}\0" if "\t" in text else text for text in row) for row in said.rows)
+    return Answer(said.columns, tuple(rows), said.condition, said.sqlstate, said.message)
 
 
 def in_spark_sql(folder: Path, properties: Path) -> tuple[list[Answer], str]:
     """Run the script by the spark-sql program, a JVM without Python; return what it printed on stderr as well."""
     settings = ("hive.cli.errors.ignore=true", "hive.cli.print.header=true")
     options = [part for setting in settings for part in ("--hiveconf", setting)]
-    done = spark_sql(folder, "--properties-file", str(properties), *options, "-f", str(_marked(folder)))
+    # It hands a statement over with the end of the line of the one before, which errors would count.
+    script = _marked(folder, after_mark="")
+    done = spark_sql(folder, "--properties-file", str(properties), *options, "-f", str(script))
     rows = [line.split("\t") for line in done.stdout.splitlines() if line]
     return _blocks(rows, errors_in(done.stderr)), done.stderr
 
@@ -231,7 +168,7 @@ def in_command_line(folder: Path, url: str) -> list[Answer]:
 
     def said(line: int) -> Answer:
         if (error := errors.get(f"line {line}")) is not None:
-            return Answer(condition=error["condition"], sqlstate=error["sqlstate"])
+            return _failed(error)
         rows = json.loads(next(answers))
         return answer(tuple(rows[0]) if rows else (), [tuple(row.values()) for row in rows])
 
@@ -270,10 +207,10 @@ def environment_without_spark() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_HOME", "SPARK_REMOTE", "PYSPARK"))}
 
 
-def _marked(folder: Path) -> Path:
+def _marked(folder: Path, after_mark: str = "\n") -> Path:
     """Write the script with a mark before each statement, so that the output can be cut into answers."""
     path = folder / "script.sql"
-    path.write_text("".join(f"SELECT '{MARK}' AS mark;\n{statement};\n" for statement in SCRIPT))
+    path.write_text("".join(f"SELECT '{MARK}' AS mark;{after_mark}{statement};\n" for statement in SCRIPT))
     return path
 
 
@@ -285,8 +222,12 @@ def _blocks(lines: Iterable[Sequence[str]], errors: Sequence[str]) -> list[Answe
         elif blocks and list(line) != ["mark"]:
             blocks[-1].append(line)
     remaining = iter(errors)
+
+    def said(head: Sequence[str], *rows: Sequence[str]) -> Answer:
+        return answer(head, [["\t".join(row)] for row in rows] if len(head) == 1 else rows)  # COPY's own tabs
+
     return [
-        failure(next(remaining)) if statement in REFUSED else answer(block[0] if block else (), block[1:])
+        failure(next(remaining)) if statement in REFUSED else said(*(block or [()]))
         for statement, block in zip(SCRIPT, blocks, strict=True)
     ]
 
@@ -298,4 +239,4 @@ def _text(value: object) -> str:
         case bool():
             return str(value).lower()
         case _:
-            return str(value)
+            return WAREHOUSE.sub("", str(value))

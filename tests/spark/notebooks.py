@@ -8,7 +8,8 @@ from xml.etree import ElementTree as ET
 
 import nbclient
 import nbformat
-from tests.spark.hosts import SCRIPT, Answer, answer, failure
+from tests.spark.hosts import Answer, answer, failure
+from tests.spark.script import SCRIPT
 
 
 def in_cells(folder: Path) -> list[Answer]:

@@ -28,6 +28,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.session import SparkSession as RemoteSession
 from tests.spark import hosts, notebooks
+from tests.spark.script import REFUSED, SCRIPT
 from tests.spark.serving import COMMAND, PASSWORD, TOKEN, USER, Running, cursor_at, serving
 from thrift.transport.TTransport import TTransportException
 
@@ -59,7 +60,7 @@ def client_python() -> Path:
 
 
 def test_the_script_is_what_it_should_be(expected: list[hosts.Answer]) -> None:
-    answers = dict(zip(hosts.SCRIPT, expected, strict=True))
+    answers = dict(zip(SCRIPT, expected, strict=True))
     assert answers["SELECT * FROM by_region ORDER BY region"].rows == (
         ("NULL", "1", "30.00"),
         ("north", "2", "15.50"),
@@ -68,7 +69,7 @@ def test_the_script_is_what_it_should_be(expected: list[hosts.Answer]) -> None:
     assert answers["FETCH 1 changes WITH (TIMEOUT = '1m')"].rows == (("3", "1", "5", "south", "1.00"),)
     assert answers["REFRESH STREAM TABLE busy CASCADE"].rows[0][1:5] == ("DIFFERENTIAL", "1 of 1 sources changed", "1", "0")
     refused = {statement: (each.condition, each.sqlstate) for statement, each in answers.items() if each.condition}
-    assert refused == hosts.REFUSED
+    assert refused == REFUSED
 
 
 def test_beeline(server: Running, expected: list[hosts.Answer], tmp_path: Path) -> None:
@@ -99,6 +100,25 @@ def test_a_python_client_of_thrift(server: Running, expected: list[hosts.Answer]
 
         wait_until(lambda: seen() == [(2,)])
         cursor.execute("DROP STREAM TABLE typed_names")
+
+
+def listening(process: int) -> set[str]:
+    """Return the addresses of this machine, in hexadecimal as Linux keeps them, on which a process or a child of it listens."""
+    family = [process, *map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split())]
+    files = set[str]()
+    for file in (file for pid in family for file in Path(f"/proc/{pid}/fd").iterdir()):
+        with suppress(FileNotFoundError):  # it was closed just now
+            files.add(str(file.readlink()))
+    sockets = [line.split() for kind in ("tcp", "tcp6") for line in Path("/proc/net", kind).read_text().splitlines()[1:]]
+    return {each[1] for each in sockets if each[3] == "0A" and f"socket:[{each[9]}]" in files}
+
+
+def test_a_server_listens_on_loopback_alone(server: Running) -> None:
+    """All that it opens: end points, Spark's own ports and its UI, and the connections between Python and Java."""
+    found = listening(server.process.pid)
+    assert {int(each.rpartition(":")[2], 16) for each in found} >= {server.thrift, int(server.ui.rpartition(":")[2])}
+    local = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
+    assert {each.rpartition(":")[0] for each in found} <= local
 
 
 def wait_until(happened: Callable[[], bool]) -> None:
@@ -137,19 +157,24 @@ def test_the_jdbc_driver(spark: SparkSession, server: Running) -> None:
         ):
             first.createStatement().execute(sql)
         create = first.prepareStatement(
-            "CREATE STREAM TABLE of_age (name COMMENT 'who', age) AS SELECT name, age FROM people WHERE age >= ? AND name <> ?"
+            "CREATE STREAM TABLE of_age (name COMMENT 'who', age) COMMENT 'grown up' AS SELECT name, age FROM people WHERE age >= ? AND name <> ?"
         )
         create.setInt(1, 18)
         create.setString(2, "O'Neil")
         assert rows_of(create.executeQuery(), "action", "rows_inserted") == [("REINITIALIZE", 1)]
         tables = first.getMetaData().getTables(None, "driven", "%", None)
-        assert sorted(rows_of(tables, "TABLE_NAME")) == [("of_age",), ("people",)]
+        assert sorted(rows_of(tables, "TABLE_NAME", "TABLE_TYPE", "REMARKS")) == [
+            ("of_age", "TABLE", "grown up"),
+            ("people", "TABLE", ""),
+        ]
         described = first.getMetaData().getColumns(None, "driven", "of_age", "%")
         assert rows_of(described, "COLUMN_NAME", "TYPE_NAME", "REMARKS") == [("name", "STRING", "who"), ("age", "INT", "")]
         # USE is of one session; a URL may name a schema.
         assert rows_of(second.createStatement().executeQuery("SELECT current_schema() AS s"), "s") == [("default",)]
         with by_driver(spark, server, "driven") as third:
             assert rows_of(third.createStatement().executeQuery("SELECT * FROM of_age"), "name", "age") == [("Ada", 36)]
+            ((at,),) = rows_of(third.createStatement().executeQuery("SHOW REFRESH HISTORY FOR of_age"), "at")
+            assert at.getClass().getName() == "java.sql.Timestamp" and abs(at.getTime() / 1000 - time.time()) < 3600
         with pytest.raises(Py4JJavaError) as raised:
             second.createStatement().execute("REFRESH STREAM TABLE of_age")
         error = raised.value.java_exception

@@ -15,6 +15,7 @@ import pytest
 from impala.error import Error as ThriftError
 from tests.spark import hosts
 from tests.spark.scala import compile_scala
+from tests.spark.script import SCRIPT
 from tests.spark.serving import cursor_at
 
 from streamtable.server.endpoints import wait_for
@@ -121,7 +122,7 @@ def test_a_python_that_lacks_the_package_does_not_exist_hangs_or_is_killed(tmp_p
 @pytest.mark.parametrize("program", ["spark-submit", "spark-shell"])
 def test_scala(program: str, expected: list[hosts.Answer], tmp_path: Path) -> None:
     properties = hosts.settings_file(tmp_path, "spark.master=local[2]", *SMALL)
-    (tmp_path / "statements").write_text("\n".join(hosts.SCRIPT))
+    (tmp_path / "statements").write_text("\n".join(SCRIPT))
     options = ("--properties-file", str(properties))
     if program == "spark-submit":
         compile_scala("Script.scala", tmp_path / "script.jar")
