@@ -19,7 +19,8 @@ from streamtable.sql.statements import CreateStreamTable
 __all__ = ["ACTIVE", "DELTA_PROPERTIES", "FORMAT", "SUSPENDED", "Definition", "Failure", "Resumed"]
 
 FORMAT = "1"
-"""The version of the properties' format. Who changes it writes here how the properties of each earlier one are read."""
+"""The version of the properties' format. What may be missing can be added without a new one; who changes it otherwise writes here
+how the properties of each earlier one are read."""
 
 ACTIVE, SUSPENDED = "ACTIVE", "SUSPENDED"
 
