@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +14,8 @@ from typing import Any
 import pytest
 import typer
 from pyspark.sql import SparkSession
+from tests.spark import hosts
+from tests.spark.serving import COMMAND
 from typer.testing import CliRunner
 
 from streamtable import opening, remote
@@ -160,6 +164,39 @@ def test_watching_prints_a_line_at_each_look_until_an_interrupt(command: CliRunn
     monkeypatch.setattr("streamtable.cli.app.time", SimpleNamespace(sleep=sleep))
     watched = asked(command, "status", "--watch", "5", "--json", code=130).stdout
     assert [isinstance(json.loads(line), list) for line in watched.splitlines()] == [True, True, True]
+
+
+def test_a_live_status_is_drawn_over_what_it_showed(
+    command: CliRunner, shop: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.sql("CREATE STREAM TABLE large AS SELECT * FROM sales WHERE amount > 15")
+    changes = iter(("ALTER STREAM TABLE large SUSPEND",))
+
+    def sleep(seconds: float) -> None:
+        for sql in changes:
+            shop.sql(sql)
+            return
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("streamtable.cli.app.time", SimpleNamespace(sleep=sleep))
+    for key, value in {"FORCE_COLOR": "1", "COLUMNS": "200"}.items():  # a terminal, for rich
+        monkeypatch.setenv(key, value)
+    first, up, second = asked(command, "status", "--watch", "1", code=130).stdout.partition("\x1b[1A")
+    assert up and "large" in first and "ACTIVE" in first and "SUSPENDED" not in first
+    assert "large" in second and "SUSPENDED" in second and "ACTIVE" not in second
+
+
+def test_the_demo_proves_what_it_shows_and_leaves_nothing(tmp_path: Path) -> None:
+    environment = {**hosts.environment_of_commands(), "TMPDIR": str(tmp_path), "SPARK_REMOTE": "sc://localhost:1"}
+    done = subprocess.run([*COMMAND, "demo"], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    _, _, told = done.stdout.partition("\nREFRESH STREAM TABLE department_cost;\n")
+    refreshed, _, verified = told.partition("\nVERIFY STREAM TABLE department_cost;\n")
+    assert re.search(r"department_cost +DIFFERENTIAL +1 of 2 sources changed +1 +1 ", refreshed), done.stdout
+    assert re.search(r"Research +2 +9700\.00", refreshed)
+    assert re.search(r"department_cost +True +0 +0\n", verified)
+    left = [path.name for path in tmp_path.iterdir() if path.name.startswith("streamtable")]
+    assert left == []
 
 
 def test_a_table_that_is_not_exact_is_an_exit_code(command: CliRunner, shop: SparkSession) -> None:

@@ -20,6 +20,7 @@ from streamtable.errors import (
     StreamTableNotFound,
     StreamTableSuspended,
 )
+from streamtable.refresh.workspace import Workspace
 
 ST = "spark_catalog.shop.st"
 ALL = "SELECT * FROM sales"
@@ -362,3 +363,25 @@ def test_show_dependencies(shop: SparkSession) -> None:
     above = [("spark_catalog.shop.above", "spark_catalog.shop.sales", "table"), ("spark_catalog.shop.above", ST, "stream table")]
     assert sorted(answer(shop, "SHOW STREAM TABLE DEPENDENCIES FOR above")) == above
     assert sorted(answer(shop, "SHOW STREAM TABLE DEPENDENCIES")) == [*above, (ST, "spark_catalog.shop.sales", "table")]
+
+
+def test_a_refresh_leaves_no_temporary_view_and_no_kept_rows(shop: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    sessions = list[SparkSession]()
+    enter = Workspace.__enter__
+
+    def entered(workspace: Workspace) -> Workspace:
+        sessions.append(workspace.session)
+        return enter(workspace)
+
+    monkeypatch.setattr(Workspace, "__enter__", entered)
+    kept = shop._jsc.getPersistentRDDs().size()
+    shop.sql("CREATE STREAM TABLE st AS SELECT region, sum(100 / (amount - 7)) AS n FROM sales GROUP BY region")
+    shop.sql("INSERT INTO sales VALUES (4, 'west', 8)")
+    assert done(shop, "REFRESH STREAM TABLE st")[0] == "DIFFERENTIAL"
+    shop.sql("INSERT INTO sales VALUES (5, 'west', 7)")
+    with pytest.raises(PySparkException, match="DIVIDE_BY_ZERO"):
+        shop.sql("REFRESH STREAM TABLE st")
+    assert len(sessions) > 2
+    for session in (shop, *sessions):
+        assert session.sql("SHOW TABLES").where("isTemporary").collect() == []
+    assert shop._jsc.getPersistentRDDs().size() == kept
