@@ -131,8 +131,8 @@ def test_scala(program: str, expected: list[hosts.Answer], tmp_path: Path) -> No
         source = Path(__file__).with_name("Script.scala")
         typed = f':load {source}\nScript.main(Array("statements", "answers"))\n:quit\n'
         done = hosts.run_program(program, tmp_path, *options, typed=typed)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert hosts.read((tmp_path / "answers").read_text()) == expected, done.stdout[-3000:]
+    assert done.returncode == 0 and (tmp_path / "answers").exists(), done.stdout[-3000:] + done.stderr[-3000:]
+    assert hosts.read((tmp_path / "answers").read_text()) == expected
 
 
 @contextmanager
