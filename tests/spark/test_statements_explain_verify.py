@@ -12,13 +12,19 @@ from streamtable.errors import InvalidQuery
 ST = "spark_catalog.shop.st"
 ALL = "SELECT * FROM sales"
 BY_REGION = "SELECT region, max(amount) AS most, count(*) AS n FROM sales GROUP BY region"
-SCANNED = ("Scan spark_catalog.shop.sales", True, "Delta of a source table")
+READ = "what changed of the table: its change data feed where that is on, else the files that came and went"
+SCANNED = ("Scan spark_catalog.shop.sales", True, f"Delta of a source table; reads {READ}")
+LINEAR = "reads what changed of its input"
 
 
 def test_explain_create_names_each_operator_and_creates_nothing(shop: SparkSession) -> None:
     query = "SELECT id, region, amount + 1 AS more FROM sales WHERE id > 1"
     explained = answer(shop, f"-- what if\nEXPLAIN CREATE STREAM TABLE st AS {query};")
-    assert explained == [("Project", True, "Delta of a projection"), ("Filter ((id > 1))", True, "Delta of a filter"), SCANNED]
+    assert explained == [
+        ("Project", True, f"Delta of a projection; {LINEAR}"),
+        ("Filter ((id > 1))", True, f"Delta of a filter; {LINEAR}"),
+        SCANNED,
+    ]
     assert not shop.catalog.tableExists("st")
     shop.sql(f"CREATE STREAM TABLE st AS {query}")
     assert answer(shop, "EXPLAIN STREAM TABLE shop.`st`") == explained

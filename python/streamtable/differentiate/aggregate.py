@@ -51,7 +51,7 @@ from streamtable.sql.builder import (
     union_all,
 )
 
-__all__ = ["POSITION", "AggregateStep", "delta", "left_open", "refuses"]
+__all__ = ["POSITION", "AggregateStep", "delta", "left_open", "reads", "refuses"]
 
 POSITION = ("__streamtable_file", "__streamtable_row")
 """Where a group's state is stored: file path and row index."""
@@ -79,6 +79,14 @@ def left_open(operator: Aggregate) -> str | None:
     if not calls:
         return None
     return f"the order of rows decides {', '.join(calls)}, and Spark leaves it open: computed again, the value may be another one"
+
+
+def reads(operator: Aggregate) -> str:
+    kinds = {state.kind for state in states_of(operator)}
+    if Kind.VALUE in kinds:
+        return "what changed of its input, and the stored states and all rows of these groups"
+    again = ", and all rows of those that lost an extreme" if Kind.EXTREME in kinds else ""
+    return f"what changed of its input, and the stored states of these groups{again}"
 
 
 def delta(operator: Aggregate, deltas: Deltas) -> Operator | None:

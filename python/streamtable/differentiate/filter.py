@@ -16,14 +16,18 @@ from sqlglot import exp
 
 from streamtable.algebra.operators import Filter, Form, Operator, Scalar
 from streamtable.differentiate.deltas import Deltas, difference, total
-from streamtable.differentiate.scalars import refusal
+from streamtable.differentiate.scalars import refusal, when_clocked
 from streamtable.sql.builder import all_of, any_of
 
-__all__ = ["delta", "refuses"]
+__all__ = ["delta", "reads", "refuses"]
 
 
 def refuses(operator: Filter) -> str | None:
     return refusal(operator.conjuncts, clock=True)
+
+
+def reads(operator: Filter) -> str | None:
+    return when_clocked(operator.conjuncts)
 
 
 def delta(operator: Filter, deltas: Deltas) -> Operator | None:

@@ -11,17 +11,34 @@ cancels; subqueries.
 
 from __future__ import annotations
 
+from itertools import permutations
+
 from streamtable.algebra.columns import itself
 from streamtable.algebra.operators import WEIGHT, Join, Operator, Project, UnionAll
 from streamtable.differentiate.deltas import Deltas
-from streamtable.differentiate.restrict import partners
+from streamtable.differentiate.restrict import equalities, partners
 from streamtable.differentiate.scalars import refusal
 
-__all__ = ["delta", "refuses"]
+__all__ = ["delta", "reads", "refuses"]
 
 
 def refuses(operator: Join) -> str | None:
     return refusal(operator.conjuncts)
+
+
+def reads(operator: Join) -> str:
+    of_others = "the rows equal to it in the condition" if _all_compared(operator) else "every row"
+    return f"what changed of each input, and {of_others} of the others"
+
+
+def _all_compared(operator: Join) -> bool:
+    """Tell whether every input is compared for equality with another one."""
+    compared = {(a, b) for a, b in permutations(range(len(operator.inputs)), 2) if _compared(operator, a, b)}
+    return {a for a, _ in compared} == set(range(len(operator.inputs)))
+
+
+def _compared(operator: Join, a: int, b: int) -> bool:
+    return bool(equalities(operator.inputs[a], operator.inputs[b], operator.conjuncts))
 
 
 def delta(operator: Join, deltas: Deltas) -> Operator | None:

@@ -20,7 +20,7 @@ from streamtable.differentiate.deltas import Deltas, difference
 from streamtable.differentiate.restrict import around, equalities, keyed, partners, restrict
 from streamtable.differentiate.scalars import refusal
 
-__all__ = ["delta", "reads_all", "refuses"]
+__all__ = ["delta", "reads", "reads_all", "refuses"]
 
 
 def refuses(operator: LeftJoin) -> str | None:
@@ -29,6 +29,10 @@ def refuses(operator: LeftJoin) -> str | None:
 
 def reads_all(operator: LeftJoin) -> str | None:
     return None if _pairs(operator) else "without an equality to look partners up by, every row is compared, before and after"
+
+
+def reads(_: LeftJoin) -> str:
+    return "what changed of both inputs, and the rows equal to it in the condition of the other"
 
 
 def delta(operator: LeftJoin, deltas: Deltas) -> Operator | None:

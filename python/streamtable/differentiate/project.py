@@ -21,14 +21,18 @@ from streamtable.algebra.columns import itself, reference
 from streamtable.algebra.identity import identity
 from streamtable.algebra.operators import WEIGHT, Filter, Form, Item, Operator, Project, Scalar
 from streamtable.differentiate.deltas import Deltas, difference, total
-from streamtable.differentiate.scalars import refusal
+from streamtable.differentiate.scalars import refusal, when_clocked
 from streamtable.sql.builder import any_of, column, equal
 
-__all__ = ["delta", "refuses"]
+__all__ = ["delta", "reads", "refuses"]
 
 
 def refuses(operator: Project) -> str | None:
     return refusal((item.value for item in operator.items), clock=True)
+
+
+def reads(operator: Project) -> str | None:
+    return when_clocked(item.value for item in operator.items)
 
 
 def delta(operator: Project, deltas: Deltas) -> Operator | None:

@@ -18,7 +18,7 @@ from streamtable.algebra.recursion import counted, over, stored_rows
 from streamtable.algebra.trees import walk
 from streamtable.differentiate.deltas import Deltas, Moved, Recursed, difference, total
 
-__all__ = ["delta", "reads_all", "refuses"]
+__all__ = ["delta", "reads", "reads_all", "refuses"]
 
 
 def refuses(_: Recursion) -> str | None:
@@ -27,6 +27,10 @@ def refuses(_: Recursion) -> str | None:
 
 def reads_all(operator: Recursion) -> str | None:
     return None if counted(operator) else "it is computed as a whole, before and after"
+
+
+def reads(_: Recursion) -> str:
+    return "the stored levels, what changed of the tables, and what the step makes of both"
 
 
 def delta(operator: Recursion, deltas: Deltas) -> Operator | None:

@@ -73,7 +73,7 @@ RULES: dict[type, ModuleType] = {
 
 @dataclass(frozen=True)
 class Finding:
-    """What the rules say of one operator: whether it is maintained incrementally, and if not, why."""
+    """What the rules say of one operator: whether it is maintained incrementally; by which rule and reading what, or why not."""
 
     operator: str
     incremental: bool
@@ -132,7 +132,8 @@ def _finding(operator: Operator) -> Finding:
     rule = RULES[type(operator)]
     refusal: str | None = rule.refuses(operator)
     how = rule.__doc__.splitlines()[0].rstrip(".")  # type: ignore[union-attr]
-    notes = [note for note in (how, _reads_all(operator), _judged("left_open", operator)) if note]
+    read = _reads_all(operator) or f"reads {_judged('reads', operator) or 'what changed of its input'}"
+    notes = [note for note in (how, read, _judged("left_open", operator)) if note]
     return Finding(label(operator), refusal is None, refusal or "; ".join(notes))
 
 

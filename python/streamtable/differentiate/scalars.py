@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from streamtable.algebra.operators import Scalar
 
-__all__ = ["refusal"]
+__all__ = ["refusal", "when_clocked"]
 
 
 def refusal(scalars: Iterable[Scalar], clock: bool = False) -> str | None:
@@ -24,4 +24,11 @@ def refusal(scalars: Iterable[Scalar], clock: bool = False) -> str | None:
             return f"{scalar.text} depends on which of equal rows comes first, and nothing decides that: order by more columns"
         if scalar.subqueries:
             return f"subquery expression ({', '.join(scalar.subqueries)}) has no delta rule yet"
+    return None
+
+
+def when_clocked(scalars: Iterable[Scalar]) -> str | None:
+    """Say what a rule reads that tells two instants apart, where one of `scalars` makes it."""
+    if any(scalar.clock for scalar in scalars):
+        return "what changed of its input, and the rows for which the time makes a difference"
     return None

@@ -13,11 +13,15 @@ from dataclasses import replace
 from streamtable.algebra.operators import WEIGHT, Form, Operator, Scan
 from streamtable.differentiate.deltas import Deltas
 
-__all__ = ["delta", "refuses"]
+__all__ = ["delta", "reads", "refuses"]
 
 
 def refuses(_: Operator) -> str | None:
     return None
+
+
+def reads(_: Operator) -> str:
+    return "what changed of the table: its change data feed where that is on, else the files that came and went"
 
 
 def delta(scan: Scan, _: Deltas) -> Operator:

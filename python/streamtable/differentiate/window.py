@@ -19,7 +19,7 @@ from streamtable.differentiate.deltas import Deltas, difference
 from streamtable.differentiate.restrict import around, keyed
 from streamtable.differentiate.scalars import refusal
 
-__all__ = ["delta", "reads_all", "refuses"]
+__all__ = ["delta", "reads", "reads_all", "refuses"]
 
 
 def refuses(operator: Window) -> str | None:
@@ -30,6 +30,11 @@ def reads_all(operator: Window) -> str | None:
     if operator.partition or running.applies(operator):
         return None
     return "without PARTITION BY every row is computed, before and after"
+
+
+def reads(operator: Window) -> str:
+    rows = "the rows from the first change on" if running.applies(operator) else "all rows"
+    return f"what changed of its input, and {rows}{' of these partitions' if operator.partition else ''}"
 
 
 def delta(operator: Window, deltas: Deltas) -> Operator | None:

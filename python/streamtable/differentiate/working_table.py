@@ -10,11 +10,15 @@ from __future__ import annotations
 from streamtable.algebra.operators import WEIGHT, Operator, Stored, WorkingTable
 from streamtable.differentiate.deltas import Deltas
 
-__all__ = ["delta", "refuses"]
+__all__ = ["delta", "reads", "refuses"]
 
 
 def refuses(_: WorkingTable) -> str | None:
     return None
+
+
+def reads(_: WorkingTable) -> str:
+    return "what changed of the level before"
 
 
 def delta(operator: WorkingTable, _: Deltas) -> Operator:
