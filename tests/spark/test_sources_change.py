@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from pyspark.errors import AnalysisException
@@ -10,9 +12,14 @@ from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.oracle.scenario import Scenario
 
+from streamtable.catalog.entries import load
+from streamtable.delta.bridge import java_class
 from streamtable.delta.rows import change_set
 from streamtable.delta.tables import locate
 from streamtable.errors import SourceChanged, SourceUnavailable, StreamTableError
+from streamtable.refresh.choose import Action
+from streamtable.refresh.run import refresh
+from streamtable.sql.statements import Name
 
 MAPPED = "'delta.columnMapping.mode' = 'name', 'delta.enableChangeDataFeed' = 'true', 'delta.enableTypeWidening' = 'true'"
 QUERY = "SELECT k, sum(v) AS total FROM t GROUP BY k"
@@ -122,6 +129,25 @@ def test_spark_analyses_no_delta_table(spark: SparkSession) -> None:
         s.source("t", "k INT")
         with pytest.raises(AnalysisException, match="ANALYZE TABLE"):
             spark.sql("ANALYZE TABLE t COMPUTE STATISTICS FOR ALL COLUMNS")
+
+
+def test_a_log_without_checksums_is_read_by_any_thread(spark: SparkSession) -> None:
+    """As other writers of Delta leave it, or a process that was killed after its commit. A scheduler's threads have no active session."""
+    spark.sql("CREATE TABLE bare (id INT) USING delta TBLPROPERTIES (delta.checkpointInterval = 2)")
+    spark.sql("CREATE STREAM TABLE of_bare AS SELECT id FROM bare")
+    for n in range(3):
+        spark.sql(f"INSERT INTO bare VALUES ({n})")
+    place = Path(locate(spark, ["bare"]).path.removeprefix("file:")) / "_delta_log"
+    assert list(place.glob("*.checkpoint.parquet"))
+    for checksum in place.glob("*.crc"):
+        checksum.unlink()
+    java_class(spark, "org.apache.spark.sql.delta.DeltaLog").clearCache()
+    with ThreadPoolExecutor(1) as pool:
+        outcome = pool.submit(lambda: refresh(spark, load(spark, Name(("of_bare",))))).result()
+    assert (outcome.action, outcome.rows_inserted) == (Action.DIFFERENTIAL, 3)
+    assert_exact(spark, "of_bare", "SELECT id FROM bare")
+    spark.sql("DROP STREAM TABLE of_bare")
+    spark.sql("DROP TABLE bare")
 
 
 def test_column_mapping_is_turned_on(spark: SparkSession) -> None:

@@ -17,11 +17,14 @@ import org.json4s._
 import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.{compact, render}
 
-/** Everything that Python asks of Delta: facts as JSON, rows as frames, commits as one call. */
+/**
+ * Everything that Python asks of Delta: facts as JSON, rows as frames, commits as one call. A thread of Python's has no active session,
+ * and Delta asks for it where a version has no checksum.
+ */
 object DeltaBridge {
 
   /** Full name, kind (delta, view, other, none) and path of a table of any catalog. */
-  def locate(spark: SparkSession, parts: JavaList[String]): String = {
+  def locate(spark: SparkSession, parts: JavaList[String]): String = spark.withActive {
     val catalogs: CatalogManager = spark.sessionState.catalogManager
     val names = parts.asScala.toSeq
     val (catalog, rest) =
@@ -51,7 +54,7 @@ object DeltaBridge {
     }
 
   /** The latest version and what is recorded in it; no Spark job when the version's checksum is there. */
-  def state(spark: SparkSession, path: String): String = {
+  def state(spark: SparkSession, path: String): String = spark.withActive {
     val snapshot = Snapshots.latest(spark, path)
     val metadata = snapshot.metadata
     compact(
@@ -68,19 +71,21 @@ object DeltaBridge {
       .collectFirst { case d if d.domain == "streamtable" && !d.removed => d.configuration }
 
   /** The latest number that an application has put into the table's commits; null where there is none. */
-  def transaction(spark: SparkSession, path: String, application: String): java.lang.Long =
+  def transaction(spark: SparkSession, path: String, application: String): java.lang.Long = spark.withActive {
     Snapshots.latest(spark, path).setTransactions.find(_.appId == application).map(t => Long.box(t.version)).orNull
+  }
 
   /** Table id and latest version of each path, in one call; null for a table that is gone. */
-  def versions(spark: SparkSession, paths: JavaList[String]): String =
+  def versions(spark: SparkSession, paths: JavaList[String]): String = spark.withActive {
     compact(render(JArray(paths.asScala.map { path =>
       ifThere(Snapshots.latest(spark, path))
         .map(s => JArray(List(JString(s.metadata.id), JLong(s.version))))
         .getOrElse(JNull)
     }.toList)))
+  }
 
   /** What each commit in (after, upto] did; a missing version is missing in the answer. */
-  def commits(spark: SparkSession, path: String, after: Long, upto: Long): String = {
+  def commits(spark: SparkSession, path: String, after: Long, upto: Long): String = spark.withActive {
     val log = DeltaLog.forTable(spark, path)
     val summaries = log
       .getChanges(after + 1)
@@ -117,7 +122,7 @@ object DeltaBridge {
   }
 
   /** Rows and bytes of the table at `version`; null where they cannot be had without a Spark job. */
-  def size(spark: SparkSession, path: String, version: Long): String = {
+  def size(spark: SparkSession, path: String, version: Long): String = spark.withActive {
     val counted =
       Snapshots.known(Snapshots.latest(spark, path), version).map(_.map(file => file.numLogicalRecords -> file.size))
     compact(
@@ -131,16 +136,15 @@ object DeltaBridge {
   }
 
   /** How long, in milliseconds, the log and the files that left the table are kept. */
-  def retention(spark: SparkSession, path: String): String = {
+  def retention(spark: SparkSession, path: String): String = spark.withActive {
     val metadata = Snapshots.latest(spark, path).metadata
     compact(
-      render(
-        ("log" -> DeltaConfigs.getMilliSeconds(DeltaConfigs.LOG_RETENTION.fromMetaData(metadata))) ~
-          ("files" -> DeltaConfigs.getMilliSeconds(DeltaConfigs.TOMBSTONE_RETENTION.fromMetaData(metadata)))))
+      render(("log" -> DeltaConfigs.getMilliSeconds(DeltaConfigs.LOG_RETENTION.fromMetaData(metadata))) ~
+        ("files" -> DeltaConfigs.getMilliSeconds(DeltaConfigs.TOMBSTONE_RETENTION.fromMetaData(metadata)))))
   }
 
   /** Whether the files that the commit `version` took out of the table, and those of its change feed, are still there. */
-  def holdsFiles(spark: SparkSession, path: String, version: Long): Boolean = {
+  def holdsFiles(spark: SparkSession, path: String, version: Long): Boolean = spark.withActive {
     val log = DeltaLog.forTable(spark, path)
     val actions = log.getChanges(version).takeWhile(_._1 == version).flatMap(_._2).toSeq
     !gone(log, actions.collect { case r: RemoveFile => r; case c: AddCDCFile => c })
@@ -159,7 +163,7 @@ object DeltaBridge {
   }
 
   /** How many files a compaction would save (small ones beyond the first of a partition) or rewrite (with a part `deleted` of their rows). */
-  def filesToCompact(spark: SparkSession, path: String, small: Long, deleted: Double): Int = {
+  def filesToCompact(spark: SparkSession, path: String, small: Long, deleted: Double): Int = spark.withActive {
     val latest = Snapshots.latest(spark, path)
     val files = Snapshots.filesOf(latest.deltaLog, latest, latest.version)
     val (worn, whole) = files.partition(_.deletedToPhysicalRecordsRatio.exists(_ > deleted))
@@ -167,20 +171,23 @@ object DeltaBridge {
   }
 
   /** The table's rows at `version`. */
-  def read(spark: SparkSession, path: String, version: Long): DataFrame = Snapshots.frame(spark, path, version)
+  def read(spark: SparkSession, path: String, version: Long): DataFrame = spark.withActive {
+    Snapshots.frame(spark, path, version)
+  }
 
   /** The same with `__streamtable_file` and `__streamtable_row`; with `deleted`, rows that are marked as deleted may be among them. */
-  def located(spark: SparkSession, path: String, version: Long, deleted: Boolean): DataFrame =
+  def located(spark: SparkSession, path: String, version: Long, deleted: Boolean): DataFrame = spark.withActive {
     Snapshots
       .frame(spark, path, version, deleted)
       .withColumn("__streamtable_file", col("_metadata.file_path"))
       .withColumn("__streamtable_row", col("_metadata.row_index"))
+  }
 
   /**
    * What is there to be read of the past: the first commit in the log, the first version that it can rebuild, and of the commits after
    * `after` those whose removed files (`rows`, which older versions need) or changed rows (`changes`) are gone.
    */
-  def retained(spark: SparkSession, path: String, after: Long): String = {
+  def retained(spark: SparkSession, path: String, after: Long): String = spark.withActive {
     val log = DeltaLog.forTable(spark, path)
     val first = DeltaHistoryManager.getEarliestDeltaFile(log)
     val lost = log
@@ -199,28 +206,30 @@ object DeltaBridge {
   }
 
   /** The rows that came (+1) and went (-1) in the versions (after, upto], as the column `__streamtable_weight`, each with its version. */
-  def changes(spark: SparkSession, path: String, after: Long, upto: Long, coarse: Boolean): DataFrame = {
-    val log = DeltaLog.forTable(spark, path)
-    val snapshot = Snapshots.latest(spark, path)
-    val changed = Changes.changesToBatchDF(
-      log,
-      after + 1,
-      upto,
-      spark,
-      readSchemaSnapshot = Some(snapshot),
-      useCoarseGrainedCDC = coarse,
-      // Only its metadata is read; the version itself would have to be reconstructed.
-      startVersionSnapshot = Some(snapshot))
-    val came = col("_change_type").isin("insert", "update_postimage")
-    changed
-      .withColumn("__streamtable_weight", when(came, lit(1L)).otherwise(lit(-1L)))
-      .withColumnRenamed("_commit_version", "__streamtable_version")
-      .drop("_change_type", "_commit_timestamp")
-  }
+  def changes(spark: SparkSession, path: String, after: Long, upto: Long, coarse: Boolean): DataFrame =
+    spark.withActive {
+      val log = DeltaLog.forTable(spark, path)
+      val snapshot = Snapshots.latest(spark, path)
+      val changed = Changes.changesToBatchDF(
+        log,
+        after + 1,
+        upto,
+        spark,
+        readSchemaSnapshot = Some(snapshot),
+        useCoarseGrainedCDC = coarse,
+        // Only its metadata is read; the version itself would have to be reconstructed.
+        startVersionSnapshot = Some(snapshot))
+      val came = col("_change_type").isin("insert", "update_postimage")
+      changed
+        .withColumn("__streamtable_weight", when(came, lit(1L)).otherwise(lit(-1L)))
+        .withColumnRenamed("_commit_version", "__streamtable_version")
+        .drop("_change_type", "_commit_timestamp")
+    }
 
   /** The positions that `frame` lists, without those that are deleted already in the table's `version`. */
-  def positions(spark: SparkSession, frame: Object, path: String, version: Long): Positions =
+  def positions(spark: SparkSession, frame: Object, path: String, version: Long): Positions = spark.withActive {
     Commits.positions(spark, frame.asInstanceOf[DataFrame], path, version)
+  }
 
   /** One transaction; answers `[version, rows added, rows removed]`. */
   def commit(
@@ -235,7 +244,7 @@ object DeltaBridge {
       applicationVersion: Long,
       history: String,
       schema: String,
-      properties: JavaMap[String, String]): String = {
+      properties: JavaMap[String, String]): String = spark.withActive {
     val (version, added, removed) = Commits.commit(
       spark,
       path,
@@ -253,7 +262,7 @@ object DeltaBridge {
   }
 
   /** Deletes the table's folder and forgets it. */
-  def drop(spark: SparkSession, path: String): Unit = {
+  def drop(spark: SparkSession, path: String): Unit = spark.withActive {
     val root = new Path(path)
     root.getFileSystem(spark.sessionState.newHadoopConf()).delete(root, true)
     DeltaLog.invalidateCache(spark, root)
