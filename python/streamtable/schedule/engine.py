@@ -15,7 +15,7 @@ from streamtable.catalog.definition import SUSPENDED
 from streamtable.catalog.entries import Entry, find_at
 from streamtable.catalog.index import Index
 from streamtable.delta.tables import Version
-from streamtable.errors import StreamTableSuspended
+from streamtable.errors import ConcurrentRefresh, StreamTableSuspended
 from streamtable.refresh.choose import Action
 from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.refresh.maintain import maintain
@@ -76,6 +76,9 @@ class SparkEngine:
         if attempt <= config.read(self._spark, config.RETRIES) and is_transient(error):
             log.debug("the refresh of %s is tried again: %s", task.name, error)
             return Again(_pause(attempt))
+        if isinstance(error, ConcurrentRefresh):  # what another did first is no fault of the table
+            log.warning("another refresh of %s came first %d times; it waits for its next time", task.name, attempt)
+            return Failed(f"another session refreshed {task.name} meanwhile")
         log.warning("the refresh of %s failed: %s", task.name, error)
         record = failure_record(error, started, Initiator.SCHEDULER)
         write_failure(self._spark, task.path, error, record, config.read(self._spark, config.SUSPEND_AFTER))
