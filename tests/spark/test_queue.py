@@ -141,6 +141,28 @@ def test_what_could_not_be_done_comes_again(s: SparkSession) -> None:
     queue.unregister("picky")
 
 
+def test_columns_of_any_name_come_again(s: SparkSession) -> None:
+    mapped = "TBLPROPERTIES (delta.columnMapping.mode = 'name')"
+    s.sql(f"CREATE TABLE named (`a b` INT, `q``t` STRUCT<`x,y`: INT>) USING delta {mapped}")
+    s.sql("CREATE QUEUE odd FOR SUBSCRIBE named")
+    s.sql("REGISTER CONSUMER w ON odd")
+    s.sql("INSERT INTO named SELECT n, named_struct('x,y', n) FROM VALUES (1), (2) AS t(n)")
+
+    def batch() -> list[tuple[object, ...]]:
+        return sorted(row[-3:] for row in answer(s, "NEXT BATCH FROM odd FOR w"))
+
+    assert batch() == [(1, (1,), 0), (2, (2,), 0)]
+    s.sql("RETRY EVENTS FROM odd FOR w WHERE (`a b` = 1) AFTER '0s'")
+    s.sql("GIVE UP EVENTS FROM odd FOR w WHERE (`q``t`.`x,y` = 2)")
+    s.sql("FINISH BATCH FROM odd FOR w")
+    assert batch() == [(1, (1,), 1)]
+    s.sql("FINISH BATCH FROM odd FOR w")
+    assert [row[-3:] for row in answer(s, "SHOW DEAD LETTERS FROM odd FOR w")] == [(2, (2,), 1)]
+    assert answer(s, "REPLAY DEAD LETTERS FROM odd FOR w WHERE (`a b` = 2)") == [("w", 1)]
+    assert batch() == [(2, (2,), 1)]
+    s.sql("DROP QUEUE odd FORCE")
+
+
 def put_off(batch: OpenBatch | None) -> None:
     assert batch is not None
     batch.retry(batch.events.where("id = 1 AND state = 'insert'"))

@@ -20,6 +20,7 @@ from streamtable.errors import ConcurrentRefresh, InvalidStatement
 from streamtable.queue import events
 from streamtable.queue.consumers import Batch, Consumer, now
 from streamtable.queue.definition import RETRIES, Queue
+from streamtable.sql.literals import quote_name
 
 __all__ = ["Retries"]
 
@@ -45,7 +46,7 @@ class Retries:
             F.lit(self._application).alias(_APPLICATION),
             F.lit(due).cast("timestamp").alias(_DUE),
             (F.col(count) + 1).alias(_COUNT),
-            F.struct(*(F.col(f"`{name}`") for name in names)).alias(_EVENT),
+            F.struct(*(F.col(quote_name(name)) for name in names)).alias(_EVENT),
         )
         if self._version() is None:
             self._create(kept.schema)
@@ -81,7 +82,8 @@ class Retries:
     def _create(self, schema: StructType) -> None:
         """Make the table. Delta's writer takes a folder that is not there for a partition of the table around it, and prints so."""
         with suppress(ConcurrentRefresh):  # another made it
-            properties = {"delta.enableDeletionVectors": "true"}
+            # A table without a mapping takes only some names of columns.
+            properties = {"delta.enableDeletionVectors": "true", "delta.columnMapping.mode": "name"}
             nullable = schema.toNullable().json()
             ours = f"{self._application}.create"
             commit(
