@@ -27,16 +27,15 @@ import org.json4s.jackson.JsonMethods.{compact, render}
 object PlanReader {
 
   /** Reads `frame`'s analysed plan under the name `id`; its expressions stay available to `st_expr` until `ExpressionRegistry.release`. */
-  def read(frame: Object, id: String): String = {
+  def read(frame: Object, id: String): String = frame.asInstanceOf[Dataset[_]].sparkSession.withActive {
     val analyzed = frame.asInstanceOf[Dataset[_]].queryExecution.analyzed
     val reading = new ExpressionRegistry.Reading(id)
     val views = analyzed.collectWithSubqueries { case v: View => v }
-    val plan =
-      frame.asInstanceOf[Dataset[_]].sparkSession.withActive(Clock.asColumn(SubqueriesAsJoins(Ties.broken(analyzed))))
+    val plan = Clock.asColumn(SubqueriesAsJoins(Ties.broken(analyzed)))
     // Everything that decides the result, subqueries included: tables with versions, the clock, and what changes without either.
     val unversioned = analyzed.collectWithSubqueries {
-      case DeltaSource(_, _, _) | _: OneRowRelation | _: LocalRelation | _: Range | _: CTERelationRef |
-          _: UnionLoopRef =>
+      case DeltaSource(_, _, _) | _: OneRowRelation |
+          _: LocalRelation | _: Range | _: CTERelationRef | _: UnionLoopRef =>
         Nil
       case leaf if leaf.children.isEmpty => Seq(leaf.nodeName)
       case other => other.expressions.filterNot(Clock.isRepeatable).map(_.sql)
