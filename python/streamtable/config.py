@@ -107,6 +107,12 @@ BLOCK_SOURCE_DDL = Setting(
 ALERTS_POLL = Setting(
     "spark.streamtable.alerts.pollSeconds", 60.0, "how often a scheduler looks for something to alert people to", _seconds
 )
+ALERTS_BACKLOG = Setting(
+    "spark.streamtable.alerts.backlogVersions",
+    1000,
+    "how many versions of a source, with changes, may wait to be read before people are alerted",
+    _whole(1),
+)
 
 SETTINGS: tuple[Setting[Any], ...] = (
     PYTHON,
@@ -120,6 +126,7 @@ SETTINGS: tuple[Setting[Any], ...] = (
     VACUUM,
     BLOCK_SOURCE_DDL,
     ALERTS_POLL,
+    ALERTS_BACKLOG,
     SUBSCRIBE_POLL,
     REPLICATION_POLL,
 )

@@ -142,6 +142,28 @@ def test_the_history_of_a_source_runs_out(shop: SparkSession, caplog: pytest.Log
     assert [row[0] for row in answer(shop, health)] == ["GONE"]
 
 
+def test_what_waits_to_be_read_grows(shop: SparkSession) -> None:
+    shop.conf.set("spark.streamtable.alerts.backlogVersions", "1")
+    backlog = "SELECT name, text FROM alerts() WHERE alert = 'BACKLOG' ORDER BY name"
+    shop.sql(f"CREATE STREAM TABLE st AS {TOTALS}")
+    shop.sql("CREATE QUEUE jobs (body STRING)")
+    shop.sql("REGISTER CONSUMER worker ON jobs")
+    for n in range(2):
+        assert answer(shop, backlog) == []
+        shop.sql(f"INSERT INTO sales VALUES ({n}, 'west', 1)")
+        shop.sql(f"INSERT INTO jobs VALUES ('{n}')")
+        shop.sql("ALTER TABLE sales SET TBLPROPERTIES ('a' = 'b')")  # changes no rows
+    (events, first), (table, second) = answer(shop, backlog)
+    assert (events, table) == ("spark_catalog.shop.jobs: worker", ST)
+    for text in (first, second):
+        assert "more than 1 versions with changes wait to be read, the first since 20" in text
+    shop.sql("REFRESH STREAM TABLE st")
+    assert [row[0] for row in answer(shop, backlog)] == [events]
+    shop.conf.unset("spark.streamtable.alerts.backlogVersions")
+    assert answer(shop, backlog) == []
+    shop.sql("DROP QUEUE jobs FORCE")
+
+
 BLOCKED = (
     "ALTER TABLE sales ADD COLUMNS (more INT)",
     "ALTER TABLE sales ALTER COLUMN amount TYPE BIGINT",

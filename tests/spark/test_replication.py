@@ -216,6 +216,8 @@ def test_tables_come_and_go_and_changes_go_round_once(s: SparkSession) -> None:
     assert [row[-1] for row in answer(s, slots)] == ["unreserved"]
     warned = "SELECT warning FROM source_health() WHERE name = 'spark_catalog.pub.a' AND state = 'EXPIRING'"
     assert "the subscription has to copy it anew" in answer(s, warned)[0][0]
+    told = "SELECT alert, text LIKE '%copy it anew' FROM alerts() WHERE name = 'spark_catalog.pub.a'"
+    assert answer(s, told) == [("HISTORY_EXPIRING", True)]
     with pytest.raises(InvalidStatement, match="is that of the subscription"):
         s.sql("DROP REPLICATION SLOT pub.a")
     for name in ("renamed", "pub.b"):

@@ -1,4 +1,4 @@
-"""What somebody ought to know: tables that are late, suspended, failing or rebuilt, and sources whose history runs out."""
+"""What somebody ought to know: tables that are late, suspended, failing or rebuilt, and sources that outrun who reads them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from itertools import takewhile
 
 from pyspark.sql import SparkSession
 
+from streamtable import config
 from streamtable.catalog.definition import SUSPENDED
 from streamtable.catalog.entries import Entry
 from streamtable.monitor.freshness import Freshness
-from streamtable.monitor.health import SourceState, source_health
+from streamtable.monitor.health import Health, SourceState
 from streamtable.refresh.choose import NOT_POPULATED, REPLACED, Action
 from streamtable.refresh.history import history
 
@@ -30,6 +31,7 @@ class AlertKind(str, Enum):
     SUSPENDED = "SUSPENDED"
     FAILED = "FAILED"
     REBUILT = "REBUILT"
+    BACKLOG = "BACKLOG"
     HISTORY_EXPIRING = "HISTORY_EXPIRING"
     HISTORY_LOST = "HISTORY_LOST"
     SOURCE_GONE = "SOURCE_GONE"
@@ -37,7 +39,7 @@ class AlertKind(str, Enum):
 
 @dataclass(frozen=True)
 class Alert:
-    """Something about the table `name`; `since` tells one occasion from the next."""
+    """Something about the table, or the other reader of changes, `name`; `since` tells one occasion from the next."""
 
     name: str
     kind: AlertKind
@@ -52,13 +54,19 @@ _OF_SOURCES = {
 }
 
 
-def alerts(spark: SparkSession, found: Sequence[Entry], fresh: Mapping[str, Freshness]) -> Iterator[Alert]:
-    """Yield what is wrong with the given tables now."""
+def alerts(
+    spark: SparkSession, found: Sequence[Entry], fresh: Mapping[str, Freshness], health: Sequence[Health]
+) -> Iterator[Alert]:
+    """Yield what is wrong with the given tables and sources now."""
     for entry in found:
         yield from _of_table(spark, entry, fresh[entry.path])
-    for each in source_health(spark, found):
+    most = config.read(spark, config.ALERTS_BACKLOG)
+    for each in health:
         if kind := _OF_SOURCES.get(each.state):
             yield Alert(each.name, kind, each.behind_since, f"{each.source}: {each.warning}")
+        if each.waiting > most:
+            text = f"{each.source}: more than {most} versions with changes wait to be read, the first since {each.behind_since}"
+            yield Alert(each.name, AlertKind.BACKLOG, each.behind_since, text)
 
 
 def _of_table(spark: SparkSession, entry: Entry, age: Freshness) -> Iterator[Alert]:

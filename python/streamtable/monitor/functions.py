@@ -15,7 +15,7 @@ from streamtable.errors import InvalidStatement
 from streamtable.monitor.alerts import alerts
 from streamtable.monitor.dependencies import dependency_rows
 from streamtable.monitor.freshness import Freshness, freshness
-from streamtable.monitor.health import readers_health, source_health
+from streamtable.monitor.health import Health, health, source_health
 from streamtable.monitor.replication_views import VIEWS
 from streamtable.monitor.results import Row, Rows, columns
 from streamtable.refresh.choose import Action
@@ -41,6 +41,10 @@ class Asked:
     @cached_property
     def fresh(self) -> dict[str, Freshness]:
         return freshness(self.spark, list({each.path: each for each in (*self._all, *self.tables)}.values()))
+
+    @cached_property
+    def health(self) -> list[Health]:
+        return source_health(self.spark, self.tables) if self.name is not None else health(self.spark, self.tables)
 
     @cached_property
     def _all(self) -> list[Entry]:
@@ -182,7 +186,7 @@ def _source_health(asked: Asked) -> Rows:
             each.warning,
             each.path,
         )
-        for each in source_health(asked.spark, asked.tables) + (readers_health(asked.spark) if asked.name is None else [])
+        for each in asked.health
     ]
 
 
@@ -191,7 +195,8 @@ def _dependencies(asked: Asked) -> Rows:
 
 
 def _alerts(asked: Asked) -> Rows:
-    return [(each.name, each.kind.value, each.since, each.text) for each in alerts(asked.spark, asked.tables, asked.fresh)]
+    found = alerts(asked.spark, asked.tables, asked.fresh, asked.health)
+    return [(each.name, each.kind.value, each.since, each.text) for each in found]
 
 
 def _shown(rows: Callable[[SparkSession, str | None], Rows], asked: Asked) -> Rows:

@@ -24,7 +24,7 @@ from streamtable.sql.printing import to_sql
 from streamtable.subscriptions.feed import opened
 from streamtable.subscriptions.inputs import Inputs
 
-__all__ = ["Health", "SourceState", "readers_health", "slot_health", "source_health"]
+__all__ = ["Health", "SourceState", "health", "slot_health", "source_health"]
 
 ENOUGH = 0.25
 """The history is expiring when less than this part of its time is left."""
@@ -58,8 +58,8 @@ class SourceState(str, Enum):
 class Health:
     """One source of one stream table, one table of a slot or one input of a queue's consumer, which is then the `name`.
 
-    `read` and `latest` are versions of the source. `behind_since` is when rows first changed after what was read; `history_until`
-    is until when the log and the files that tell of it are kept at least. `warning` is for people.
+    `read` and `latest` are versions of the source; `waiting` is how many between them changed rows, `behind_since` when the first
+    of them did. `history_until` is until when the log and the files that tell of it are kept at least. `warning` is for people.
     """
 
     name: str
@@ -69,9 +69,16 @@ class Health:
     change_mode: str | None = None
     read: int | None = None
     latest: int | None = None
+    waiting: int = 0
     behind_since: datetime | None = None
     history_until: datetime | None = None
     warning: str | None = None
+
+
+def health(spark: SparkSession, found: Sequence[Entry]) -> list[Health]:
+    """Look at every source of the given stream tables and of all who read changes otherwise: slots, and the consumers of queues."""
+    others = slot_health(spark, slots_in_sight(spark))
+    return [*source_health(spark, found), *others, *(each for queue in queues(spark) for each in _consumer_health(spark, queue))]
 
 
 def source_health(spark: SparkSession, found: Sequence[Entry]) -> list[Health]:
@@ -100,12 +107,6 @@ def slot_health(spark: SparkSession, found: Sequence[Stored]) -> list[Health]:
         )
         for slot, each in positions
     ]
-
-
-def readers_health(spark: SparkSession) -> list[Health]:
-    """Look at all who read changes otherwise: replication slots, and the consumers of queues."""
-    found = slot_health(spark, slots_in_sight(spark))
-    return [*found, *(each for queue in queues(spark) for each in _consumer_health(spark, queue))]
 
 
 def _consumer_health(spark: SparkSession, queue: Queue) -> list[Health]:
@@ -138,10 +139,12 @@ def _health(spark: SparkSession, source: Health, read: Version | None, vector: V
         pending = commits(spark, source.path, read.number, latest.number)
     except HistoryLost as error:
         return replace(found, state=SourceState.LOST, warning=f"{error.reason}: {reader.otherwise}")
+    changing = [each.at for each in pending if each.data_change]
     return replace(
         _outlook(spark, found, pending, vector.at, reader),
         change_mode="cdf" if reads_feed(spark, source.path, pending) else "diff",
-        behind_since=next((each.at for each in pending if each.data_change), None),
+        waiting=len(changing),
+        behind_since=changing[0] if changing else None,
     )
 
 

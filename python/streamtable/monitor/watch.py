@@ -12,6 +12,7 @@ from streamtable import config
 from streamtable.catalog.entries import entries
 from streamtable.monitor.alerts import Alert, alerts
 from streamtable.monitor.freshness import freshness
+from streamtable.monitor.health import health
 from streamtable.schedule.poll import poll
 
 __all__ = ["Watch"]
@@ -20,7 +21,7 @@ log = logging.getLogger("streamtable.alerts")
 
 
 class Watch:
-    """Looks at all stream tables of the session's catalog, and tells what is new."""
+    """Looks at all stream tables, slots and queues of the session's catalog, and tells what is new."""
 
     def __init__(self, spark: SparkSession, on_alert: Callable[[Alert], object] | None = None) -> None:
         self._spark = spark
@@ -34,7 +35,7 @@ class Watch:
     def look(self) -> None:
         """Tell the alerts that were not told before; what is over is forgotten and would be told again."""
         found = list(entries(self._spark))
-        now = set(alerts(self._spark, found, freshness(self._spark, found)))
+        now = set(alerts(self._spark, found, freshness(self._spark, found), health(self._spark, found)))
         for alert in sorted(now - self._told, key=lambda each: (each.name, each.kind)):
             self._tell(alert)
         self._told = now
