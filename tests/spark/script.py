@@ -19,6 +19,7 @@ SCRIPT = (
     "SHOW CREATE STREAM TABLE busy",
     "DESCRIBE STREAM TABLE busy",
     "EXPLAIN STREAM TABLE by_region",
+    "EXPLAIN ALTER STREAM TABLE by_region AS SELECT region, count(*) AS n FROM sales GROUP BY region",
     "VERIFY STREAM TABLE by_region",
     "ALTER STREAM TABLE busy SUSPEND",
     "REFRESH STREAM TABLE busy",

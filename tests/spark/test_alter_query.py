@@ -58,9 +58,10 @@ def test_the_same_plan_in_other_words_changes_the_definition_alone(s: Scenario) 
     s.step("DELETE FROM t WHERE v = 20")
 
 
-def test_explain_says_beforehand_which_it_would_be(s: Scenario) -> None:
+@pytest.mark.parametrize("change", ["CREATE OR REPLACE", "ALTER"])
+def test_explain_says_beforehand_which_it_would_be(s: Scenario, change: str) -> None:
     def effect(query: str) -> str:
-        rows = s.spark.sql(f"EXPLAIN CREATE OR REPLACE STREAM TABLE sums AS {query}").collect()
+        rows = s.spark.sql(f"EXPLAIN {change} STREAM TABLE sums AS {query}").collect()
         return str(rows[-1]["reason"])
 
     assert effect("SELECT k, sum(v) AS total FROM t GROUP BY k") == "the plan of the query is the same: only the definition changes"

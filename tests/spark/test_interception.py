@@ -106,6 +106,7 @@ OURS = [
     "EXPLAIN DELTA STREAM TABLE t",
     "EXPLAIN CREATE STREAM TABLE t AS SELECT 1",
     "EXPLAIN CREATE OR REPLACE STREAM TABLE t AS SELECT 1",
+    "EXPLAIN ALTER STREAM TABLE t AS SELECT 1",
     "refresh stream table t;",
     "ReFresh\tStream\r\n  TABLE t ; ",
     "   \n\n\u00a0REFRESH STREAM TABLE t",

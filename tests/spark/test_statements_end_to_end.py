@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
@@ -20,6 +22,7 @@ from streamtable.errors import (
     StreamTableNotFound,
     StreamTableSuspended,
 )
+from streamtable.refresh import records, renaming
 from streamtable.refresh.workspace import Workspace
 
 ST = "spark_catalog.shop.st"
@@ -231,6 +234,43 @@ def test_a_rename_is_told_to_the_readers(shop: SparkSession) -> None:
     assert done(shop, "REFRESH STREAM TABLE top")[0] == "DIFFERENTIAL"
     with pytest.raises(DependentsExist, match="plain"):
         shop.sql("DROP STREAM TABLE busy")
+
+
+@pytest.mark.parametrize("commits", [1, 2, 3])
+def test_a_rename_that_was_killed_goes_on(shop: SparkSession, monkeypatch: pytest.MonkeyPatch, commits: int) -> None:
+    """Killed after the table was renamed and before the first, the second or the last of the commits that follow."""
+    readers = {name: READERS[name][0] for name in ("plain", "grouped")}
+    shop.sql(f"CREATE STREAM TABLE st AS {ALL}")
+    for name, query in readers.items():
+        shop.sql(f"CREATE STREAM TABLE {name} AS {query}")
+
+    class Killed(ExitStack):
+        def __exit__(self, *error: object) -> None:
+            self.pop_all()  # nobody is there to undo anything
+
+    calls = iter(range(1, 9))
+
+    def annotated(*arguments: Any, **more: Any) -> None:
+        if next(calls) == commits:
+            raise ZeroDivisionError
+        records.annotate(*arguments, **more)
+
+    with monkeypatch.context() as killing:
+        killing.setattr(renaming, "ExitStack", Killed)
+        killing.setattr(renaming, "annotate", annotated)
+        with pytest.raises(ZeroDivisionError):
+            shop.sql("ALTER STREAM TABLE st RENAME TO busy")
+    shop.sql("INSERT INTO sales VALUES (77, 'north', 5)")
+    assert answer(shop, "ALTER STREAM TABLE st RENAME TO busy") == [("spark_catalog.shop.busy", "ACTIVE")]
+    assert [row[0].split(".")[-1] for row in answer(shop, "SHOW STREAM TABLES")] == ["busy", "grouped", "plain"]
+    shop.sql("REFRESH STREAM TABLE busy")
+    for name in readers:
+        query = READERS[name][1]
+        assert shown(shop, name).endswith(f"AS\n{query}"), name
+        assert done(shop, f"REFRESH STREAM TABLE {name}")[0] == "DIFFERENTIAL", name
+        assert_exact(shop, name, query)
+    with pytest.raises(StreamTableNotFound, match="st"):
+        shop.sql("ALTER STREAM TABLE st RENAME TO busy")
 
 
 def test_drop_leaves_neither_name_nor_files(shop: SparkSession) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.types import BooleanType, LongType, StringType, StructType, TimestampType
 
+from streamtable.catalog.definition import Definition
 from streamtable.catalog.entries import Entry, entries, find, load
 from streamtable.delta.bridge import JavaRows
 from streamtable.differentiate.rules import findings
@@ -16,13 +17,13 @@ from streamtable.monitor.dependencies import dependency_rows
 from streamtable.monitor.queues import describe_queue, run_queue
 from streamtable.monitor.replication import describe_replication, run_replication
 from streamtable.monitor.results import Rows, columns
-from streamtable.refresh.alter import alter
+from streamtable.refresh.alter import alter, with_query
 from streamtable.refresh.checks import prepared_for
 from streamtable.refresh.explain import delta_text
 from streamtable.refresh.frontier import Frontier
 from streamtable.refresh.history import Line, history
 from streamtable.refresh.lifecycle import create, drop
-from streamtable.refresh.prepare import prepare, refresh_session, release
+from streamtable.refresh.prepare import Prepared, prepare, refresh_session, release
 from streamtable.refresh.replace import effect
 from streamtable.refresh.run import Outcome, refresh
 from streamtable.refresh.verify import verify
@@ -37,10 +38,12 @@ from streamtable.sql.statements import (
     CreateStreamTable,
     DescribeStreamTable,
     DropStreamTable,
+    ExplainAlter,
     ExplainCreate,
     ExplainStreamTable,
     Name,
     RefreshStreamTable,
+    SetQuery,
     ShowCreateStreamTable,
     ShowDependencies,
     ShowRefreshHistory,
@@ -94,6 +97,7 @@ RESULTS: dict[type, StructType] = {
     ShowDependencies: columns(name=StringType, source=StringType, kind=StringType),
     ExplainStreamTable: columns(operator=StringType, incremental=BooleanType, reason=StringType),
     ExplainCreate: columns(operator=StringType, incremental=BooleanType, reason=StringType),
+    ExplainAlter: columns(operator=StringType, incremental=BooleanType, reason=StringType),
     VerifyStreamTable: columns(name=StringType, ok=BooleanType, missing=LongType, surplus=LongType),
     CopyToStdout: columns(line=StringType),
     DeclareCursor: columns(cursor=StringType, status=StringType),
@@ -147,6 +151,9 @@ def run(spark: SparkSession, statement: AnyStatement) -> Rows | JavaRows:
             return _explained(spark, load(spark, name), delta)
         case ExplainCreate(planned):
             return _explained_create(spark, planned)
+        case ExplainAlter(name, SetQuery(query)):
+            entry = load(spark, name)
+            return _planned(entry, *with_query(spark, entry, query))
         case VerifyStreamTable(name):
             verdict = verify(spark, load(spark, name))
             return [(verdict.name, verdict.ok, verdict.missing, verdict.surplus)]
@@ -249,11 +256,14 @@ def _explained(spark: SparkSession, entry: Entry, delta: bool) -> Rows:
 
 def _explained_create(spark: SparkSession, statement: CreateStreamTable) -> Rows:
     located, existing = find(spark, statement.name)
-    definition, prepared = prepared_for(spark, statement, located, existing)
+    return _planned(existing if statement.or_replace else None, *prepared_for(spark, statement, located, existing))
+
+
+def _planned(replaced: Entry | None, definition: Definition, prepared: Prepared) -> Rows:
     try:
         rows: Rows = [(f.operator, f.incremental, f.reason) for f in findings(prepared.tree)]
-        if existing and statement.or_replace:
-            rows.append(("Replace", True, effect(existing, definition, prepared)))
+        if replaced:
+            rows.append(("Replace", True, effect(replaced, definition, prepared)))
         return rows
     finally:
         release(prepared)

@@ -13,7 +13,7 @@ from streamtable.delta.tables import Located
 from streamtable.errors import NotSupported, StreamTableExists
 from streamtable.refresh import clock
 from streamtable.refresh.checks import allow, check_properties, check_schedule, prepared_for
-from streamtable.refresh.prepare import prepare, refresh_session, release
+from streamtable.refresh.prepare import Prepared, prepare, refresh_session, release
 from streamtable.refresh.records import annotate
 from streamtable.refresh.renaming import rename_with_readers
 from streamtable.refresh.replace import replace_with
@@ -31,11 +31,13 @@ from streamtable.sql.statements import (
     Suspend,
 )
 
-__all__ = ["alter"]
+__all__ = ["alter", "with_query"]
 
 
 def alter(spark: SparkSession, statement: AlterStreamTable) -> Definition:
     """Change the definition and return the new one."""
+    if isinstance(statement.action, Rename):
+        return _rename(spark, statement.name, statement.action.to)
     entry = load(spark, statement.name)
     definition = entry.definition
     match statement.action:
@@ -54,8 +56,6 @@ def alter(spark: SparkSession, statement: AlterStreamTable) -> Definition:
             merged = {**dict(definition.statement.properties), **dict(properties)}
             changed = definition.with_statement(properties=tuple(merged.items()))
             return _store(spark, entry, changed, dict(properties))
-        case Rename(to):
-            return _rename(spark, entry, to)
         case SetQuery(query):
             return _set_query(spark, entry, query)
 
@@ -77,12 +77,8 @@ def _store(spark: SparkSession, entry: Entry, definition: Definition, more: dict
 
 
 def _set_query(spark: SparkSession, entry: Entry, query: Query) -> Definition:
-    """The query is read as that of a CREATE: in the caller's schema, with the caller's settings."""
     started = time.perf_counter()
-    before = entry.definition
-    statement = replace(before.statement, query=query)
-    definition, prepared = prepared_for(spark, statement, Located(before.statement.name.parts, "delta", entry.path), entry)
-    definition = replace(definition, status=before.status, error=before.error, resumed=before.resumed)
+    definition, prepared = with_query(spark, entry, query)
     try:
         replace_with(spark, entry, definition, prepared, started)
     finally:
@@ -90,9 +86,21 @@ def _set_query(spark: SparkSession, entry: Entry, query: Query) -> Definition:
     return definition
 
 
-def _rename(spark: SparkSession, entry: Entry, to: Name) -> Definition:
-    located, _ = find(spark, Name((*entry.definition.statement.name.parts[:-1], *to.parts)) if len(to.parts) == 1 else to)
-    if located.name[:-1] != entry.definition.statement.name.parts[:-1]:
+def with_query(spark: SparkSession, entry: Entry, query: Query) -> tuple[Definition, Prepared]:
+    """Return what the table would be with the query, read as that of a CREATE: in the caller's schema, with its settings."""
+    before = entry.definition
+    statement = replace(before.statement, query=query)
+    definition, prepared = prepared_for(spark, statement, Located(before.statement.name.parts, "delta", entry.path), entry)
+    return replace(definition, status=before.status, error=before.error, resumed=before.resumed), prepared
+
+
+def _rename(spark: SparkSession, name: Name, to: Name) -> Definition:
+    old = find(spark, name)[0].name
+    located, there = find(spark, Name((*old[:-1], *to.parts)) if len(to.parts) == 1 else to)
+    if there and there.definition.name.casefold() == ".".join(old).casefold():
+        return rename_with_readers(spark, there, Name(located.name), begun=True)
+    entry = load(spark, name)
+    if located.name[:-1] != old[:-1]:
         hint = "CREATE STREAM TABLE there, then DROP STREAM TABLE here"
         raise NotSupported(f"a stream table cannot move to another schema: {'.'.join(located.name[:-1])}", hint=hint)
     if located.kind != "none":

@@ -1,7 +1,8 @@
 """ALTER STREAM TABLE ... RENAME TO: the table takes its history along, and the queries that read it are told its new name.
 
 Spark's parser says where a query names a table; Spark's plan of the new text must be that of the old one, in which tables count
-by their ids. A managed table moves with its name, so that the frontiers of its readers are told where it is now.
+by their ids. A managed table moves with its name, so that the frontiers of its readers are told where it is now. Each of them is
+told by a commit of its own, the table itself last: where the process is killed in between, the same statement goes on from there.
 """
 
 from __future__ import annotations
@@ -28,21 +29,23 @@ from streamtable.sql.statements import Name, Query
 __all__ = ["rename_with_readers"]
 
 
-def rename_with_readers(spark: SparkSession, entry: Entry, to: Name) -> Definition:
+def rename_with_readers(spark: SparkSession, entry: Entry, to: Name, *, begun: bool = False) -> Definition:
     """Rename a stream table in its schema and return its new definition; what was done is undone when anything fails.
 
+    `begun` says that a process was killed on the way: the table has the new name, its definition and some readers know the old one.
     Raises DependentsExist for a reader that cannot follow, ConcurrentRefresh for one that is refreshed at the same moment.
     """
     before, after = entry.definition, entry.definition.with_statement(name=to)
-    readers = [each for each in entries(spark) if entry.path in each.definition.sources]
-    plans = [_fingerprint(spark, each, each.definition.statement.query) for each in readers]
-    told = [_told(spark, each, before.statement.name, to) for each in readers]
+    readers = [(each, place) for each in entries(spark) if (place := _place(each, entry, begun))]
+    plans = [_plan(spark, each, begun) for each, _ in readers]
+    told = [_told(spark, each, before.statement.name, to) for each, _ in readers]
     with ExitStack() as undo:
-        renamed = rename(spark, entry, to)
-        undo.callback(rename, spark, replace(renamed, definition=after), before.statement.name)
-        moved = {entry.path: renamed.path}
-        for reader, plan, texts in zip(readers, plans, told, strict=True):
-            query = _same(spark, reader, plan, texts)
+        renamed = entry
+        if not begun:
+            renamed = rename(spark, entry, to)
+            undo.callback(rename, spark, replace(renamed, definition=after), before.statement.name)
+        for (reader, place), plan, texts in zip(readers, plans, told, strict=True):
+            query, moved = _same(spark, reader, plan, texts), {place: renamed.path}
             names = {
                 moved.get(path, path): after.name if path in moved else name for path, name in reader.definition.sources.items()
             }
@@ -55,6 +58,22 @@ def rename_with_readers(spark: SparkSession, entry: Entry, to: Name) -> Definiti
         annotate(spark, renamed, properties=after.properties())
         undo.pop_all()
     return after
+
+
+def _place(reader: Entry, table: Entry, begun: bool) -> str | None:
+    """Return where the reader reads the table; None where it does not, or has been told."""
+    sources = reader.definition.sources
+    if begun:
+        return next((path for path, name in sources.items() if name == table.definition.name), None)
+    return table.path if table.path in sources else None
+
+
+def _plan(spark: SparkSession, reader: Entry, begun: bool) -> str | None:
+    """Return the fingerprint of the reader's query; of one that names what is not there any more it is that of its last refresh."""
+    if not begun:
+        return _fingerprint(spark, reader, reader.definition.statement.query)
+    frontier = Frontier.of(reader.state.frontier)
+    return frontier.fingerprint if frontier else None
 
 
 def _fingerprint(spark: SparkSession, reader: Entry, query: Query) -> str:
@@ -87,11 +106,11 @@ def _folded(parts: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(part.casefold() for part in parts)
 
 
-def _same(spark: SparkSession, reader: Entry, plan: str, texts: tuple[Query, ...]) -> Query:
-    """Return the text whose plan is the one from before."""
+def _same(spark: SparkSession, reader: Entry, plan: str | None, texts: tuple[Query, ...]) -> Query:
+    """Return the text whose plan is the one from before, if that is known."""
     for query in texts:
         with suppress(InvalidQuery):
-            if _fingerprint(spark, reader, query) == plan:
+            if plan in (None, _fingerprint(spark, reader, query)):
                 return query
     raise _stays(reader, "neither the name alone nor with the old one as its alias makes the same query")
 

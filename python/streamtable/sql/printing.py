@@ -17,6 +17,7 @@ from streamtable.sql.statements import (
     CreateStreamTable,
     DescribeStreamTable,
     DropStreamTable,
+    ExplainAlter,
     ExplainCreate,
     ExplainStreamTable,
     RefreshStreamTable,
@@ -43,6 +44,8 @@ def to_sql(statement: AnyStatement) -> str:
             return "\n".join(_create(statement))
         case ExplainCreate(create):
             return f"EXPLAIN {to_sql(create)}"
+        case ExplainAlter(name, action):
+            return f"EXPLAIN ALTER STREAM TABLE {name} {_action(action)}"
         case AlterStreamTable(name, action):
             return f"ALTER STREAM TABLE {name} {_action(action)}"
         case DropStreamTable(name, if_exists, cascade):

@@ -241,6 +241,14 @@ class ExplainCreate:
 
 
 @dataclass(frozen=True)
+class ExplainAlter:
+    """EXPLAIN ALTER STREAM TABLE ... AS: what another query would make of the table."""
+
+    name: Name
+    action: SetQuery
+
+
+@dataclass(frozen=True)
 class VerifyStreamTable:
     """VERIFY STREAM TABLE."""
 
@@ -259,5 +267,6 @@ Statement: TypeAlias = (
     | ShowDependencies
     | ExplainStreamTable
     | ExplainCreate
+    | ExplainAlter
     | VerifyStreamTable
 )
