@@ -209,6 +209,14 @@ def test_a_table_that_is_not_exact_is_an_exit_code(command: CliRunner, shop: Spa
     assert '"missing": 1' in asked(command, "verify", "large", "--json", code=4).stdout
 
 
+def test_all_are_verified_whatever_their_names(command: CliRunner, shop: SparkSession) -> None:
+    shop.sql("CREATE STREAM TABLE `2024` AS SELECT id FROM sales")
+    shop.sql("CREATE STREAM TABLE `as` AS SELECT id FROM sales")
+    assert [row["ok"] for row in told(command, "verify")] == [True, True]
+    for name in ("2024", "as"):
+        shop.sql(f"DROP STREAM TABLE `{name}`")
+
+
 def test_init_and_doctor(command: CliRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     asked(command, "init")

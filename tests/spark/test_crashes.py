@@ -41,12 +41,13 @@ def kill(reached):
     if reached == sys.argv[1]:
         os.killpg(0, signal.SIGKILL)  # the JVM too: nothing is flushed, nothing is closed
 watch(kill)
-spark.sql(f"REFRESH STREAM TABLE {sys.argv[3]}")
+spark.sql(sys.argv[3])
 """
 
 RECOVER = """
-for name in sys.argv[3:] or QUERIES:
-    query = QUERIES[name]
+for name, query in QUERIES.items():
+    if sys.argv[3:] and name not in sys.argv[3]:
+        continue
     done = spark.sql(f"REFRESH STREAM TABLE {name}").first()
     assert done["action"] in ("DIFFERENTIAL", "NO_DATA"), done
     assert_exact(spark, name, query)
@@ -54,10 +55,18 @@ for name in sys.argv[3:] or QUERIES:
     assert (verdict["ok"], verdict["missing"], verdict["surplus"]) == (True, 0, 0), verdict
 """
 
+FILL = """
+assert spark.sql("REFRESH STREAM TABLE fresh_joined_groups").first()["action"] == "REINITIALIZE"
+assert_exact(spark, "fresh_joined_groups", QUERIES["joined_groups"])
+"""
+
 
 def test_a_refresh_killed_at_every_milestone_ends_exact(tmp_path: Path) -> None:
     """One chain of processes: each recovers from the kill before, then is killed at the next milestone; one while it recovers."""
-    for n, milestone in enumerate(MILESTONES, 1):
+    kills = [(milestone, "REFRESH STREAM TABLE joined_groups") for milestone in MILESTONES]
+    kills.append(("between the arrangements", "REFRESH STREAM TABLE joined_groups FULL"))
+    kills.append(("between the arrangements", f"CREATE STREAM TABLE fresh_joined_groups AS {QUERIES['joined_groups']}"))
+    for n, (milestone, statement) in enumerate(kills, 1):
         before = {1: CREATE, 3: ""}.get(n, RECOVER)
-        ended(run(tmp_path, PREAMBLE + before + KILL, milestone, str(n), "joined_groups"), -9)
-    ended(run(tmp_path, PREAMBLE + RECOVER), 0)
+        ended(run(tmp_path, PREAMBLE + before + KILL, milestone, str(n), statement), -9)
+    ended(run(tmp_path, PREAMBLE + RECOVER + FILL), 0)

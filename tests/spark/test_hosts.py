@@ -31,8 +31,10 @@ from tests.spark import hosts, notebooks
 from tests.spark.script import REFUSED, SCRIPT
 from tests.spark.serving import COMMAND, PASSWORD, TOKEN, USER, Running, cursor_at, serving
 from thrift.transport.TTransport import TTransportException
+from typer.testing import CliRunner
 
 from streamtable import StreamTables
+from streamtable.cli.app import app
 from streamtable.cli.output import ExitCode
 from streamtable.errors import NotEnabled, StreamTableNotFound
 from streamtable.progress import watched
@@ -314,6 +316,29 @@ def test_a_fetch_that_waits_is_cancelled(server: Running) -> None:
             waiting.result(20)
         other.execute("INSERT INTO awaited VALUES (4)")
         assert [row.id for row in remote.sql("FETCH changes").collect()] == [4]
+
+
+def test_every_command_of_the_command_line_asks_a_server(server: Running, tmp_path: Path) -> None:
+    def told(*arguments: str) -> Any:
+        done = CliRunner().invoke(app, [*arguments, "--remote", server.connect, "--json"])
+        assert done.exit_code == ExitCode.DONE, done.output
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    told("run", "-e", "CREATE DATABASE asked; CREATE TABLE asked.t USING delta AS SELECT 1 AS id")
+    script = tmp_path / "tables.sql"
+    script.write_text("USE asked; CREATE STREAM TABLE copy AS SELECT id FROM t; INSERT INTO t VALUES (2);")
+    told("import", str(script))
+    name = "spark_catalog.asked.copy"
+    assert [row["action"] for row in told("refresh", "asked.copy")[0]] == ["DIFFERENTIAL"]
+    assert [row["action"] for row in told("history", "asked.copy")[0]] == ["DIFFERENTIAL", "REINITIALIZE"]
+    assert [row["incremental"] for row in told("explain", "asked.copy")[0]] == [True, True]
+    assert told("verify", "asked.copy")[0][0] == {"name": name, "ok": True, "missing": 0, "surplus": 0}
+    assert name in [row["name"] for row in told("status")[0]]
+    assert name in [row["name"] for row in told("graph")[0]]
+    assert [row["id"] for row in told("subscribe", "asked.t WITH (SNAPSHOT = TRUE) UP TO 2")] == [1, 2]
+    assert any("CREATE STREAM TABLE `spark_catalog`.`asked`.`copy`" in each for each in told("export")[0])
+    assert [each["name"] for each in told("doctor")[0] if not each["ok"]] == []
+    told("run", "-e", "DROP DATABASE asked CASCADE")
 
 
 def test_connections_to_python_end_with_the_threads_that_opened_them(server: Running) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from streamtable.errors import DependentsExist, InvalidStatement, NotIncremental
 from streamtable.monitor.alerts import Alert
 from streamtable.monitor.functions import FUNCTIONS
 from streamtable.monitor.watch import Watch
+from streamtable.refresh import clock
 
 ST = "spark_catalog.shop.st"
 TOTALS = "SELECT region, count(*) AS n, sum(amount) AS total FROM sales WHERE amount IS NOT NULL GROUP BY region"
@@ -78,6 +79,39 @@ def test_columns_of_every_function_and_rows_that_join(shop: SparkSession) -> Non
     for call in ("stream_tables('st', 1)", "refresh_history('st', 'many')"):
         with pytest.raises(InvalidStatement, match=r"call it as"):
             shop.sql(f"SELECT * FROM {call}")
+
+
+def test_what_rests_is_not_stale_until_the_date_changes(shop: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    moment = clock.now().replace(hour=12, minute=0)
+    monkeypatch.setattr(clock, "now", lambda: moment)
+    zone = shop.conf.get("spark.sql.session.timeZone")
+    shop.conf.set("spark.sql.session.timeZone", "UTC")
+    shop.sql("CREATE VIEW seen AS SELECT id, amount FROM sales")
+    for name, query in {
+        "viewed": "SELECT * FROM seen",
+        "daily": "SELECT id, current_date() AS day FROM sales",
+        "instantly": "SELECT id, now() AS at FROM sales",
+    }.items():
+        shop.sql(f"CREATE STREAM TABLE {name} SCHEDULE '1h' AS {query}")
+    shop.conf.set("spark.sql.session.timeZone", zone or "UTC")
+
+    def stale() -> dict[str, tuple[bool, float]]:
+        rows = answer(shop, "SELECT split_part(name, '.', 3), stale, round(staleness_seconds) FROM staleness()")
+        return {name: (late, seconds) for name, late, seconds in rows}
+
+    moment += timedelta(hours=6)
+    assert stale() == {"viewed": (False, 0), "daily": (False, 0), "instantly": (True, 21600)}
+    moment += timedelta(hours=8)  # two hours past midnight
+    found = stale()
+    assert (found["viewed"], found["daily"][0]) == ((False, 0), True)
+    assert 7200 <= found["daily"][1] < 7261
+    assert done(shop, "REFRESH STREAM TABLE daily")[0] == "DIFFERENTIAL"
+    assert stale()["daily"] == (False, 0)
+    shop.sql("INSERT INTO sales VALUES (9, 'east', 1)")  # now, which is before noon tomorrow
+    assert stale()["viewed"][0]
+    for name in ("viewed", "daily", "instantly"):
+        shop.sql(f"DROP STREAM TABLE {name}")
+    shop.sql("DROP VIEW seen")
 
 
 def test_views_and_stream_tables_over_a_function(shop: SparkSession) -> None:

@@ -16,7 +16,7 @@ from streamtable.catalog.entries import load
 from streamtable.delta.bridge import java_class
 from streamtable.delta.rows import change_set
 from streamtable.delta.tables import locate
-from streamtable.errors import SourceChanged, SourceUnavailable, StreamTableError
+from streamtable.errors import DependentsExist, SourceChanged, SourceUnavailable, StreamTableError
 from streamtable.refresh.choose import Action
 from streamtable.refresh.run import refresh
 from streamtable.sql.statements import Name
@@ -52,11 +52,12 @@ def answer(s: Scenario, name: str) -> str:
 
 WIDEN = "ALTER TABLE t ALTER COLUMN v TYPE BIGINT"  # the view casts to the type that it was created with
 KEEP = "DIFFERENTIAL"
+REST = "NO_DATA"
 
 CASES = {
-    "a column is added": (["ALTER TABLE t ADD COLUMNS (more INT)"], KEEP, KEEP),
-    "a column that is not used is dropped": (["ALTER TABLE t DROP COLUMN other"], KEEP, KEEP),
-    "a column that is not used is renamed": (["ALTER TABLE t RENAME COLUMN other TO another"], KEEP, KEEP),
+    "a column is added": (["ALTER TABLE t ADD COLUMNS (more INT)"], REST, REST),
+    "a column that is not used is dropped": (["ALTER TABLE t DROP COLUMN other"], REST, REST),
+    "a column that is not used is renamed": (["ALTER TABLE t RENAME COLUMN other TO another"], REST, REST),
     "a column that is used is dropped": (["ALTER TABLE t DROP COLUMN v"], SourceChanged.__name__, SourceChanged.__name__),
     "a column that is used is renamed": (["ALTER TABLE t RENAME COLUMN v TO w"], SourceChanged.__name__, SourceChanged.__name__),
     "a column is dropped and added again": (
@@ -90,8 +91,8 @@ CASES = {
             "ALTER TABLE t SET TBLPROPERTIES ('a' = 'b')",
             "ALTER TABLE t ADD CONSTRAINT c CHECK (v > 0)",
         ],
-        KEEP,
-        KEEP,
+        REST,
+        REST,
     ),
     "the table is replaced": (
         [
@@ -121,6 +122,21 @@ def test_a_source_changes(s: Scenario, change: str) -> None:
     assert answer(s, "above") in ("NO_DATA", "DIFFERENTIAL")
     if "dropped" not in change and "renamed" not in change and SourceChanged.__name__ not in (of_sums, of_view):
         s.step("INSERT INTO t (k, v) VALUES (9, 90)")
+
+
+def test_a_view_moves_to_another_stream_table(s: Scenario) -> None:
+    """Who reads whom is what the query reads now: for DROP, CASCADE and the health of sources."""
+    s.spark.sql("CREATE OR REPLACE VIEW w AS SELECT k, CAST(total AS INT) AS v FROM sums")
+    assert answer(s, "through_view") == "REINITIALIZE"
+    with pytest.raises(DependentsExist, match="through_view"):
+        s.spark.sql("DROP STREAM TABLE sums")
+    shown = s.spark.sql("SHOW STREAM TABLE DEPENDENCIES FOR through_view").collect()
+    assert [row["source"].split(".")[-1] for row in shown] == ["sums"]
+    s.change("INSERT INTO t (k, v) VALUES (1, 5), (4, 4)")
+    assert s.spark.sql("REFRESH STREAM TABLE through_view CASCADE").collect()[0]["action"] == "DIFFERENTIAL"
+    assert s.rows("through_view") == [(1, 35), (2, 30), (4, 4)]
+    (health,) = s.spark.sql("SELECT state, version_read = latest_version AS current FROM source_health('through_view')").collect()
+    assert tuple(health) == ("OK", True)
 
 
 def test_spark_analyses_no_delta_table(spark: SparkSession) -> None:

@@ -15,6 +15,7 @@ from tests.spark.statements import answer, detail, done, jobs, properties, shown
 
 from streamtable.errors import (
     DependentsExist,
+    InternalError,
     InvalidStatement,
     NotIncremental,
     NotSupported,
@@ -258,7 +259,7 @@ def test_a_rename_that_was_killed_goes_on(shop: SparkSession, monkeypatch: pytes
     with monkeypatch.context() as killing:
         killing.setattr(renaming, "ExitStack", Killed)
         killing.setattr(renaming, "annotate", annotated)
-        with pytest.raises(ZeroDivisionError):
+        with pytest.raises(InternalError, match="ZeroDivisionError"):
             shop.sql("ALTER STREAM TABLE st RENAME TO busy")
     shop.sql("INSERT INTO sales VALUES (77, 'north', 5)")
     assert answer(shop, "ALTER STREAM TABLE st RENAME TO busy") == [("spark_catalog.shop.busy", "ACTIVE")]

@@ -21,6 +21,7 @@ from streamtable.cli.serving import add_user, server
 from streamtable.cli.starting import demo, init, settings
 from streamtable.cli.subscribing import subscribe
 from streamtable.cli.transfer import exported
+from streamtable.sql.literals import quote_full_name
 from streamtable.sql.scripts import Piece, split
 
 __all__ = ["app"]
@@ -198,7 +199,8 @@ def verify(
     """
     with at_desk(remote, conf, as_json) as desk:
         with desk.out.waiting(desk.spark):
-            verdicts = [desk.tables.at(name).verify() for name in names or [each.name for each in desk.tables.list_all()]]
+            asked = names or [quote_full_name(each.name) for each in desk.tables.list_all()]
+            verdicts = [desk.tables.at(name).verify() for name in asked]
         _print(desk, verdicts)
         if not all(verdict.ok for verdict in verdicts):
             raise typer.Exit(ExitCode.NOT_EXACT)

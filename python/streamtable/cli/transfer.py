@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from streamtable.api.tables import StreamTables
 from streamtable.catalog.definition import SUSPENDED
 from streamtable.cli.graph import graph_of
-from streamtable.sql.literals import quote_name
+from streamtable.sql.literals import quote_full_name
 from streamtable.sql.parse import parse_name
 from streamtable.sql.printing import to_sql
 from streamtable.sql.statements import AlterStreamTable, Suspend
@@ -33,8 +33,8 @@ def exported(spark: SparkSession) -> Iterator[str]:
     changed, schemas = dict[str, str](), set[str]()
     for name in nx.lexicographical_topological_sort(graph):
         if name in status:
-            *schema, _ = parts = [quote_name(part) for part in name.split(".")]
-            table = tables.get(".".join(parts))
+            schema, _, _ = (written := quote_full_name(name)).rpartition(".")
+            table = tables.get(written)
             described = table.describe(extended=True)
             wanted = {key.removeprefix(SETTING): value or "" for key, value in described.items() if key.startswith(SETTING)}
             different = {key: value for key, value in wanted.items() if spark.conf.get(key, None) != value}
@@ -42,7 +42,7 @@ def exported(spark: SparkSession) -> Iterator[str]:
             yield from (f"SET {key} = {value}" for key, value in different.items() if changed.get(key) != value)
             changed = different
             namespace = described["namespace"] or ""
-            for needed in (".".join(schema), namespace):
+            for needed in (schema, namespace):
                 if needed not in schemas:
                     schemas.add(needed)
                     yield f"CREATE SCHEMA IF NOT EXISTS {needed}"

@@ -175,6 +175,7 @@ def translated(path: str) -> Iterator[None]:
             ) from error
         if any(mark in text for mark in _LOST):
             raise HistoryLost(f"the history of {path} is not complete any more ({text})") from error
-        if "FileNotFound" in text or "DELTA_TABLE_NOT_FOUND" in text:
+        # A file that a query misses is wrapped in the failure of a task; it may be another table's, and the reader's to judge.
+        if "FileNotFound" in cause.getClass().getSimpleName() or "DELTA_TABLE_NOT_FOUND" in text:
             raise SourceUnavailable(f"there is no Delta table at {path} ({text})") from error
         raise

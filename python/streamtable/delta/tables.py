@@ -77,15 +77,16 @@ class Size:
 class CommitSummary:
     """What one commit did.
 
-    `rows` counts the rows of the files that came or went, `uncounted_bytes` is the size of those that do not tell, `feed_bytes`
-    that of what was written into the change data feed; `feed` tells whether it switched that on or off. `metrics` are Delta's own,
-    `schema_json` are the columns from there on, where the metadata was written.
+    `removes_files` is there for a compaction as well; `rows` counts the rows of the files that came or went, `uncounted_bytes` is
+    the size of those that do not tell, `feed_bytes` that of what was written into the change data feed; `feed` tells whether it
+    switched that on or off. `metrics` are Delta's own, `schema_json` are the columns from there on, where the metadata was written.
     """
 
     version: int
     operation: str
     data_change: bool
     removes_rows: bool
+    removes_files: bool
     transactions: tuple[str, ...]
     rows: int
     uncounted_bytes: int
@@ -167,6 +168,7 @@ def commits(session: SparkSession, path: str, after: int, upto: int, complete: b
             each.get("operation", ""),
             each["data_change"],
             each["removes_rows"],
+            each["removes_files"],
             tuple(each["transactions"]),
             each["rows"],
             each["uncounted_bytes"],

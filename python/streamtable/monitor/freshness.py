@@ -8,10 +8,11 @@ from datetime import datetime, timedelta
 
 from pyspark.sql import SparkSession
 
+from streamtable.algebra.sources import CLOCK
 from streamtable.catalog.entries import Entry
 from streamtable.delta.tables import commits
+from streamtable.refresh import clock
 from streamtable.refresh.frontier import Frontier, Vector
-from streamtable.refresh.run import decided_by_versions
 from streamtable.schedule.due import NEVER, deadlines, graph_of
 from streamtable.schedule.engine import table_of
 
@@ -58,10 +59,26 @@ def freshness(spark: SparkSession, found: Sequence[Entry]) -> dict[str, Freshnes
 
 def _current_until(spark: SparkSession, entry: Entry, vector: Vector) -> datetime | None:
     frontier = Frontier.of(entry.state.frontier)
-    if frontier is None or not decided_by_versions(entry, frontier):
-        return frontier.at if frontier else None
-    changed = [_changed_at(spark, path, frontier, vector) for path in frontier.sources]
-    return min((at or frontier.at or vector.at for moved, at in changed if moved), default=vector.at)
+    if frontier is None:
+        return None
+    until = _left_to_the_tables(entry, frontier, vector.at)
+    if until is None:
+        return frontier.at
+    changed = [_changed_at(spark, path, frontier, vector) for path in frontier.sources if path != CLOCK.path]
+    return min((at or frontier.at or until for moved, at in changed if moved), default=until)
+
+
+def _left_to_the_tables(entry: Entry, frontier: Frontier, now: datetime) -> datetime | None:
+    """Return until when nothing but changed rows makes the contents old: at most now; None where something else may.
+
+    A view that was given another text does so too, which only a refresh finds out, and one that is due looks.
+    """
+    if frontier.exact:
+        return now
+    if frontier.clock != "date":
+        return None
+    ends = clock.day_ends(frontier.sources[CLOCK.path], entry.definition.settings["spark.sql.session.timeZone"])
+    return ends and min(ends, now)
 
 
 def _changed_at(spark: SparkSession, path: str, frontier: Frontier, vector: Vector) -> tuple[bool, datetime | None]:

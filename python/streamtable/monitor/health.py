@@ -154,7 +154,7 @@ def _outlook(spark: SparkSession, found: Health, pending: Sequence[CommitSummary
         return found
     kept = retention(spark, found.path)
     ends = [(pending[0].at + kept.log, kept.log, "the log is kept")]
-    if removal := next((each for each in pending if each.removes_rows), None):
+    if removal := next((each for each in pending if each.removes_files), None):
         # VACUUM takes the oldest files first: while those of the first removal are there, all are.
         if not holds_files(spark, found.path, removal.version):
             text = f"VACUUM took files of version {removal.version}: {reader.otherwise}"

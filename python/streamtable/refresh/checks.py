@@ -56,8 +56,7 @@ def prepared_for(
         release(prepared)
         raise
     canonical = replace(statement, name=Name(located.name), or_replace=False, if_not_exists=False, with_data=True)
-    sources = {path: str(source) for path, source in prepared.sources.items()}
-    return Definition(canonical, id_, namespace, settings, sources), prepared
+    return Definition(canonical, id_, namespace, settings, prepared.names), prepared
 
 
 def refuse_session_names(spark: SparkSession, error: InvalidQuery) -> None:
@@ -112,6 +111,8 @@ def check_schedule(spark: SparkSession, schedule: Schedule, settings: Mapping[st
             session_zone(settings["spark.sql.session.timeZone"])
 
 
+_MAPPING = "delta.columnMapping.mode"
+
 _IMPOSSIBLE = {"delta.appendonly": "true", "delta.enabledeletionvectors": "false"}
 
 
@@ -130,13 +131,16 @@ def _check(spark: SparkSession, statement: CreateStreamTable, prepared: Prepared
         raise _temporary(temporary[0])
     check_properties(statement.properties)
     names = _names(statement, prepared)
+    properties = {**(existing.state.properties if existing else {}), **dict(statement.properties)}
+    mapped = properties.get(_MAPPING, "none") != "none"
     seen: dict[str, str] = {}
     for name in names:
         if name.casefold() in seen:
             raise InvalidStatement(f"the column name {name} occurs twice in the query", hint="give one an alias with AS")
         seen[name.casefold()] = name
-        if re.search(r"[ ,;{}()\n\t=]", name):
-            raise InvalidStatement(f"{name} cannot be the name of a column in Delta", hint=f"give it an alias: {name} AS some_name")
+        if not mapped and re.search(r"[ ,;{}()\n\t=]", name):
+            hint = f"give it an alias: {name} AS some_name, or TBLPROPERTIES ('{_MAPPING}' = 'name')"
+            raise InvalidStatement(f"{name} cannot be the name of a column in Delta without column mapping", hint=hint)
     for name in (*statement.partitioned_by, *statement.clustered_by):
         if name.casefold() not in seen:
             raise InvalidStatement(f"the table has no column {name} to partition or cluster by.{near_names(name, names)}")

@@ -42,14 +42,15 @@ class Facts:
     """What a refresh found out about the query and the logs.
 
     `obstacle` is the first thing that cannot be maintained, `unversioned` names something in the query that changes without a new
-    version of a source; `foreign` describes a commit on the stream table that is not ours, `lost` a gap in a source's history.
-    `whole` is an operator whose delta would read everything twice, `dear` says why a delta of this size costs more than
-    recomputing, `estimated` what both would cost.
+    version of a source; `resting` are the sources whose new versions changed no row; `foreign` describes a commit on the stream
+    table that is not ours, `lost` a gap in a source's history. `whole` is an operator whose delta would read everything twice,
+    `dear` says why a delta of this size costs more than recomputing, `estimated` what both would cost.
     """
 
     fingerprint: str
     obstacle: Finding | None = None
     unversioned: str | None = None
+    resting: frozenset[str] = frozenset()
     foreign: str | None = None
     lost: str | None = None
     whole: Finding | None = None
@@ -76,8 +77,9 @@ def choose(mode: RefreshMode, forced: bool, frontier: Frontier | None, target: M
             return Choice(Action.REINITIALIZE, f"the source at {path} is at an older version than before")
     if facts.lost:
         return Choice(Action.REINITIALIZE, facts.lost)
-    if dict(target) == dict(frontier.sources) and not facts.unversioned:
-        return Choice(Action.NO_DATA, "no source changed")
+    moved = {path for path, version in target.items() if version != frontier.sources[path]}
+    if moved <= facts.resting and not facts.unversioned:
+        return Choice(Action.NO_DATA, "no row of a source changed" if moved else "no source changed")
     if mode is RefreshMode.FULL:
         return Choice(Action.FULL, "the refresh mode is FULL")
     if facts.obstacle:
@@ -86,8 +88,7 @@ def choose(mode: RefreshMode, forced: bool, frontier: Frontier | None, target: M
         return Choice(Action.FULL, f"{facts.whole.operator}: {facts.whole.reason}, so that a full refresh is cheaper")
     if facts.dear and mode is RefreshMode.AUTO:
         return Choice(Action.FULL, facts.dear)
-    changed = [path for path, version in target.items() if version != frontier.sources[path]]
-    tables = [path for path in changed if path != CLOCK.path]
-    moved = "; the clock moved" if CLOCK.path in changed else ""
+    tables = moved - facts.resting - {CLOCK.path}
+    ticked = "; the clock moved" if CLOCK.path in moved else ""
     cost = f"; {facts.estimated}" if facts.estimated else ""
-    return Choice(Action.DIFFERENTIAL, f"{len(tables)} of {len(set(target) - {CLOCK.path})} sources changed{moved}{cost}")
+    return Choice(Action.DIFFERENTIAL, f"{len(tables)} of {len(set(target) - {CLOCK.path})} sources changed{ticked}{cost}")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, time, timedelta, timezone
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from streamtable.algebra.sources import CLOCK
 from streamtable.delta.tables import Version
 
-__all__ = ["instant", "microseconds", "now", "tick"]
+__all__ = ["day_ends", "instant", "microseconds", "now", "tick"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -42,7 +42,14 @@ def _datetime(version: Version) -> datetime:
     return _EPOCH + timedelta(microseconds=version.number)
 
 
-def _date(version: Version, zone: str) -> object:
+def day_ends(version: Version, zone: str) -> datetime | None:
+    """Return when the date of an instant is over in the time zone; None for a zone whose dates only Spark knows."""
+    if (today := _date(version, zone)) is None:
+        return None
+    return datetime.combine(today + timedelta(days=1), time.min, ZoneInfo(zone)).astimezone(timezone.utc)
+
+
+def _date(version: Version, zone: str) -> date | None:
     try:
         return _datetime(version).astimezone(ZoneInfo(zone)).date()
     except (ZoneInfoNotFoundError, ValueError):

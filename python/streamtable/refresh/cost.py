@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["KEPT", "Costs", "Load", "Ran", "costs", "too_much"]
+__all__ = ["KEPT", "Costs", "Load", "Ran", "costs", "remembered", "too_much"]
 
 KEPT = 8
 """How many refreshes are remembered: what is older is no longer true, and what was a slip is forgotten."""
@@ -50,6 +50,13 @@ class Costs:
 
     def __str__(self) -> str:
         return f"estimated {self.differential:,} ms, in full {self.full:,} ms"
+
+
+def remembered(runs: Sequence[Ran], last: Ran) -> tuple[Ran, ...]:
+    """Return the runs to keep: the last ones, and the last full one, without which nothing can be compared, however old it is."""
+    known = (*runs, last)
+    kept, full = known[-KEPT:], [ran for ran in known if not ran.differential][-1:]
+    return kept if set(full) <= set(kept) else (*full, *kept[1:])
 
 
 def costs(load: Load, runs: Sequence[Ran]) -> Costs | None:

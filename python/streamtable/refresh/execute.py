@@ -22,7 +22,7 @@ from streamtable.differentiate.aggregate import AggregateStep
 from streamtable.refresh.arrangements import Arrangement, arrangements_of, build, roll_back
 from streamtable.refresh.choose import Action, Choice
 from streamtable.refresh.clock import microseconds
-from streamtable.refresh.cost import KEPT, Load, Ran
+from streamtable.refresh.cost import Load, Ran, remembered
 from streamtable.refresh.differential import Differential, NotWhatTheFrontierSays
 from streamtable.refresh.frontier import Frontier
 from streamtable.refresh.jobs import jobs_named_after
@@ -113,6 +113,7 @@ def differentially(run: Run, choice: Choice) -> Committed:
             remove=rows.remove,
             frontier=recorded.to_json(),
             history=_history(run, choice),
+            properties=_other_sources(run),
         )
         reached("after the table")
         return done
@@ -148,7 +149,7 @@ def fully(
             frontier=recorded.to_json(),
             history=_history(run, choice),
             schema_json=schema_json,
-            properties=properties,
+            properties=properties or _other_sources(run),
         )
         reached("after the table")
         return done
@@ -159,6 +160,14 @@ def _workspace(run: Run) -> Iterator[tuple[Workspace, Mapping[Aggregate, Arrange
     named = jobs_named_after(run.session, run.entry.definition.name, "refresh of")
     with named, Workspace(run.session) as workspace:
         yield workspace, arrangements_of(run.prepared.tree, run.entry.path, run.names, run.prepared.fingerprint)
+
+
+def _other_sources(run: Run) -> Mapping[str, str | None] | None:
+    """Return the definition's properties where the query reads other tables or views than they say, since a view was changed."""
+    definition, prepared = run.entry.definition, run.prepared
+    if definition.sources.keys() == set(prepared.paths) and set(run.entry.views) == set(prepared.reading.views):
+        return None
+    return replace(definition, sources=prepared.names).properties(prepared.reading.views)
 
 
 def pinned_query(prepared: Prepared, target: Mapping[str, Version]) -> DataFrame:
@@ -182,6 +191,7 @@ def _recorded(run: Run, choice: Choice, pinned: Mapping[str, int]) -> Frontier:
         fingerprint=run.prepared.fingerprint,
         action=choice.action.value,
         exact=not run.prepared.reading.unversioned and CLOCK.path not in run.target,
+        clock=None if run.prepared.reading.unversioned else run.prepared.reading.clock or None,
         at=run.at,
         runs=_runs(run, choice),
     )
@@ -193,7 +203,7 @@ def _runs(run: Run, choice: Choice) -> tuple[Ran, ...]:
     if run.load is None:
         return before
     ran = Ran(choice.action is Action.DIFFERENTIAL, run.load.changed, run.load.rows, _elapsed(run))
-    return (*before, ran)[-KEPT:]
+    return remembered(before, ran)
 
 
 def _elapsed(run: Run) -> int:

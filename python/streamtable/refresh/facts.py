@@ -38,6 +38,7 @@ def facts_of(spark: SparkSession, run: Run) -> Facts:
         prepared.fingerprint,
         prepared.obstacle,
         next(iter(prepared.reading.unversioned), None),
+        frozenset(path for path, commits_ in since.items() if not any(each.data_change for each in commits_)),
         foreign(run.session, run.entry, frontier) if frontier else None,
         lost,
         None if prepared.obstacle else prunes_nothing(prepared.tree, changed),

@@ -36,7 +36,8 @@ class Frontier:
     """The contents equal the query at `sources` (version by path).
 
     A query that reads the clock has it among its sources, with the instant as its version. `exact` says that nothing but the
-    tables' versions decides the query's result: no clock, no volatile function, no other table.
+    tables' versions decides the query's result: no clock, no volatile function, no other table. `clock` is how finely ("date" for
+    days) a query reads the clock if nothing but that and the tables decides.
     `arrangements` pins the version of each stored aggregate; `base` is the version that the refresh's commit was made on, so that
     commits which are not ours are found; `number` counts the refreshes; `fingerprint` is the plan's; `probe` is the column by which
     rows were last located; `at` is when the sources were at these versions, None in what was recorded before it was; `runs` is what
@@ -53,6 +54,7 @@ class Frontier:
     probe: str | None = None
     at: datetime | None = None
     runs: tuple[Ran, ...] = ()
+    clock: str | None = None
 
     def ahead_of(self, vector: Vector) -> bool:
         """Tell whether the contents stand for a newer version of some source than `vector` has."""

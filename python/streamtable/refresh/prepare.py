@@ -99,6 +99,11 @@ class Prepared:
         """Return the tables that the query reads, by path."""
         return {source.path: source for source in self.reading.sources}
 
+    @property
+    def names(self) -> dict[str, str]:
+        """Return the names of the tables that the query reads, by path."""
+        return {path: str(source) for path, source in self.sources.items()}
+
 
 def captured_settings(spark: SparkSession) -> dict[str, str]:
     """Read the current values of the settings that change what a query means, defaults as well: those of another session differ."""

@@ -61,7 +61,7 @@ def annotate(
 ) -> None:
     """Commit what concerns the table but not its rows; a property that is None is removed. Raises ConcurrentRefresh.
 
-    `frontier` says the same as the one before, in other words.
+    `frontier` says the same as the one before, in other words or of versions with the same rows.
     """
     before = Frontier.of(entry.state.frontier)
     commit(

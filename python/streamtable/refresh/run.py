@@ -163,7 +163,9 @@ def _carry_out(run: Run, choice: Choice) -> Outcome:
     match choice.action:
         case Action.NO_DATA:
             assert run.frontier is not None, "without a frontier everything is new"
-            done = _nothing(run.session, run.entry, run.frontier, choice, run.initiator)
+            moved = replace(run.frontier, sources=run.target, base=run.entry.state.version, at=run.at)
+            ahead = moved if run.target != run.frontier.sources else None
+            done = _nothing(run.session, run.entry, run.frontier, choice, run.initiator, ahead)
         case Action.DIFFERENTIAL:
             try:
                 done = differentially(run, choice)
@@ -175,11 +177,18 @@ def _carry_out(run: Run, choice: Choice) -> Outcome:
     return outcome(run.entry, choice, done, run.started)
 
 
-def _nothing(spark: SparkSession, entry: Entry, frontier: Frontier, choice: Choice, initiator: Initiator) -> Committed:
-    """Leave no line in the history, unless the last one says that refreshes fail."""
+def _nothing(
+    spark: SparkSession, entry: Entry, frontier: Frontier, choice: Choice, initiator: Initiator, ahead: Frontier | None = None
+) -> Committed:
+    """Leave no line in the history, unless the last one says that refreshes fail.
+
+    `ahead` is the frontier at versions without other rows, as after a compaction: left behind, it would outlive their files.
+    """
     version = entry.state.version
-    if version > frontier.base + 1 and errors_in_a_row(entry, history(spark, [entry])):
-        annotate(spark, entry, Record(choice.action, choice.reason, 0, initiated_by=initiator.value))
+    failed = version > frontier.base + 1 and errors_in_a_row(entry, history(spark, [entry]))
+    if failed or ahead:
+        record = Record(choice.action, choice.reason, 0, initiated_by=initiator.value) if failed else None
+        annotate(spark, entry, record, frontier=ahead)
         version += 1
     return Committed(version, 0, 0)
 

@@ -20,6 +20,11 @@ def quote_name(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
+def quote_full_name(name: str) -> str:
+    """Return a full name as rows show it, the parts of which hold no dots, as it is written in SQL."""
+    return ".".join(map(quote_name, name.split(".")))
+
+
 def unquote_name(token: str) -> str:
     """Return the identifier that a token means, with or without backquotes."""
     return token[1:-1].replace("``", "`") if token.startswith("`") else token

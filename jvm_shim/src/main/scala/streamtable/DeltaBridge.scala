@@ -96,6 +96,7 @@ object DeltaBridge {
         ("version" -> version) ~ ("operation" -> info.map(_.operation)) ~
           ("data_change" -> actions.exists { case f: FileAction => f.dataChange; case _ => false }) ~
           ("removes_rows" -> actions.exists { case r: RemoveFile => r.dataChange; case _ => false }) ~
+          ("removes_files" -> actions.exists(_.isInstanceOf[RemoveFile])) ~
           ("transactions" -> actions.collect { case t: SetTransaction => t.appId }.toList) ~
           ("rows" -> rows) ~ ("uncounted_bytes" -> bytes) ~ ("feed_bytes" -> actions.collect { case c: AddCDCFile =>
             c.size
