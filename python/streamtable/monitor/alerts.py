@@ -34,6 +34,7 @@ class AlertKind(str, Enum):
     BACKLOG = "BACKLOG"
     HISTORY_EXPIRING = "HISTORY_EXPIRING"
     HISTORY_LOST = "HISTORY_LOST"
+    SOURCE_UNREADABLE = "SOURCE_UNREADABLE"
     SOURCE_GONE = "SOURCE_GONE"
 
 
@@ -50,6 +51,7 @@ class Alert:
 _OF_SOURCES = {
     SourceState.EXPIRING: AlertKind.HISTORY_EXPIRING,
     SourceState.LOST: AlertKind.HISTORY_LOST,
+    SourceState.UNREADABLE: AlertKind.SOURCE_UNREADABLE,
     SourceState.GONE: AlertKind.SOURCE_GONE,
 }
 
