@@ -18,7 +18,7 @@ from streamtable.refresh.prepare import release
 from streamtable.refresh.records import Initiator
 from streamtable.refresh.replace import replace_with
 from streamtable.refresh.run import Outcome, refresh
-from streamtable.sql.statements import CreateStreamTable, DropStreamTable
+from streamtable.sql.statements import CreateStreamTable, DropStreamTable, Name
 
 __all__ = ["create", "drop"]
 
@@ -34,7 +34,8 @@ def create(spark: SparkSession, statement: CreateStreamTable) -> Outcome:
     full = ".".join(located.name)
     if located.kind != "none" and not (statement.or_replace and existing):
         if existing and statement.if_not_exists:
-            return Outcome(full, Action.NO_DATA, "the stream table exists already", 0, 0, 0, existing.state.version)
+            empty = "" if existing.state.frontier else f", but was never populated: REFRESH STREAM TABLE {Name(located.name)}"
+            return Outcome(full, Action.NO_DATA, f"the stream table exists already{empty}", 0, 0, 0, existing.state.version)
         what = "a stream table" if existing else "a table or view"
         raise StreamTableExists(f"{full} is {what} already", hint="choose another name, or CREATE OR REPLACE a stream table")
     if located.name[0] != CATALOG:
