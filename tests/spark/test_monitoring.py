@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.statements import answer, done
+from tests.spark.statements import answer, done, folder
 
+from streamtable.delta.bridge import java_class
 from streamtable.errors import DependentsExist, InvalidStatement, NotIncremental, StreamTableNotFound
 from streamtable.monitor.alerts import Alert
 from streamtable.monitor.functions import FUNCTIONS
@@ -176,6 +177,23 @@ def test_the_history_of_a_source_runs_out(shop: SparkSession, caplog: pytest.Log
     assert [row[0] for row in answer(shop, health)] == ["GONE"]
 
 
+def test_the_log_of_a_source_is_cleaned(shop: SparkSession) -> None:
+    shop.sql("DROP TABLE sales")
+    shop.sql("CREATE TABLE sales (id INT) USING delta TBLPROPERTIES ('delta.checkpointInterval' = '2')")
+    shop.sql("CREATE STREAM TABLE st AS SELECT id FROM sales")
+    for n in range(4):
+        shop.sql(f"INSERT INTO sales VALUES ({n})")
+    *_, before_the_checkpoint, _, _ = sorted((folder(shop, "sales") / "_delta_log").glob("*.json"))
+    before_the_checkpoint.unlink()
+    java_class(shop, "org.apache.spark.sql.delta.DeltaLog").clearCache()
+    (health,) = answer(shop, "SELECT state, warning FROM source_health('st')")
+    assert health[0] == "LOST"
+    assert "does not hold all versions" in health[1]
+    assert answer(shop, "SELECT alert FROM alerts('st') WHERE text LIKE '%does not hold all versions%'") == [("HISTORY_LOST",)]
+    assert done(shop, "REFRESH STREAM TABLE st")[0] == "REINITIALIZE"
+    assert answer(shop, "SELECT state FROM source_health('st')") == [("OK",)]
+
+
 def test_what_waits_to_be_read_grows(shop: SparkSession) -> None:
     shop.conf.set("spark.streamtable.alerts.backlogVersions", "1")
     backlog = "SELECT name, text FROM alerts() WHERE alert = 'BACKLOG' ORDER BY name"
@@ -201,6 +219,8 @@ def test_what_waits_to_be_read_grows(shop: SparkSession) -> None:
 BLOCKED = (
     "ALTER TABLE sales ADD COLUMNS (more INT)",
     "ALTER TABLE sales ALTER COLUMN amount TYPE BIGINT",
+    "ALTER TABLE sales DROP COLUMN amount",
+    "ALTER TABLE sales REPLACE COLUMNS (id INT)",
     "ALTER TABLE sales RENAME TO sold",
     "DROP TABLE sales",
     "CREATE OR REPLACE TABLE sales (id INT) USING delta",

@@ -11,6 +11,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.oracle.scenario import Scenario
+from tests.spark.statements import version
 
 from streamtable.catalog.entries import load
 from streamtable.delta.bridge import java_class
@@ -137,6 +138,50 @@ def test_a_view_moves_to_another_stream_table(s: Scenario) -> None:
     assert s.rows("through_view") == [(1, 35), (2, 30), (4, 4)]
     (health,) = s.spark.sql("SELECT state, version_read = latest_version AS current FROM source_health('through_view')").collect()
     assert tuple(health) == ("OK", True)
+
+
+@pytest.mark.parametrize(
+    "statement", ["ALTER TABLE t ADD COLUMNS (more INT)", WIDEN], ids=["a column is added", "a type is widened"]
+)
+def test_a_change_that_the_columns_of_the_stream_table_would_follow(s: Scenario, statement: str) -> None:
+    s.stream("everything", "SELECT * FROM t")
+    s.spark.sql(statement)
+    s.spark.sql("INSERT INTO t (k, v) VALUES (9, 90)")
+    assert answer(s, "everything") == SourceChanged.__name__
+    with pytest.raises(SourceChanged, match="CREATE OR REPLACE STREAM TABLE"):
+        s.spark.sql("REFRESH STREAM TABLE everything FULL")
+    s.spark.sql("CREATE OR REPLACE STREAM TABLE everything AS SELECT * FROM t")
+    assert s.spark.table("everything").schema == s.spark.table("t").schema
+    assert answer(s, "everything") == "NO_DATA"
+
+
+def test_reorg_changes_no_row(s: Scenario) -> None:
+    s.step("DELETE FROM t WHERE v = 20")
+    before = version(s.spark, "t")
+    s.spark.sql("REORG TABLE t APPLY (PURGE)")
+    assert version(s.spark, "t") > before
+    assert s.refresh("through_view", action="NO_DATA")["reason"] == "no row of a source changed"
+    s.step("INSERT INTO t (k, v) VALUES (9, 90)")
+
+
+def test_an_external_table_is_created_again_at_another_location(spark: SparkSession, tmp_path: Path) -> None:
+    with Scenario(spark) as s:
+        for place, rows in (("one", "(1, 10), (2, 20)"), ("two", "(1, 10), (3, 30)")):
+            spark.sql(f"CREATE TABLE {place} (k INT, v INT) USING delta LOCATION '{tmp_path / place}'")
+            spark.sql(f"INSERT INTO {place} VALUES {rows}")
+        spark.sql("ALTER TABLE one RENAME TO t")
+        s.sources.append("t")
+        s.stream("sums", QUERY)
+        spark.sql("DROP TABLE t")
+        spark.sql(f"CREATE TABLE t USING delta LOCATION '{tmp_path / 'two'}'")
+        s.refresh("sums", action="REINITIALIZE")
+        s.step("INSERT INTO t VALUES (3, 1)")
+        spark.conf.set("spark.streamtable.blockSourceDdl", "true")
+        try:
+            with pytest.raises(DependentsExist, match="sums read it"):
+                spark.sql("ALTER TABLE t ADD COLUMNS (more INT)")
+        finally:
+            spark.conf.unset("spark.streamtable.blockSourceDdl")
 
 
 def test_spark_analyses_no_delta_table(spark: SparkSession) -> None:

@@ -160,9 +160,15 @@ def test_with_no_data_is_empty_until_the_first_refresh(shop: SparkSession) -> No
     assert ("source spark_catalog.shop.sales", "not read yet") in answer(shop, "DESCRIBE STREAM TABLE st")
     with pytest.raises(InvalidStatement, match="WITH NO DATA"):
         shop.sql("VERIFY STREAM TABLE st")
+    hint = "REFRESH STREAM TABLE `spark_catalog`.`shop`.`st`"
+    told = ("NO_DATA", f"the stream table exists already, but was never populated: {hint}")
+    assert done(shop, f"CREATE STREAM TABLE IF NOT EXISTS st AS {NORTH}") == told, "as after a CREATE that was killed"
+    assert answer(shop, "SELECT alert, text FROM alerts()") == [("NOT_POPULATED", hint)]
     assert done(shop, "REFRESH STREAM TABLE st") == ("REINITIALIZE", "the table was not populated yet")
     assert_exact(shop, "st", NORTH)
     assert done(shop, "REFRESH STREAM TABLE st")[0] == "NO_DATA"
+    assert answer(shop, "SELECT alert FROM alerts()") == []
+    assert done(shop, f"CREATE STREAM TABLE IF NOT EXISTS st AS {NORTH}") == ("NO_DATA", "the stream table exists already")
 
 
 @pytest.mark.parametrize(("clause", "key"), [("PARTITIONED BY", "partitionColumns"), ("CLUSTER BY", "clusteringColumns")])

@@ -237,13 +237,8 @@ def test_a_rename_is_told_to_the_readers(shop: SparkSession) -> None:
         shop.sql("DROP STREAM TABLE busy")
 
 
-@pytest.mark.parametrize("commits", [1, 2, 3])
-def test_a_rename_that_was_killed_goes_on(shop: SparkSession, monkeypatch: pytest.MonkeyPatch, commits: int) -> None:
-    """Killed after the table was renamed and before the first, the second or the last of the commits that follow."""
-    readers = {name: READERS[name][0] for name in ("plain", "grouped")}
-    shop.sql(f"CREATE STREAM TABLE st AS {ALL}")
-    for name, query in readers.items():
-        shop.sql(f"CREATE STREAM TABLE {name} AS {query}")
+def rename_and_be_killed(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, commits: int) -> None:
+    """Rename the table st to busy; the process is killed before that one of the commits that follow."""
 
     class Killed(ExitStack):
         def __exit__(self, *error: object) -> None:
@@ -260,7 +255,34 @@ def test_a_rename_that_was_killed_goes_on(shop: SparkSession, monkeypatch: pytes
         killing.setattr(renaming, "ExitStack", Killed)
         killing.setattr(renaming, "annotate", annotated)
         with pytest.raises(InternalError, match="ZeroDivisionError"):
-            shop.sql("ALTER STREAM TABLE st RENAME TO busy")
+            spark.sql("ALTER STREAM TABLE st RENAME TO busy")
+
+
+@pytest.mark.parametrize("commits", [1, 2])
+def test_a_table_whose_rename_was_killed_is_dropped_by_its_new_name(
+    shop: SparkSession, monkeypatch: pytest.MonkeyPatch, commits: int
+) -> None:
+    shop.sql(f"CREATE STREAM TABLE st AS {ALL}")
+    shop.sql("CREATE STREAM TABLE above AS SELECT id FROM st")
+    place = detail(shop, "st")["location"].removesuffix("st") + "busy"
+    rename_and_be_killed(shop, monkeypatch, commits)
+    assert answer(shop, "DROP STREAM TABLE IF EXISTS st") == []
+    with pytest.raises(DependentsExist, match=r"shop\.busy is read by spark_catalog\.shop\.above"):
+        shop.sql("DROP STREAM TABLE busy")
+    names = ("spark_catalog.shop.above", "spark_catalog.shop.busy")
+    assert answer(shop, "DROP STREAM TABLE busy CASCADE") == [(name, "DROPPED") for name in names]
+    assert answer(shop, "SHOW TABLES LIKE 'busy|above'") == []
+    assert not Path(place.removeprefix("file:")).exists()
+
+
+@pytest.mark.parametrize("commits", [1, 2, 3])
+def test_a_rename_that_was_killed_goes_on(shop: SparkSession, monkeypatch: pytest.MonkeyPatch, commits: int) -> None:
+    """Killed after the table was renamed and before the first, the second or the last of the commits that follow."""
+    readers = {name: READERS[name][0] for name in ("plain", "grouped")}
+    shop.sql(f"CREATE STREAM TABLE st AS {ALL}")
+    for name, query in readers.items():
+        shop.sql(f"CREATE STREAM TABLE {name} AS {query}")
+    rename_and_be_killed(shop, monkeypatch, commits)
     shop.sql("INSERT INTO sales VALUES (77, 'north', 5)")
     assert answer(shop, "ALTER STREAM TABLE st RENAME TO busy") == [("spark_catalog.shop.busy", "ACTIVE")]
     assert [row[0].split(".")[-1] for row in answer(shop, "SHOW STREAM TABLES")] == ["busy", "grouped", "plain"]

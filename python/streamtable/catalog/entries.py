@@ -13,11 +13,33 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog.definition import Definition
 from streamtable.delta.tables import Located, TableState, locate, state
+from streamtable.delta.unreadable import left_out
 from streamtable.errors import SourceUnavailable, StreamTableNotFound, near_names
 from streamtable.sql.literals import unquote_name
 from streamtable.sql.statements import Name
 
-__all__ = ["Entry", "dependencies", "entries", "entry_of", "find", "find_at", "load", "readers_of", "table_names"]
+__all__ = [
+    "CATALOG",
+    "Entry",
+    "at_home",
+    "dependencies",
+    "entries",
+    "entry_of",
+    "find",
+    "find_at",
+    "load",
+    "named_entries",
+    "readers_of",
+    "table_names",
+]
+
+CATALOG = "spark_catalog"
+"""The catalog of all stream tables, and of all objects that are stored like them."""
+
+
+def at_home(spark: SparkSession) -> SparkSession:
+    """Return a session in which a name of two parts is one of that catalog, whichever is the current one."""
+    return spark if spark.catalog.currentCatalog() == CATALOG else spark.newSession()
 
 
 @dataclass(frozen=True)
@@ -67,19 +89,33 @@ def load(spark: SparkSession, name: Name) -> Entry:
 
 
 def entries(spark: SparkSession, namespace: Sequence[str] | None = None) -> Iterator[Entry]:
-    """Yield the stream tables of one namespace, or of all namespaces of the current catalog."""
+    """Yield the stream tables of one namespace, or of all namespaces; one that cannot be read is left out."""
+    yield from (entry for _, entry in named_entries(spark, namespace))
+
+
+def named_entries(spark: SparkSession, namespace: Sequence[str] | None = None) -> Iterator[tuple[Name, Entry]]:
+    """Yield them with the names that they have in the catalog: a process that was killed may have left another in a definition."""
     for parts in table_names(spark, namespace):
-        if entry := entry_of(spark, parts):
-            yield entry
+        entry = None
+        with left_out(".".join(parts)):
+            entry = entry_of(spark, parts)
+        if entry:
+            yield Name(parts), entry
 
 
 def table_names(spark: SparkSession, namespace: Sequence[str] | None = None) -> Iterator[tuple[str, ...]]:
-    """Yield the full names of all tables and views of one namespace, or of all namespaces of the current catalog."""
-    catalog = spark.catalog.currentCatalog()
+    """Yield the full names of all tables and views of one namespace, or of all in which stream tables can be.
+
+    Those are of one catalog, whichever is the current one.
+    """
     # Not spark.catalog.listDatabases(): it costs three Spark jobs.
-    spaces = [tuple(namespace)] if namespace else [(unquote_name(row[0]),) for row in spark.sql("SHOW DATABASES").collect()]
+    spaces = (
+        [tuple(namespace)]
+        if namespace
+        else [(CATALOG, unquote_name(row[0])) for row in spark.sql(f"SHOW DATABASES IN {CATALOG}").collect()]
+    )
     for space in spaces:
-        parts = space if len(space) > 1 else (catalog, *space)
+        parts = space if len(space) > 1 else (spark.catalog.currentCatalog(), *space)
         shown = spark.sql(f"SHOW TABLES IN {Name(parts)}").collect()
         yield from sorted((*parts, row["tableName"]) for row in shown if not row["isTemporary"])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from math import inf
 from time import monotonic
@@ -10,12 +9,10 @@ from time import monotonic
 from pyspark.sql import SparkSession
 
 from streamtable.catalog.entries import Entry, entry_of, table_names
-from streamtable.delta.tables import Version, versions
-from streamtable.errors import StreamTableError
+from streamtable.delta.tables import Version
+from streamtable.delta.unreadable import left_out, versions_or_why
 
 __all__ = ["Index"]
-
-log = logging.getLogger("streamtable.catalog")
 
 FORGET_AFTER = 60.0
 """Seconds for which a name that was no stream table's is taken to be none: another table may have taken it over."""
@@ -32,7 +29,10 @@ class Index:
         self._named = -inf
 
     def look(self, every: float = 0) -> Mapping[str, Entry]:
-        """Return the stream tables by path, as they are now; new names are looked for `every` so many seconds."""
+        """Return the stream tables by path, as they are now; new names are looked for `every` so many seconds.
+
+        One that cannot be read is left out, and read again at the next look.
+        """
         now = monotonic()
         if now >= self._named + every:
             self._names, self._named = list(table_names(self._spark)), now
@@ -41,21 +41,15 @@ class Index:
         others = {name: until for name in names if (until := self._others.get(name, 0)) > now}
         for name in names:
             if name not in known and name not in others:
-                if entry := self._read(name):
-                    known[name] = entry
-                else:
-                    others[name] = now + FORGET_AFTER
+                with left_out(".".join(name)):
+                    if entry := entry_of(self._spark, name):
+                        known[name] = entry
+                    else:
+                        others[name] = now + FORGET_AFTER
         self._known, self._others = known, others
         return {entry.path: entry for entry in known.values()}
 
-    def _read(self, name: tuple[str, ...]) -> Entry | None:
-        try:
-            return entry_of(self._spark, name)
-        except StreamTableError:  # it must not hide the others
-            log.exception("the definition of %s cannot be read", ".".join(name))
-            return None
-
     def _unchanged(self, known: dict[tuple[str, ...], Entry]) -> dict[tuple[str, ...], Entry]:
-        latest = versions(self._spark, [entry.path for entry in known.values()])
+        latest = versions_or_why(self._spark, [entry.path for entry in known.values()])
         states = (Version(entry.state.table_id, entry.state.version) for entry in known.values())
         return {name: entry for (name, entry), found, state in zip(known.items(), latest, states, strict=True) if found == state}

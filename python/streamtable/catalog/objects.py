@@ -15,10 +15,11 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
-from streamtable.catalog.entries import table_names
+from streamtable.catalog.entries import at_home, table_names
 from streamtable.catalog.paths import is_path
 from streamtable.delta.commit import commit
 from streamtable.delta.tables import Located, drop_files, locate, state, versions
+from streamtable.delta.unreadable import left_out
 from streamtable.errors import InvalidStatement, SourceUnavailable, near_names
 from streamtable.sql.statements import Name
 
@@ -68,7 +69,7 @@ def create(
 ) -> Stored:
     """Make the table of an object. Raises what `free` raises."""
     located = free(spark, kind, name)
-    builder = DeltaTable.create(spark).addColumns(columns)
+    builder = DeltaTable.create(at_home(spark)).addColumns(columns)
     builder = builder.location(located.path) if is_path(located.name) else builder.tableName(str(Name(located.name[1:])))
     for key, value in {"delta.checkpointInterval": "100", **properties, kind.key: json.dumps(content)}.items():
         builder.property(key, value)
@@ -113,9 +114,12 @@ def wanted(spark: SparkSession, kind: Kind, name: Name, if_exists: bool) -> Stor
 
 
 def every(spark: SparkSession, kind: Kind, namespace: Sequence[str] | None = None) -> Iterator[Stored]:
-    """Yield the objects of a kind in a namespace, or in all."""
+    """Yield the objects of a kind in a namespace, or in all; a table that cannot be read is left out."""
     for parts in table_names(spark, namespace):
-        if stored := find(spark, kind, Name(parts)):
+        stored = None
+        with left_out(".".join(parts)):
+            stored = find(spark, kind, Name(parts))
+        if stored:
             yield stored
 
 

@@ -28,12 +28,14 @@ class AlertKind(str, Enum):
     """What the alert is about; the value is what people see."""
 
     STALE = "STALE"
+    NOT_POPULATED = "NOT_POPULATED"
     SUSPENDED = "SUSPENDED"
     FAILED = "FAILED"
     REBUILT = "REBUILT"
     BACKLOG = "BACKLOG"
     HISTORY_EXPIRING = "HISTORY_EXPIRING"
     HISTORY_LOST = "HISTORY_LOST"
+    SOURCE_UNREADABLE = "SOURCE_UNREADABLE"
     SOURCE_GONE = "SOURCE_GONE"
 
 
@@ -50,6 +52,7 @@ class Alert:
 _OF_SOURCES = {
     SourceState.EXPIRING: AlertKind.HISTORY_EXPIRING,
     SourceState.LOST: AlertKind.HISTORY_LOST,
+    SourceState.UNREADABLE: AlertKind.SOURCE_UNREADABLE,
     SourceState.GONE: AlertKind.SOURCE_GONE,
 }
 
@@ -77,6 +80,8 @@ def _of_table(spark: SparkSession, entry: Entry, age: Freshness) -> Iterator[Ale
     if age.overdue:
         text = f"the contents are as of {age.data_timestamp}" if age.data_timestamp else "it was never refreshed"
         yield Alert(name, AlertKind.STALE, age.deadline, f"{text}; a refresh was due by {age.deadline}")
+    elif entry.state.frontier is None and age.deadline is None:
+        yield Alert(name, AlertKind.NOT_POPULATED, None, f"REFRESH STREAM TABLE {entry.definition.statement.name}")
     recent = list(takewhile(lambda line: line.at > age.now - RECENT, history(spark, [entry])))
     if recent and recent[0].record.action is Action.FAILED:
         yield Alert(name, AlertKind.FAILED, recent[0].at, recent[0].record.reason)

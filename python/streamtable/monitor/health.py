@@ -51,6 +51,7 @@ class SourceState(str, Enum):
     EXPIRING = "EXPIRING"
     LOST = "LOST"
     RECREATED = "RECREATED"
+    UNREADABLE = "UNREADABLE"
     GONE = "GONE"
 
 
@@ -129,6 +130,8 @@ def _consumers(spark: SparkSession, queue: Queue, inputs: Inputs) -> Iterator[He
 def _health(spark: SparkSession, source: Health, read: Version | None, vector: Vector, reader: _Reader) -> Health:
     latest = vector.versions.get(source.path)
     found = replace(source, read=read.number if read else None, latest=latest.number if latest else None)
+    if why := vector.unreadable.get(source.path):
+        return replace(found, state=SourceState.UNREADABLE, warning=f"it cannot be read, so that to {reader.acts} fails: {why}")
     if latest is None:
         return replace(found, state=SourceState.GONE, warning=f"it is gone: to {reader.acts} fails until it is restored")
     if read is None:

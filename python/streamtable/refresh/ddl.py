@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from streamtable.catalog.definition import DELTA_PROPERTIES, Definition
-from streamtable.catalog.entries import Entry, find, find_at
+from streamtable.catalog.entries import Entry, at_home, find, find_at
 from streamtable.delta.tables import drop_files
 from streamtable.errors import StreamTableNotFound
 from streamtable.refresh.jobs import local_property
@@ -27,7 +27,7 @@ def make(spark: SparkSession, definition: Definition, schema: StructType, views:
     """Create the empty table; nothing is left behind when that fails."""
     statement = definition.statement
     # Delta's builder takes a name of the session catalog, in two parts.
-    builder = DeltaTable.create(spark).tableName(str(Name(statement.name.parts[1:]))).addColumns(schema)
+    builder = DeltaTable.create(at_home(spark)).tableName(str(Name(statement.name.parts[1:]))).addColumns(schema)
     if statement.partitioned_by:
         builder = builder.partitionedBy(*statement.partitioned_by)
     if statement.clustered_by:
@@ -42,17 +42,16 @@ def make(spark: SparkSession, definition: Definition, schema: StructType, views:
         with _as_engine(spark):
             builder.execute()
     except BaseException:
-        unmake(spark, definition)
+        unmake(spark, statement.name, definition.id)
         raise
 
 
-def unmake(spark: SparkSession, definition: Definition) -> None:
-    """Drop the table of this definition and its files, if it is there; one of the same name that another session made stays."""
-    name = definition.statement.name
-    entry = find(spark, name)[1]
-    if entry is not None and entry.definition.id == definition.id:
+def unmake(spark: SparkSession, name: Name, identity: str) -> None:
+    """Drop the table of this name and its files, if it is there and has this id; one that another session made stays."""
+    located, entry = find(spark, name)
+    if entry is not None and entry.definition.id == identity:
         with _as_engine(spark):
-            spark.sql(f"DROP TABLE IF EXISTS {name}")
+            spark.sql(f"DROP TABLE IF EXISTS {Name(located.name)}")
         drop_files(spark, entry.path)
 
 

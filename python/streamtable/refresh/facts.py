@@ -48,8 +48,12 @@ def facts_of(spark: SparkSession, run: Run) -> Facts:
 
 
 def foreign(spark: SparkSession, entry: Entry, frontier: Frontier) -> str | None:
-    """Describe the first commit since our last one that changed rows and is not ours."""
-    for each in commits(spark, entry.path, frontier.base, entry.state.version):
+    """Describe the first commit since our last one that changed rows and is not ours, or why nobody can know of one any more."""
+    try:
+        since = commits(spark, entry.path, frontier.base, entry.state.version)
+    except HistoryLost as error:
+        return error.reason
+    for each in since:
         if each.data_change and entry.definition.id not in each.transactions:
             return f"version {each.version} of the table ({each.operation}) was not written by a refresh"
     return None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 
 from pyspark.sql import SparkSession
 
-from streamtable.delta.tables import Version, versions
+from streamtable.delta.tables import Version
+from streamtable.delta.unreadable import Unreadable, versions_or_why
 from streamtable.refresh import clock
 from streamtable.refresh.cost import Ran
 
@@ -18,17 +19,25 @@ __all__ = ["Frontier", "Vector"]
 
 @dataclass(frozen=True)
 class Vector:
-    """The versions of tables, by path, as they were at one moment."""
+    """The versions of tables, by path, as they were at one moment; `unreadable` are those that could not be read, and why."""
 
     versions: Mapping[str, Version]
     at: datetime
+    unreadable: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, spark: SparkSession, paths: Sequence[str]) -> Vector:
-        """Read the latest versions from the logs; a table that is gone is left out."""
+        """Read the latest versions from the logs; a table that is gone is left out.
+
+        So is one that cannot be read: whoever refreshes what reads it is told so.
+        """
         at = clock.now()
-        found = zip(paths, versions(spark, paths), strict=True)
-        return cls({path: version for path, version in found if version is not None}, at)
+        found = dict(zip(paths, versions_or_why(spark, paths), strict=True))
+        return cls(
+            {path: version for path, version in found.items() if isinstance(version, Version)},
+            at,
+            {path: why.reason for path, why in found.items() if isinstance(why, Unreadable)},
+        )
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random
 
-from streamtable.catalog.entries import entries, find, load
+from streamtable.catalog.entries import CATALOG, find, load, named_entries
 from streamtable.delta.tables import locate
 from streamtable.errors import ConcurrentRefresh, DependentsExist, NotSupported, StreamTableExists
 from streamtable.refresh.checks import prepared_for, schema_of
@@ -18,7 +18,7 @@ from streamtable.refresh.prepare import release
 from streamtable.refresh.records import Initiator
 from streamtable.refresh.replace import replace_with
 from streamtable.refresh.run import Outcome, refresh
-from streamtable.sql.statements import CreateStreamTable, DropStreamTable
+from streamtable.sql.statements import CreateStreamTable, DropStreamTable, Name
 
 __all__ = ["create", "drop"]
 
@@ -34,11 +34,12 @@ def create(spark: SparkSession, statement: CreateStreamTable) -> Outcome:
     full = ".".join(located.name)
     if located.kind != "none" and not (statement.or_replace and existing):
         if existing and statement.if_not_exists:
-            return Outcome(full, Action.NO_DATA, "the stream table exists already", 0, 0, 0, existing.state.version)
+            empty = "" if existing.state.frontier else f", but was never populated: REFRESH STREAM TABLE {Name(located.name)}"
+            return Outcome(full, Action.NO_DATA, f"the stream table exists already{empty}", 0, 0, 0, existing.state.version)
         what = "a stream table" if existing else "a table or view"
         raise StreamTableExists(f"{full} is {what} already", hint="choose another name, or CREATE OR REPLACE a stream table")
-    if located.name[0] != "spark_catalog":
-        raise NotSupported(f"stream tables in the catalog {located.name[0]} are not built yet", hint="use spark_catalog")
+    if located.name[0] != CATALOG:
+        raise NotSupported(f"stream tables in the catalog {located.name[0]} are not built yet", hint=f"use {CATALOG}")
     definition, prepared = prepared_for(spark, statement, located, existing)
     try:
         if existing:
@@ -58,7 +59,7 @@ def create(spark: SparkSession, statement: CreateStreamTable) -> Outcome:
         done = _PATIENCE(lambda: refresh(spark, load(spark, definition.statement.name), initiator=Initiator.INITIAL))
         return replace(done, reason="the table was created", duration_ms=_since(started))
     except BaseException:
-        unmake(spark, definition)
+        unmake(spark, definition.statement.name, definition.id)
         raise
 
 
@@ -68,15 +69,19 @@ def _since(started: float) -> int:
 
 def drop(spark: SparkSession, statement: DropStreamTable) -> list[str]:
     """Drop the stream table, its files and, with CASCADE, those that read it; return the names dropped, readers first."""
-    if statement.if_exists and locate(spark, statement.name.parts).kind == "none":
+    located = locate(spark, statement.name.parts)
+    if statement.if_exists and located.kind == "none":
         return []
     entry = load(spark, statement.name)
-    readers = [each for each in entries(spark) if entry.path in each.definition.sources]
-    if readers and not statement.cascade:
-        names = ", ".join(each.definition.name for each in readers)
-        raise DependentsExist(f"{entry.definition.name} is read by {names}", hint="DROP STREAM TABLE ... CASCADE drops them too")
-    dropped = [
-        name for each in readers for name in drop(spark, DropStreamTable(each.definition.statement.name, True, cascade=True))
+    full, before = ".".join(located.name), entry.definition.name
+    # Where a RENAME was killed half-way, the definition and some readers know the old name, and those the old path.
+    places = {entry.path, before} if before.casefold() != full.casefold() else {entry.path}
+    readers = [
+        name for name, each in named_entries(spark) if places & {*each.definition.sources, *each.definition.sources.values()}
     ]
-    unmake(spark, entry.definition)
-    return [*dropped, entry.definition.name]
+    if readers and not statement.cascade:
+        names = ", ".join(".".join(name.parts) for name in readers)
+        raise DependentsExist(f"{full} is read by {names}", hint="DROP STREAM TABLE ... CASCADE drops them too")
+    dropped = [name for reader in readers for name in drop(spark, DropStreamTable(reader, True, cascade=True))]
+    unmake(spark, statement.name, entry.definition.id)
+    return [*dropped, full]

@@ -130,7 +130,8 @@ def refresh_session(spark: SparkSession, namespace: tuple[str, ...], settings: M
         if (inherited := spark.conf.get(setting, None)) is not None:
             session.conf.set(setting, inherited)
     session.catalog.setCurrentCatalog(namespace[0])
-    session.catalog.setCurrentDatabase(".".join(namespace[1:]))
+    if database := ".".join(namespace[1:]):  # not every catalog has one to begin with
+        session.catalog.setCurrentDatabase(database)
     return session
 
 

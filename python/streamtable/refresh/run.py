@@ -16,7 +16,7 @@ from streamtable.catalog.definition import SUSPENDED
 from streamtable.catalog.entries import Entry
 from streamtable.delta.bridge import causes, missing_file, out_of_memory
 from streamtable.delta.commit import Committed
-from streamtable.delta.tables import Version, versions
+from streamtable.delta.tables import Version, locate, versions
 from streamtable.errors import (
     HistoryLost,
     InvalidQuery,
@@ -108,11 +108,22 @@ def _prepare_again(spark: SparkSession, entry: Entry) -> Prepared:
 
 
 def _unchanged(spark: SparkSession, entry: Entry, frontier: Frontier, vector: Vector) -> bool:
-    """Decide NO_DATA from the logs alone: no source has a new version, and nobody else wrote the table."""
-    if not decided_by_versions(entry, frontier):
+    """Decide NO_DATA from the catalog and the logs alone: no source has a new version, and nobody else wrote the table."""
+    if not decided_by_versions(entry, frontier) or not _in_place(spark, entry):
         return False
     target = _versions(spark, tuple(frontier.sources), frontier, vector)
     return target == dict(frontier.sources) and foreign(spark, entry, frontier) is None
+
+
+def _in_place(spark: SparkSession, entry: Entry) -> bool:
+    """Tell whether the sources' names still lead to where they were read: the files of an external table stay when it is dropped.
+
+    A name with a dot in one of its parts does not tell; such a table is looked for when the query is read again.
+    """
+    named = ((name.split("."), path) for path, name in entry.definition.sources.items() if not name.startswith("delta.`"))
+    return all(
+        len(parts) == len(entry.definition.statement.name.parts) and locate(spark, parts).path == path for parts, path in named
+    )
 
 
 def decided_by_versions(entry: Entry, frontier: Frontier) -> bool:

@@ -122,7 +122,7 @@ def _refreshed(entry: Entry, frontier: Frontier) -> Refreshed:
 def cascade(spark: SparkSession, entry: Entry, full: bool) -> Outcome:
     """Refresh the stream tables that `entry` reads, then itself, against one vector. Raises what the first that fails raises."""
     graph = dependencies(spark)
-    graph.add_node(entry.path, name=entry.definition.name)  # it is there already, unless another catalog is the current one
+    graph.add_node(entry.path, name=entry.definition.name)  # it is there already, unless it could not be read again
     above = graph.subgraph({entry.path, *nx.ancestors(graph, entry.path)})
     names = {path: name for path, name in above.nodes(data="name") if name}
     cycle = Cycle(above, names, Vector.read(spark, list(above)))

@@ -1,0 +1,74 @@
+"""Tables that cannot be read just now or at all: a forbidden or broken log, a protocol or a definition of a later version.
+
+Who asks for one table is told so by the error. Who asks for many leaves such a table out, because it must not hide the others.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from streamtable.delta.bridge import interrupted, java_exception
+from streamtable.delta.tables import Version, versions
+from streamtable.tracebacks import words_of
+
+__all__ = ["Unreadable", "left_out", "versions_or_why"]
+
+log = logging.getLogger("streamtable.catalog")
+
+# What our own properties hold may be broken too, which Python's own errors tell.
+_ERRORS = (PySparkException, Py4JJavaError, LookupError, TypeError, ValueError)
+
+_told = set[str]()
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """Why the latest version of a table cannot be read."""
+
+    reason: str
+
+
+@contextmanager
+def left_out(name: str) -> Iterator[None]:
+    """Go on without a table that cannot be read; the log tells it, once until it can be read again."""
+    try:
+        yield
+    except _ERRORS as error:
+        if interrupted(error):
+            raise
+        if name not in _told:
+            _told.add(name)
+            log.warning("%s cannot be read and is left out: %s", name, _reason(error))
+    else:
+        _told.discard(name)
+
+
+def versions_or_why(session: SparkSession, paths: Sequence[str]) -> tuple[Version | Unreadable | None, ...]:
+    """Read the latest versions of many tables; None where there is no Delta table any more."""
+    try:
+        return versions(session, paths)
+    except _ERRORS as error:
+        if interrupted(error):
+            raise
+    return tuple(_version_or_why(session, path) for path in paths)
+
+
+def _version_or_why(session: SparkSession, path: str) -> Version | Unreadable | None:
+    try:
+        return versions(session, [path])[0]
+    except _ERRORS as error:
+        if interrupted(error):
+            raise
+        return Unreadable(_reason(error))
+
+
+def _reason(error: BaseException) -> str:
+    java = java_exception(error) if isinstance(error, Py4JJavaError) else None
+    return f"{java.getClass().getSimpleName()}: {java.getMessage()}" if java else words_of(error)
