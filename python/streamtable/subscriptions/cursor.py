@@ -13,7 +13,7 @@ from streamtable.sql.subscribe import Subscribe
 from streamtable.subscriptions.rows import Form
 from streamtable.subscriptions.subscription import Subscription
 
-__all__ = ["ALL", "Cursor", "Taken"]
+__all__ = ["ALL", "Cursor", "Taken", "Turn"]
 
 ALL = 2**31 - 1  # a Java list holds no more
 
@@ -51,7 +51,7 @@ class Cursor(Generic[R_contra]):
         None are moved when the subscription has ended. A cancelled FETCH has moved none.
         """
         until = None if timeout is None else time.monotonic() + timeout
-        with _Turn(self._reading):
+        with Turn(self._reading):
             while len(into) < count:
                 if self._take(into, count):
                     continue
@@ -88,7 +88,7 @@ class Cursor(Generic[R_contra]):
         return len(into) < count
 
 
-class _Turn:
+class Turn:
     """One reader at a time; another that stays is refused, because rows would go to either."""
 
     def __init__(self, lock: Lock) -> None:
