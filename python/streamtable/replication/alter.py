@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
 from streamtable.catalog.objects import Stored
-from streamtable.errors import InvalidStatement
+from streamtable.errors import InvalidStatement, NotEnabled
 from streamtable.replication import slots
 from streamtable.replication.apply import Table
 from streamtable.replication.errors import ReplicationObjectNotFound
@@ -111,9 +111,13 @@ def drop(spark: SparkSession, statement: DropSubscription) -> Stored | None:
         return None
     subscription = Subscription.of(stored)
     if subscription.slot is not None:
-        slot = objects.find(spark, SLOT, subscription.slot_name())
+        hint = "DISABLE it, SET (slot_name = NONE), and drop it then"
+        try:
+            slot = objects.find(spark, SLOT, subscription.slot_name())
+        except NotEnabled as error:
+            message = f"{subscription} has the slot {subscription.slot}, which cannot be dropped now: {error.reason}"
+            raise NotEnabled(message, hint=hint) from error
         if slot is None:
-            hint = "DISABLE it, SET (slot_name = NONE), and drop it then"
             raise ReplicationObjectNotFound(f"{subscription} has the slot {subscription.slot}, which is not there", hint=hint)
         objects.drop(spark, slot)
     objects.drop(spark, stored)

@@ -1,0 +1,80 @@
+"""Replication, case by case: what is published of a table, when a subscription begins and goes on, what it says no to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.spark.statements import answer
+
+from streamtable.catalog import objects
+from streamtable.errors import HistoryLost, InvalidStatement, NotEnabled
+from streamtable.replication.errors import ReplicationConflict, ReplicationObjectNotFound
+from streamtable.replication.kinds import PUBLICATION, SUBSCRIPTION
+from streamtable.sql.statements import Name
+
+KEYED = "USING delta TBLPROPERTIES (streamtable.replicaIdentity = 'id')"
+
+
+@pytest.fixture(scope="module")
+def schemas(spark: SparkSession) -> Iterator[SparkSession]:
+    """Return a session in the subscriber's schema; the publisher's is `sender`."""
+    for schema in ("sender", "receiver"):
+        spark.sql(f"CREATE DATABASE {schema}")
+    spark.sql("USE receiver")
+    yield spark
+    spark.sql("USE default")
+    for schema in ("sender", "receiver"):
+        spark.sql(f"DROP DATABASE {schema} CASCADE")
+
+
+@pytest.fixture
+def s(schemas: SparkSession) -> Iterator[SparkSession]:
+    """Return the session; the table `t` with the key `id` is at either end, that of the publisher has a row."""
+    run(schemas, f"CREATE TABLE sender.t (id INT, v INT) {KEYED}", "INSERT INTO sender.t VALUES (1, 1)")
+    run(schemas, "CREATE TABLE t (id INT, v INT) USING delta")
+    yield schemas
+    for row in answer(schemas, "SELECT name, enabled, slot_name FROM subscriptions()"):
+        run(schemas, f"ALTER SUBSCRIPTION {row[0]} DISABLE", f"ALTER SUBSCRIPTION {row[0]} SET (slot_name = NONE)")
+        run(schemas, f"DROP SUBSCRIPTION {row[0]}")
+    for schema in ("sender", "receiver"):
+        for row in answer(schemas, f"SHOW TABLES IN {schema}"):
+            run(schemas, f"DROP TABLE {schema}.{row[1]}")
+
+
+def run(s: SparkSession, *statements: str) -> None:
+    for sql in statements:
+        s.sql(sql)
+
+
+def follow(s: SparkSession, publications: str = "p", options: str = "") -> None:
+    """Subscribe as `s` and apply what is there."""
+    run(s, f"CREATE SUBSCRIPTION s CONNECTION 'database=sender' PUBLICATION {publications} {options}", "APPLY SUBSCRIPTION s")
+
+
+def contents(s: SparkSession, table: str = "t") -> list[tuple[object, ...]]:
+    return answer(s, f"SELECT * FROM {table} ORDER BY ALL")
+
+
+def applied(s: SparkSession, *statements: str) -> list[tuple[object, ...]]:
+    """Return the subscriber's table after statements at the publisher."""
+    run(s, *statements, "APPLY SUBSCRIPTION s")
+    return contents(s)
+
+
+@pytest.mark.parametrize(
+    ("connection", "error", "message"),
+    [
+        ("database=nowhere", ReplicationObjectNotFound, "which is not there"),
+        ("warehouse=/nowhere database=sender", ReplicationObjectNotFound, "which is not there"),
+        ("remote=sc://localhost:1 database=sender", NotEnabled, "nobody answers at sc://localhost:1"),
+    ],
+)
+def test_a_publisher_that_is_gone_keeps_a_subscription_until_it_has_no_slot(
+    s: SparkSession, connection: str, error: type[Exception], message: str
+) -> None:
+    run(s, f"CREATE SUBSCRIPTION s CONNECTION '{connection}' PUBLICATION p WITH (connect = false)")
+    with pytest.raises(error, match=rf"{message}(?s:.)*DISABLE it, SET \(slot_name = NONE\)"):
+        s.sql("DROP SUBSCRIPTION s")
+    run(s, "ALTER SUBSCRIPTION s DISABLE", "ALTER SUBSCRIPTION s SET (slot_name = NONE)", "DROP SUBSCRIPTION s")
