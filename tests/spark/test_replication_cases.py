@@ -80,6 +80,25 @@ def test_a_subscribers_table_that_was_created_again_is_copied_anew(s: SparkSessi
     assert applied(s) == applied(s) == [(1, 1), (2, 2), (3, 3)]
 
 
+def test_a_publication_is_of_the_tables_of_its_own_schema(s: SparkSession) -> None:
+    with pytest.raises(InvalidStatement, match="spark_catalog.sender cannot be for the tables in spark_catalog.receiver"):
+        s.sql("CREATE PUBLICATION sender.p FOR TABLES IN SCHEMA receiver")
+    run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t")
+    for action in ("ADD", "SET"):
+        with pytest.raises(InvalidStatement, match="create a publication in each schema"):
+            s.sql(f"ALTER PUBLICATION sender.p {action} TABLES IN SCHEMA receiver")
+    stored = objects.load(s, PUBLICATION, Name(("sender", "p")))  # of an earlier version
+    objects.change(s, stored, {"sql": "CREATE PUBLICATION spark_catalog.sender.p FOR TABLES IN SCHEMA spark_catalog.receiver"})
+    with pytest.raises(InvalidStatement, match=r"publishes spark_catalog.receiver, of another schema"):
+        follow(s)
+
+
+def test_a_condition_without_subqueries(s: SparkSession) -> None:
+    for condition in ("v > (SELECT avg(v) FROM sender.t)", "id IN (SELECT id FROM t)", "EXISTS (SELECT 1 FROM t WHERE t.id = v)"):
+        with pytest.raises(InvalidStatement, match=r"the condition on spark_catalog.sender.t has a subquery"):
+            s.sql(f"CREATE PUBLICATION sender.p FOR TABLE sender.t WHERE ({condition})")
+
+
 @pytest.mark.parametrize(
     ("connection", "error", "message"),
     [
