@@ -93,6 +93,25 @@ def test_a_publication_is_of_the_tables_of_its_own_schema(s: SparkSession) -> No
         follow(s)
 
 
+@pytest.mark.parametrize("several", [True, False], ids=["at once", "one by one"])
+def test_a_row_that_is_inserted_again_has_the_defaults_of_the_other_columns(s: SparkSession, several: bool) -> None:
+    defaults = "TBLPROPERTIES (delta.feature.allowColumnDefaults = 'enabled')"
+    columns = "id INT, v INT, shelf STRING, n INT DEFAULT 7, twice INT GENERATED ALWAYS AS (v * 2)"
+    run(s, "DROP TABLE t", f"CREATE TABLE t ({columns}) USING delta {defaults}")
+    run(s, "INSERT INTO sender.t VALUES (2, 2), (3, 3)", "CREATE PUBLICATION sender.p FOR TABLE sender.t")
+    follow(s)
+    run(s, "UPDATE t SET shelf = 'A', n = 0")
+    for sql in (
+        "DELETE FROM sender.t WHERE id < 3",
+        "INSERT INTO sender.t VALUES (1, 10), (2, 20)",
+        "UPDATE sender.t SET v = v + 1 WHERE id > 1",
+    ):
+        s.sql(sql)
+        if not several:
+            s.sql("APPLY SUBSCRIPTION s")
+    assert applied(s) == [(1, 10, None, 7, 20), (2, 21, None, 7, 42), (3, 4, "A", 0, 8)]
+
+
 def test_a_condition_without_subqueries(s: SparkSession) -> None:
     for condition in ("v > (SELECT avg(v) FROM sender.t)", "id IN (SELECT id FROM t)", "EXISTS (SELECT 1 FROM t WHERE t.id = v)"):
         with pytest.raises(InvalidStatement, match=r"the condition on spark_catalog.sender.t has a subquery"):
