@@ -118,6 +118,15 @@ def test_a_condition_without_subqueries(s: SparkSession) -> None:
             s.sql(f"CREATE PUBLICATION sender.p FOR TABLE sender.t WHERE ({condition})")
 
 
+def test_since_when_a_slot_is_inactive(s: SparkSession) -> None:
+    run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t")
+    follow(s)
+    look = "SELECT active, inactive_since IS NULL, inactive_since < now() FROM replication_slots('sender.s')"
+    assert answer(s, look) == [(True, True, None)]
+    run(s, "ALTER SUBSCRIPTION s DISABLE")
+    assert answer(s, look) == [(False, False, True)]
+
+
 @pytest.mark.parametrize(
     ("connection", "error", "message"),
     [
