@@ -127,6 +127,100 @@ def test_since_when_a_slot_is_inactive(s: SparkSession) -> None:
     assert answer(s, look) == [(False, False, True)]
 
 
+def test_one_of_several_conditions_is_enough_and_none_lets_all_through(s: SparkSession) -> None:
+    run(s, "INSERT INTO sender.t VALUES (2, 50), (3, 99)")
+    run(s, "CREATE PUBLICATION sender.low FOR TABLE sender.t WHERE (v < 10)")
+    run(s, "CREATE PUBLICATION sender.high FOR TABLE sender.t WHERE (v > 90)")
+    run(s, "CREATE PUBLICATION sender.every FOR TABLE sender.t")
+    follow(s, "low, high")
+    assert contents(s) == [(1, 1), (3, 99)]
+    assert applied(s, "UPDATE sender.t SET v = 100 - v WHERE id <> 2", "INSERT INTO sender.t VALUES (4, 50)") == [(1, 99), (3, 1)]
+    run(s, "ALTER SUBSCRIPTION s ADD PUBLICATION every")
+    assert applied(s, "INSERT INTO sender.t VALUES (5, 50)", "UPDATE sender.t SET v = 51 WHERE id IN (1, 4)") == [
+        (1, 51),
+        (3, 1),
+        (5, 50),
+    ]  # 4 has not been sent, and is missed
+    assert answer(s, "SELECT update_missing FROM subscription_stats('s')") == [(1,)]
+    run(s, "ALTER SUBSCRIPTION s SET PUBLICATION high")
+    assert applied(s, "INSERT INTO sender.t VALUES (6, 50), (7, 95)") == [(1, 51), (3, 1), (5, 50), (7, 95)]
+
+
+def test_kinds_of_changes_of_a_table_with_a_key(s: SparkSession) -> None:
+    run(s, "INSERT INTO sender.t VALUES (2, 2), (3, 3), (4, 4)")
+    run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t WITH (publish = 'delete')")
+    follow(s)
+    assert contents(s) == [(1, 1), (2, 2), (3, 3), (4, 4)]  # the copy takes all
+    after = {}
+    for n, kind in enumerate(("delete", "insert", "update"), 1):
+        run(s, f"ALTER PUBLICATION sender.p SET (publish = '{kind}')", f"INSERT INTO sender.t VALUES (1{n}, 0)")
+        after[kind] = applied(s, f"UPDATE sender.t SET v = 4{n} WHERE id = 4", f"DELETE FROM sender.t WHERE id = {n}")
+    assert after == {
+        "delete": [(2, 2), (3, 3), (4, 4)],
+        "insert": [(2, 2), (3, 3), (4, 4), (12, 0)],
+        "update": [(2, 2), (3, 3), (4, 43), (12, 0)],
+    }
+
+
+def test_a_truncation_goes_past_the_condition_where_it_is_published(s: SparkSession) -> None:
+    run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t WHERE (v > 5) WITH (publish = 'insert')")
+    run(s, "INSERT INTO t VALUES (9, 9)")
+    follow(s, options="WITH (copy_data = false)")
+    assert applied(s, "TRUNCATE TABLE sender.t", "INSERT INTO sender.t VALUES (3, 3), (6, 6)") == [(6, 6), (9, 9)]
+    run(s, "ALTER PUBLICATION sender.p SET (publish = 'insert, truncate')")
+    assert applied(s, "TRUNCATE TABLE sender.t", "INSERT INTO sender.t VALUES (7, 7)") == [(7, 7)]
+
+
+def test_a_table_that_comes_later_is_taken_in_by_a_refresh(s: SparkSession) -> None:
+    run(s, "CREATE PUBLICATION sender.p FOR TABLES IN SCHEMA sender", "CREATE PUBLICATION sender.q FOR TABLE sender.t")
+    follow(s, "q")
+    for name in ("late", "later"):
+        run(s, f"CREATE TABLE sender.{name} (x INT) USING delta", f"CREATE TABLE {name} (x INT) USING delta")
+        run(s, f"INSERT INTO sender.{name} VALUES (1)")
+        if name == "late":
+            run(s, "ALTER SUBSCRIPTION s ADD PUBLICATION p WITH (refresh = false)", "APPLY SUBSCRIPTION s")
+            assert contents(s, name) == []
+            run(s, "ALTER SUBSCRIPTION s SET PUBLICATION p WITH (copy_data = true)")
+        else:
+            run(s, "APPLY SUBSCRIPTION s", "ALTER SUBSCRIPTION s REFRESH PUBLICATION WITH (copy_data = false)")
+        run(s, f"INSERT INTO sender.{name} VALUES (2)", "APPLY SUBSCRIPTION s")
+    assert [contents(s, name) for name in ("late", "later")] == [[(1,), (2,)], [(2,)]]
+
+
+def test_a_slot_that_was_made_before_says_where_to_begin(s: SparkSession) -> None:
+    run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t", "CREATE REPLICATION SLOT sender.early FOR PUBLICATION p")
+    run(s, "INSERT INTO sender.t VALUES (2, 2)")
+    follow(s, options="WITH (create_slot = false, slot_name = early, copy_data = false)")
+    assert contents(s) == [(2, 2)]
+    run(s, "CREATE SUBSCRIPTION s2 CONNECTION 'database=sender' PUBLICATION p WITH (create_slot = false)")
+    with pytest.raises(ReplicationObjectNotFound, match="no replication slot spark_catalog.sender.s2"):
+        s.sql("APPLY SUBSCRIPTION s2")
+
+
+def test_a_subscription_is_connected_later_and_elsewhere(s: SparkSession) -> None:
+    run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t")
+    run(s, "CREATE SUBSCRIPTION s CONNECTION 'database=nowhere' PUBLICATION p WITH (connect = false)")
+    run(s, "ALTER SUBSCRIPTION s CONNECTION 'database=sender'", "CREATE REPLICATION SLOT sender.s FOR PUBLICATION p")
+    run(s, "ALTER SUBSCRIPTION s ENABLE", "ALTER SUBSCRIPTION s REFRESH PUBLICATION")
+    assert applied(s) == [(1, 1)]
+    warehouse = str(s.conf.get("spark.sql.warehouse.dir")).removeprefix("file:")
+    run(s, f"ALTER SUBSCRIPTION s CONNECTION 'warehouse={warehouse} database=sender'")
+    assert applied(s, "INSERT INTO sender.t VALUES (2, 2)") == [(1, 1), (2, 2)]
+    with pytest.raises(InvalidStatement, match="names no publisher"):
+        s.sql("ALTER SUBSCRIPTION s CONNECTION 'schema=sender'")
+
+
+def test_a_skip_that_is_taken_back(s: SparkSession) -> None:
+    run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t", "INSERT INTO t VALUES (2, 0)")
+    follow(s)
+    for skip in ("INSERT INTO sender.t VALUES (2, 2)", "ALTER SUBSCRIPTION s SKIP (lsn = NONE)"):
+        s.sql(skip)
+        with pytest.raises(ReplicationConflict, match="version 2 of"):
+            s.sql("APPLY SUBSCRIPTION s")
+        run(s, "ALTER SUBSCRIPTION s SKIP (lsn = 2)")
+    assert applied(s, "INSERT INTO sender.t VALUES (3, 3)") == [(1, 1), (2, 0), (3, 3)]
+
+
 @pytest.mark.parametrize(
     ("connection", "error", "message"),
     [
