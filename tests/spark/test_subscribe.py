@@ -330,4 +330,20 @@ def test_a_second_reader_that_stays_is_refused_and_the_first_goes_on(s: SparkSes
             rows.fetch()
         s.sql("INSERT INTO read_by_two VALUES (7)")
         assert first.result(60) == [(1, 1, 7)]
+@pytest.mark.parametrize("taken", [0, 3])
+def test_a_fetch_whose_jobs_are_cancelled_has_taken_nothing(s: SparkSession, taken: int) -> None:
+    for cursor in ("c", "other"):
+        s.sql(f"DECLARE {cursor} CURSOR FOR SUBSCRIBE with_feed AS OF 2 WITHIN TIMESTAMP ORDER BY k")
+    fetched = answer(s, f"FETCH {taken} c")  # none, or some of the contents: either they are cancelled, or the changes after them
+    s.sparkContext.setJobGroup("cancelled", "a statement that its client cancels")
+    s._jsc.sc().cancelJobGroupAndFutureJobs("cancelled")
+    try:
+        for _ in range(2):
+            assert condition(s, "FETCH 1000 c") == "STREAMTABLE_CANCELLED"
+    finally:
+        s.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+    fetched += answer(s, "FETCH ALL c") + answer(s, "FETCH ALL c WITH (TIMEOUT = '0s')")
+    assert fetched == answer(s, "FETCH ALL other") and len(fetched) > 4
+
+
     s.sql("DROP TABLE read_by_two")
