@@ -26,7 +26,7 @@
     │   ├── ConcurrentRefresh     another refresh of the same table committed first
     │   ├── ReplicationConflict   a subscription cannot apply a change (replication/errors.py)
     │   └── StreamTableSuspended  the table is suspended; RESUME it first
-    ├── StatementCancelled        the client cancelled the statement while it waited
+    ├── StatementCancelled        the client cancelled the statement, or its connection broke
     ├── NotSupported              valid and understood, but not built yet
     ├── NotEnabled                the session lacks a jar, a setting or the Python side; the text says what to add
     └── InternalError             our bug; the text says how to report it

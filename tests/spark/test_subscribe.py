@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from tests.spark.statements import answer, close_cursors, version
+from tests.spark.statements import answer, close_cursors, folder, version
 
 from streamtable import subscribe
 from streamtable.delta.bridge import java_class
@@ -66,14 +66,14 @@ def expected(versions: list[Counter[tuple[Any, ...]]], as_of: int, snapshot: boo
     return rows
 
 
-@pytest.mark.parametrize(("name", "stride"), [("with_feed", 2), pytest.param("without_feed", 3, marks=pytest.mark.fuzz)])
-def test_from_every_commit_to_every_commit(s: SparkSession, name: str, stride: int) -> None:
+@pytest.mark.parametrize("name", ["with_feed", pytest.param("without_feed", marks=pytest.mark.fuzz)])
+def test_from_every_commit_to_every_commit(s: SparkSession, name: str) -> None:
     last = version(s, name)
     versions = [Counter(answer(s, f"SELECT * FROM {name} VERSION AS OF {at}")) for at in range(last + 1)]
     everything = answer(s, f"SUBSCRIBE {name} AS OF 0")
     assert Counter(everything) == expected(versions, 0, snapshot=True)
     assert (2, 3, 3, None, 30) in everything and (4, -2, 2, "b", None) in everything  # as often as they came and went
-    for at in range(1, last + 1, stride):
+    for at in range(1, last + 1):
         assert Counter(answer(s, f"SUBSCRIBE {name} AS OF {at}")) == expected(versions, at, snapshot=True), at
         later = answer(s, f"SUBSCRIBE {name} AS OF {at} WITH (SNAPSHOT = FALSE)")
         assert Counter(later) == expected(versions, at, snapshot=False), at
@@ -82,8 +82,9 @@ def test_from_every_commit_to_every_commit(s: SparkSession, name: str, stride: i
         assert Counter(until) == Counter(row for row in everything if row[0] < at), at
 
 
-def test_bounds(s: SparkSession) -> None:
+def test_bounds(s: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
     assert answer(s, "SUBSCRIBE with_feed AS OF 3 UP TO 3") == []
+    assert "AS OF and UP TO are both 3: the subscription ends without rows" in caplog.text
     with pytest.raises(InvalidStatement, match="UP TO 2 is before AS OF 3"):
         s.sql("SUBSCRIBE with_feed AS OF 3 UP TO 2")
     with pytest.raises(InvalidStatement, match=r"UP TO 2 is before AS OF 7, which was chosen"):
@@ -257,6 +258,22 @@ def test_what_is_retained(s: SparkSession) -> None:
         s.sql("SUBSCRIBE old AS OF 3 WITH (SNAPSHOT FALSE)").collect()
 
 
+def test_what_a_cleaned_up_log_retains(s: SparkSession) -> None:
+    s.sql("CREATE TABLE logged (a INT) USING delta TBLPROPERTIES (delta.checkpointInterval = 2)")
+    for n in range(1, 5):
+        s.sql(f"INSERT INTO logged VALUES ({n})")
+    for gone in sorted((folder(s, "logged") / "_delta_log").glob("*.json"))[:2]:
+        gone.unlink()  # as Delta does when they are old, up to the last checkpoint
+    java_class(s, "org.apache.spark.sql.delta.DeltaLog").clearCache()
+    for options, what, since in (("", "contents and changes", 2), ("WITH (SNAPSHOT FALSE)", "changes", 1)):
+        with pytest.raises(
+            HistoryLost, match=rf"AS OF 0 is before what .*logged retains: its {what} are there from AS OF {since} on"
+        ):
+            s.sql(f"SUBSCRIBE logged AS OF 0 {options}")
+    assert answer(s, "SUBSCRIBE logged AS OF 1 WITH (SNAPSHOT FALSE)") == [(2, 1, 2), (3, 1, 3), (4, 1, 4)]
+    assert Counter(answer(s, "SUBSCRIBE logged AS OF AT LEAST 0")) == Counter([(2, 1, 1), (2, 1, 2), (3, 1, 3), (4, 1, 4)])
+
+
 @pytest.mark.parametrize(
     ("change", "error"),
     [
@@ -311,6 +328,22 @@ def test_what_a_cancelled_fetch_had_taken_comes_with_the_next(s: SparkSession, m
         assert condition(s, "FETCH 1000 c WITH (TIMEOUT = '1d')") == "STREAMTABLE_CANCELLED"
     fetched = answer(s, "FETCH c") + answer(s, "FETCH ALL c")
     assert Counter(fetched) == Counter(answer(s, "FETCH ALL other")) and len(fetched) > 1
+
+
+@pytest.mark.parametrize("taken", [0, 3])
+def test_a_fetch_whose_jobs_are_cancelled_has_taken_nothing(s: SparkSession, taken: int) -> None:
+    for cursor in ("c", "other"):
+        s.sql(f"DECLARE {cursor} CURSOR FOR SUBSCRIBE with_feed AS OF 2 WITHIN TIMESTAMP ORDER BY k")
+    fetched = answer(s, f"FETCH {taken} c")  # none, or some of the contents: either they are cancelled, or the changes after them
+    s.sparkContext.setJobGroup("cancelled", "a statement that its client cancels")
+    s._jsc.sc().cancelJobGroupAndFutureJobs("cancelled")
+    try:
+        for _ in range(2):
+            assert condition(s, "FETCH 1000 c") == "STREAMTABLE_CANCELLED"
+    finally:
+        s.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+    fetched += answer(s, "FETCH ALL c") + answer(s, "FETCH ALL c WITH (TIMEOUT = '0s')")
+    assert fetched == answer(s, "FETCH ALL other") and len(fetched) > 4
 
 
 def test_a_second_reader_that_stays_is_refused_and_the_first_goes_on(s: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

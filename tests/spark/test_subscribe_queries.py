@@ -144,8 +144,8 @@ def test_python_reads_as_rows_come(s: SparkSession) -> None:
     s.sql("CREATE TABLE events (id INT, what STRING) USING delta")
     s.sql("INSERT INTO events VALUES (1, 'a')")
     later = threading.Timer(0.5, lambda: s.sql("INSERT INTO events VALUES (2, 'b')"))
-    later.start()
     with subscribe(s, "events", up_to=3) as rows:
+        later.start()
         assert rows.schema.names == ["timestamp", "diff", "id", "what"]
         assert [(row.timestamp, row.id, row["what"]) for row, _ in zip(rows, range(2), strict=False)] == [(1, 1, "a"), (2, 2, "b")]
         assert rows.fetch(5, timeout=0) == [] and list(rows) == []
@@ -164,6 +164,21 @@ def test_python_reads_as_rows_come(s: SparkSession) -> None:
     waiting = subscribe(s, "events", snapshot=False)
     threading.Timer(0.3, waiting.close).start()
     assert list(waiting) == []
+
+
+def test_rows_of_an_async_step_that_was_given_up_come_with_the_next(s: SparkSession) -> None:
+    s.sql("CREATE TABLE awaited (id BIGINT) USING delta")
+
+    async def read() -> list[Row]:
+        async with subscribe(s, "awaited", snapshot=False, progress=True) as rows:
+            await anext(rows)
+            for _ in range(20):  # more often than asyncio has threads
+                with pytest.raises(asyncio.TimeoutError):
+                    await asyncio.wait_for(anext(rows), 0.02)
+            s.sql("INSERT INTO awaited SELECT id FROM range(3)")
+            return [await asyncio.wait_for(anext(rows), 60) for _ in range(4)]
+
+    assert [(row.timestamp, row.progressed) for row in asyncio.run(read())] == [(1, False)] * 3 + [(2, True)]
 
 
 def test_a_slow_reader_of_much_holds_little(s: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

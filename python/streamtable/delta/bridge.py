@@ -22,6 +22,7 @@ __all__ = [
     "SHIM",
     "JavaRows",
     "bridge",
+    "cancelled",
     "causes",
     "frame_of",
     "interrupted",
@@ -135,6 +136,11 @@ def interrupted(error: BaseException) -> bool:
     """Tell whether a call ended because its thread was interrupted, which the exception says in place of the thread."""
     kinds = ("InterruptedException", "ClosedByInterruptException", "InterruptedIOException")
     return any(java.getClass().getSimpleName() in kinds for java in causes(java_exception(error)))
+
+
+def cancelled(error: BaseException) -> bool:
+    """Tell whether a call ended because somebody cancelled its jobs, or interrupted its thread."""
+    return interrupted(error) or any("[SPARK_JOB_CANCELLED]" in str(java.getMessage()) for java in causes(java_exception(error)))
 
 
 _DEEPEST = 16

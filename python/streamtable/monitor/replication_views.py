@@ -113,7 +113,7 @@ def _slot(health: Health, active: bool, since: datetime, now: datetime) -> Row:
         confirmed,
         lag,
         status,
-        since,
+        None if active else since,
         health.history_until,
         health.warning if status == "lost" else None,
         health.warning,

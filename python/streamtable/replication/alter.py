@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
 from streamtable.catalog.objects import Stored
-from streamtable.errors import InvalidStatement
+from streamtable.delta.tables import state
+from streamtable.errors import InvalidStatement, NotEnabled
 from streamtable.replication import slots
 from streamtable.replication.apply import Table
 from streamtable.replication.errors import ReplicationObjectNotFound
@@ -111,9 +112,13 @@ def drop(spark: SparkSession, statement: DropSubscription) -> Stored | None:
         return None
     subscription = Subscription.of(stored)
     if subscription.slot is not None:
-        slot = objects.find(spark, SLOT, subscription.slot_name())
+        hint = "DISABLE it, SET (slot_name = NONE), and drop it then"
+        try:
+            slot = objects.find(spark, SLOT, subscription.slot_name())
+        except NotEnabled as error:
+            message = f"{subscription} has the slot {subscription.slot}, which cannot be dropped now: {error.reason}"
+            raise NotEnabled(message, hint=hint) from error
         if slot is None:
-            hint = "DISABLE it, SET (slot_name = NONE), and drop it then"
             raise ReplicationObjectNotFound(f"{subscription} has the slot {subscription.slot}, which is not there", hint=hint)
         objects.drop(spark, slot)
     objects.drop(spark, stored)
@@ -160,10 +165,11 @@ def _followed(spark: SparkSession, subscription: Subscription, tables: Mapping[s
     begun = slots.positions(slot) if slot else {}
     after = dict[str, Relation]()
     for name, several in tables.items():
-        source, relation = source_of(spark, several), known.get(name)
-        if relation is None or Table(spark, source, subscription.target(spark, name), relation, foreign_only=False).is_lost():
+        source, target, relation = source_of(spark, several), subscription.target(spark, name), known.get(name)
+        if relation is None or Table(spark, source, target, relation, foreign_only=False).is_lost():
             start = begun[source.name].confirmed if slot and relation is None else source.version
-            relation = Relation.new(name, source.table_id, None if copy else start)
+            target_id = state(spark, target.path).table_id
+            relation = Relation.new(name, source.table_id, target_id, None if copy else start)
         after[name] = relation
     return subscription.change(spark, after.values()) if after != known else subscription
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 
-from streamtable.delta.tables import CommitSummary, Located, commits, retained, transaction
+from streamtable.delta.tables import CommitSummary, Located, commits, retained, state, transaction
 from streamtable.errors import ConcurrentRefresh, HistoryLost, InvalidStatement
 from streamtable.replication import operations
 from streamtable.replication.errors import ReplicationConflict
@@ -32,6 +32,7 @@ class Table:
     done: Applied = field(default_factory=Applied)
 
     def __post_init__(self) -> None:
+        self.target_id = state(self.session, self.target.path).table_id
         # What the table itself records was committed with its rows; what the relation does came with none.
         self._recorded = self._transaction()
         known = [each for each in (self._recorded, self.relation.position) if each is not None]
@@ -49,7 +50,10 @@ class Table:
         """Apply all commits up to the latest version, those together that can be."""
         assert self.position is not None, "it was copied, or began at a position"
         if self._is_recreated():
-            raise self._lost("was dropped and created again")
+            raise self._lost(f"{self.source.name} was dropped and created again")
+        if self._is_other():
+            mine = ".".join(self.target.name)
+            raise self._lost(f"{mine} was dropped and created again: the rows that were applied before are not in it")
         try:
             pending = commits(self.session, self.source.path, self.position, self.source.version)
             for part in self._parts(pending):
@@ -57,20 +61,25 @@ class Table:
         except (HistoryLost, Stopped) as error:
             if not self.is_lost():
                 raise
-            raise self._lost(f"does not hold any more what happened after version {self.position}") from error
+            raise self._lost(f"{self.source.name} does not hold any more what happened after version {self.position}") from error
 
     def is_lost(self) -> bool:
-        """Tell whether the history after the position is gone: log or files were cleaned up, or the table was created again."""
-        if self._is_recreated() or self.position is None:
-            return self._is_recreated()
+        """Tell whether the history after the position is gone: log or files were cleaned up, or either table was created again."""
+        if self._is_recreated() or self._is_other():
+            return True
+        if self.position is None:
+            return False
         return retained(self.session, self.source.path, self.position).changes > self.position
 
     def _is_recreated(self) -> bool:
         return self.relation.source_id != self.source.table_id or (self.position or 0) > self.source.version
 
-    def _lost(self, why: str) -> HistoryLost:
+    def _is_other(self) -> bool:
+        return self.relation.target_id not in (None, self.target_id)
+
+    def _lost(self, what: str) -> HistoryLost:
         hint = f"empty {'.'.join(self.target.name)}; then ALTER SUBSCRIPTION ... REFRESH PUBLICATION has it copied anew"
-        return HistoryLost(f"{self.source.name} {why}", hint=hint)
+        return HistoryLost(what, hint=hint)
 
     def _parts(self, pending: tuple[CommitSummary, ...]) -> Iterator[tuple[CommitSummary, ...]]:
         """Yield the commits between truncations, and those alone."""

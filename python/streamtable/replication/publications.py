@@ -50,7 +50,7 @@ class Published:
 def create(spark: SparkSession, statement: CreatePublication) -> Stored:
     """Make a publication. Raises what is wrong with its tables, and ReplicationObjectExists."""
     located = objects.free(spark, PUBLICATION, statement.name)
-    named = replace(statement, name=Name(located.name), objects=_canonical(spark, statement.objects))
+    named = replace(statement, name=Name(located.name), objects=_canonical(spark, statement.objects, located.name[:-1]))
     return objects.create(spark, PUBLICATION, statement.name, {"sql": to_sql(named)})
 
 
@@ -65,6 +65,7 @@ def alter(spark: SparkSession, statement: AlterPublication) -> Stored:
     """Change what a publication is for, or its name, and return it."""
     stored = objects.load(spark, PUBLICATION, statement.name)
     known = definition(stored)
+    home = known.name.parts[:-1]
     match statement.action:
         case Rename(to):
             return objects.rename(spark, stored, to)
@@ -72,9 +73,9 @@ def alter(spark: SparkSession, statement: AlterPublication) -> Stored:
             publish = dict(options)["publish"].split(",")
             known = replace(known, publish=tuple(kind for kind in publish if kind))
         case SetObjects(wanted):
-            known = replace(known, objects=_canonical(spark, wanted))
+            known = replace(known, objects=_canonical(spark, wanted, home))
         case AddObjects(more):
-            known = replace(known, objects=_added(stored, known.objects, _canonical(spark, more)))
+            known = replace(known, objects=_added(stored, known.objects, _canonical(spark, more, home)))
         case DropObjects(fewer):
             known = replace(known, objects=_dropped(spark, stored, known.objects, fewer))
     return objects.change(spark, stored, {"sql": to_sql(known)})
@@ -100,9 +101,11 @@ def published(spark: SparkSession, stored: Stored, publisher: Publisher) -> Iter
 
 
 def outside(stored: Stored) -> list[Name]:
-    """Return the tables that a publication names in other schemas than its own."""
+    """Return the tables that a publication names in other schemas than its own, and such schemas, which earlier versions took."""
     said = definition(stored)
-    return [table.name for table in said.objects.tables if not _same(said.name.parts[:-1], table.name.parts[:-1])]
+    home = said.name.parts[:-1]
+    tables = (table.name for table in said.objects.tables if not _same(home, table.name.parts[:-1]))
+    return [*tables, *(schema for schema in said.objects.schemas if not _same(home, schema.parts))]
 
 
 def _same(schema: tuple[str, ...], other: tuple[str, ...]) -> bool:
@@ -122,8 +125,8 @@ def _table(spark: SparkSession, name: Name) -> tuple[Located, TableState | None]
     return located, None if objects.is_one(found.properties) else found
 
 
-def _canonical(spark: SparkSession, wanted: Objects) -> Objects:
-    """Name everything in full, and check what is said of the tables."""
+def _canonical(spark: SparkSession, wanted: Objects, home: tuple[str, ...]) -> Objects:
+    """Name everything in full, and check what is said of the tables and schemas; `home` is the publication's own."""
     tables = tuple(_checked(spark, table) for table in wanted.tables)
     again = [str(table.name) for n, table in enumerate(tables) if table.name in [each.name for each in tables[:n]]]
     if again:
@@ -132,6 +135,9 @@ def _canonical(spark: SparkSession, wanted: Objects) -> Objects:
     for schema in schemas:
         if not spark.catalog.databaseExists(str(schema)):
             raise InvalidStatement(f"there is no schema {schema}", hint="SHOW SCHEMAS")
+        if not _same(home, schema.parts):
+            message = f"a publication of the schema {'.'.join(home)} cannot be for the tables in {'.'.join(schema.parts)}"
+            raise InvalidStatement(message, hint="create a publication in each schema; a subscription follows one of them")
     excepted = tuple(Name(locate(spark, name.parts).name) for name in wanted.excepted)
     return Objects(tables, schemas, wanted.all_tables, excepted)
 
@@ -159,8 +165,11 @@ def _checked(spark: SparkSession, table: PublishedTable) -> PublishedTable:
                 f"the condition on {full} is none: {error.getMessage()}", hint="write a condition on its columns"
             ) from error
         plan: Any = filtered._jdf.queryExecution().analyzed()
-        by_clock: Any = java_class(spark, "org.apache.spark.sql.catalyst.trees.TreePattern").CURRENT_LIKE()
-        if not plan.deterministic() or plan.containsPattern(by_clock):
+        patterns: Any = java_class(spark, "org.apache.spark.sql.catalyst.trees.TreePattern")
+        if plan.containsPattern(patterns.PLAN_EXPRESSION()):
+            hint = "write a condition on the columns of the row alone; or publish a stream table of the rows"
+            raise InvalidStatement(f"the condition on {full} has a subquery, whose answer may change", hint=hint)
+        if not plan.deterministic() or plan.containsPattern(patterns.CURRENT_LIKE()):
             hint = "leave out functions like rand(), current_date() and current_user()"
             raise InvalidStatement(f"the condition on {full} is not the same each time", hint=hint)
     return PublishedTable(Name(located.name), tuple(columns[name.casefold()] for name in table.columns), table.where)

@@ -122,6 +122,7 @@ def _advance(
         _counted(relation, done, error, copying),
         state=state,
         position=position,
+        target_id=table.target_id if table and error is None else relation.target_id,
         stopped_at=stopped_at,
         skip=None if skipped else relation.skip,
         error=words_of(error) if error else None,

@@ -45,7 +45,8 @@ class Relation:
     """One table of the publisher's schema, and of ours; `changed_at` is an ISO time.
 
     `position` is the version up to which it is applied, if nothing later is recorded in the subscriber's table itself.
-    `stopped_at` is the version that could not be applied, `skip` the one to be left out.
+    `stopped_at` is the version that could not be applied, `skip` the one to be left out. `target_id` is the subscriber's table that
+    was copied to or applied to last, None where an earlier version stored the relation.
     """
 
     table: str
@@ -67,12 +68,13 @@ class Relation:
     delete_origin_differs: int = 0
     apply_errors: int = 0
     sync_errors: int = 0
+    target_id: str | None = None
 
     @classmethod
-    def new(cls, table: str, source_id: str, position: int | None) -> Relation:
+    def new(cls, table: str, source_id: str, target_id: str, position: int | None) -> Relation:
         """Begin with a table: with its rows, or at a position with what comes after it."""
         state = TableState.INIT if position is None else TableState.READY
-        return cls(table, uuid.uuid4().hex, source_id, state.value, position, None, None, None, now())
+        return cls(table, uuid.uuid4().hex, source_id, state.value, position, None, None, None, now(), target_id=target_id)
 
     @property
     def application(self) -> str:

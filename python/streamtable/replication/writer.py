@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -162,9 +163,10 @@ class Writer:
         return any(self._application not in each.transactions for each in found)
 
     def _merge(self, effective: DataFrame, upto: int) -> None:
-        """Write the last operation on each key."""
+        """Write the last operation on each key; a row that was deleted and inserted again is another one, with its own defaults."""
         last = F.max_by(F.struct(OPERATION, ROW), VERSION).alias("__last")
-        changes = effective.groupBy(KEY).agg(last).alias("changes")
+        inserted = F.max(F.col(OPERATION) == "I").alias("__inserted")
+        changes = effective.groupBy(KEY).agg(last, inserted).alias("changes")
         key = self._source.key or ()
         same = (_of("target", name).eqNullSafe(F.col(f"changes.{KEY}")[name]) for name in key)
         condition = F.expr("true")
@@ -173,7 +175,8 @@ class Writer:
         values: dict[str, str | Column] = {qualified((n,)): F.col(f"changes.__last.{ROW}")[n] for n in self._source.columns}
         gone = F.col(f"changes.__last.{OPERATION}") == "D"
         merge = DeltaTable.forPath(self._session, self._path).alias("target").merge(changes, condition)
-        merge = merge.whenMatchedDelete(gone).whenMatchedUpdate(set=values)
+        merge = merge.whenMatchedDelete(gone)
+        merge = merge.whenMatchedUpdate(F.col("changes.__inserted"), {**values, **self._defaults()}).whenMatchedUpdate(set=values)
         with translated(self._path), self._numbered(upto):
             # What is deleted may not be there: whether it is can have changed since it was looked at, by another that applies.
             merge.whenNotMatchedInsert(~gone, values).execute()
@@ -220,13 +223,17 @@ class Writer:
 
     def _whole(self, fields: list[str]) -> list[Column]:
         """Return all columns of the subscriber's table: those that are not sent have their default."""
-        sent = {name.casefold() for name in fields}
+        return [(F.col(ROW)[name] if name in fields else self._default(name)).alias(name) for name in self.schema.names]
 
-        def value(name: str) -> Column:
-            default = self.schema[name].metadata.get("CURRENT_DEFAULT", "NULL")
-            return F.col(ROW)[name] if name.casefold() in sent else F.expr(default).cast(self.schema[name].dataType)
+    def _defaults(self) -> dict[str, Column]:
+        """Return, as MERGE takes them, the defaults of the columns that are not sent, but for those that Delta computes."""
+        computed = ("delta.generationExpression", "delta.identity.start")
+        stored = {each["name"]: each["metadata"] for each in json.loads(self._state.schema_json)["fields"]}
+        left = [name for name in self.schema.names if name not in self._fields() and not stored[name].keys() & computed]
+        return {qualified((name,)): self._default(name) for name in left}
 
-        return [value(name).alias(name) for name in self.schema.names]
+    def _default(self, name: str) -> Column:
+        return F.expr(self.schema[name].metadata.get("CURRENT_DEFAULT", "NULL")).cast(self.schema[name].dataType)
 
 
 def _of(relation: str, name: str) -> Column:

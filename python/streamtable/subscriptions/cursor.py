@@ -13,7 +13,7 @@ from streamtable.sql.subscribe import Subscribe
 from streamtable.subscriptions.rows import Form
 from streamtable.subscriptions.subscription import Subscription
 
-__all__ = ["ALL", "Cursor", "Taken"]
+__all__ = ["ALL", "Cursor", "Taken", "Turn"]
 
 ALL = 2**31 - 1  # a Java list holds no more
 
@@ -44,6 +44,7 @@ class Cursor(Generic[R_contra]):
         self.subscription: Subscription[Any] = Subscription(spark, statement, form)
         self._reading = Lock()
         self._unread: list[Any] = []  # iterators over rows that were computed, the next one first
+        self._untouched: Any = None  # the one that came last, as long as no row of it was moved
 
     def fetch(self, into: Taken[R_contra], count: int, timeout: float | None) -> None:
         """Move at most `count` rows: those of the next `timeout` seconds, or, without one, those that come first.
@@ -51,18 +52,18 @@ class Cursor(Generic[R_contra]):
         None are moved when the subscription has ended. A cancelled FETCH has moved none.
         """
         until = None if timeout is None else time.monotonic() + timeout
-        with _Turn(self._reading):
-            while len(into) < count:
-                if self._take(into, count):
-                    continue
-                left = None if until is None else until - time.monotonic()
-                if self.subscription.ended or len(into) == count or (len(into) > 0 if left is None else left <= 0):
-                    break
-                try:
+        with Turn(self._reading):
+            try:
+                while len(into) < count:
+                    if self._take(into, count):
+                        continue
+                    left = None if until is None else until - time.monotonic()
+                    if self.subscription.ended or len(into) == count or (len(into) > 0 if left is None else left <= 0):
+                        break
                     self.subscription.pause(left)
-                except StatementCancelled:
-                    self._unread.insert(0, into.again())
-                    raise
+            except StatementCancelled:
+                self._unread.insert(0, into.again())
+                raise
 
     def drain(self, into: Taken[R_contra], *, wait: bool) -> None:
         """Move all rows up to the end, which is waited for, or else those that are there."""
@@ -79,16 +80,22 @@ class Cursor(Generic[R_contra]):
             if rows is None:
                 return False
             self._unread.append(rows)
+            self._untouched = rows
+        rows, before = self._unread[0], len(into)
         try:
-            if not into.take(self._unread[0], count - len(into)):
+            if not into.take(rows, count - before):
                 self._unread.pop(0)
         except Exception as error:
-            self.subscription.fail(error)
-            raise
+            untouched = rows is self._untouched and len(into) == before
+            if untouched:
+                self._unread.pop(0)
+            self.subscription.fail(error, untouched)
+        if rows is self._untouched and len(into) > before:
+            self._untouched = None
         return len(into) < count
 
 
-class _Turn:
+class Turn:
     """One reader at a time; another that stays is refused, because rows would go to either."""
 
     def __init__(self, lock: Lock) -> None:

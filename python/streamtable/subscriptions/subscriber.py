@@ -6,13 +6,14 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator
 from itertools import islice
+from threading import Lock
 from typing import final
 
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import StructType
 
 from streamtable.sql.subscribe import Subscribe
-from streamtable.subscriptions.cursor import ALL, Cursor
+from streamtable.subscriptions.cursor import ALL, Cursor, Turn
 from streamtable.subscriptions.rows import PYTHON
 
 __all__ = ["Subscriber"]
@@ -43,6 +44,8 @@ class Subscriber:
     def __init__(self, spark: SparkSession, statement: Subscribe) -> None:
         self._cursor: Cursor[Iterator[Row]] = Cursor(spark, statement, PYTHON)
         self._ahead: deque[Row] = deque()
+        self._taking = Lock()
+        self._reading: asyncio.Future[None] | None = None
 
     @property
     def schema(self) -> StructType:
@@ -51,10 +54,19 @@ class Subscriber:
 
     def fetch(self, count: int | None = 1, timeout: float | None = None) -> list[Row]:
         """Return at most `count` rows, or all that are there, as the statement FETCH does."""
-        wanted = ALL if count is None else count
+        with Turn(self._taking):
+            return self._fetch(ALL if count is None else count, timeout)
+
+    def _fetch(self, wanted: int, timeout: float | None) -> list[Row]:
         rows = _Taken(self._ahead.popleft() for _ in range(min(len(self._ahead), wanted)))
         self._cursor.fetch(rows, wanted, 0 if rows and timeout is None else timeout)
         return rows
+
+    def _read_ahead(self) -> None:
+        """Wait for rows, and keep them here: whoever asked for them may have given up meanwhile."""
+        with Turn(self._taking):
+            if not self._ahead:
+                self._ahead.extend(self._fetch(_AHEAD, None))
 
     def close(self) -> None:
         """End the subscription; who waits for rows is told that there are none."""
@@ -65,7 +77,7 @@ class Subscriber:
 
     def __next__(self) -> Row:
         if not self._ahead:
-            self._ahead.extend(self.fetch(_AHEAD))
+            self._read_ahead()
         if not self._ahead:
             raise StopIteration
         return self._ahead.popleft()
@@ -74,10 +86,13 @@ class Subscriber:
         return self
 
     async def __anext__(self) -> Row:
-        if not self._ahead:
-            self._ahead.extend(await asyncio.to_thread(self.fetch, _AHEAD))
-        if not self._ahead:
-            raise StopAsyncIteration
+        while not self._ahead:
+            if self._reading is None or self._reading.done():
+                self._reading = asyncio.ensure_future(asyncio.to_thread(self._read_ahead))
+            # A thread cannot be cancelled: it goes on for the next who asks, so that there is one, however often that is tried.
+            await asyncio.shield(self._reading)
+            if not self._ahead and self._cursor.subscription.ended:
+                raise StopAsyncIteration
         return self._ahead.popleft()
 
     def __enter__(self) -> Subscriber:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Generic, NoReturn, TypeVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
@@ -13,7 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from streamtable import config
-from streamtable.delta.bridge import interrupted, java_class, missing_file
+from streamtable.delta.bridge import cancelled, interrupted, java_class, missing_file
 from streamtable.errors import HistoryLost, InvalidStatement, StatementCancelled
 from streamtable.sql.subscribe import Subscribe
 from streamtable.subscriptions.feed import close_feed, open_feed, opened
@@ -27,6 +28,8 @@ R = TypeVar("R")
 
 _LOOK_SECONDS = 0.1
 """How often a statement that waits looks whether it was cancelled."""
+
+_GO_ON = "to go on FETCH again; nothing was taken, and nothing is lost"
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +56,9 @@ class Subscription(Generic[R]):
             close_feed(self._feed)
             raise
         self._known = self._inputs.latest()
-        self._rows = self._run()
+        self._steps = self._run()
+        self._step: Callable[[], R] | None = None  # what gives the next rows, or gave the last ones
+        self._again = False  # whether that has still to give them
         self._failed: Exception | None = None
         self.ended = self.closed = False
 
@@ -83,22 +88,34 @@ class Subscription(Generic[R]):
         if self._failed is not None:
             raise self._failed
         try:
-            return next(self._rows)
+            if not self._again:
+                self._step = next(self._steps)
+                self._again = self._step is not None
+            rows = self._step() if self._step else None
         except StopIteration:
             self.ended = True
             return None
         except Exception as error:
-            self.fail(error)
-            raise
+            self.fail(error, untouched=self._again)
+        self._again = False
+        return rows
 
-    def fail(self, error: Exception) -> None:
-        """End with an error, which may come while rows are read. Raises HistoryLost for one that means that."""
+    def fail(self, error: Exception, untouched: bool = False) -> NoReturn:
+        """End with an error, which may come while rows are read. Raises it, or HistoryLost for one that means that.
+
+        What was cancelled while the next rows were `untouched` does not end it: they are computed once more. Raises
+        StatementCancelled then. Those of which some were taken would come in another order.
+        """
+        if untouched and cancelled(error):
+            self._again = True
+            raise StatementCancelled("the statement was cancelled while rows were computed", hint=_GO_ON) from error
         self._failed = error
         if missing := missing_file(error):
             message = f"files that the subscription had still to read were vacuumed: the subscription ends ({missing})"
             hint = "subscribe anew; delta.deletedFileRetentionDuration says how long a slow reader may take"
             self._failed = HistoryLost(message, hint=hint)
             raise self._failed from error
+        raise error
 
     def pause(self, longest: float | None = None) -> None:
         """Wait until it is time to look again, at most so many seconds. Raises StatementCancelled.
@@ -111,7 +128,7 @@ class Subscription(Generic[R]):
         while True:
             if java_class(self._spark, "java.lang.Thread").interrupted():
                 message = "the statement was cancelled while it waited for rows"
-                raise StatementCancelled(message, hint="to go on FETCH again; what was not yet there is not lost")
+                raise StatementCancelled(message, hint=_GO_ON)
             left = until - time.monotonic()
             if left <= 0:
                 return
@@ -123,8 +140,8 @@ class Subscription(Generic[R]):
             self.closed = self.ended = True
             close_feed(self._feed)
 
-    def _run(self) -> Iterator[R | None]:
-        """Yield rows in the order of their times, and None whenever all that is there was yielded."""
+    def _run(self) -> Iterator[Callable[[], R] | None]:
+        """Yield what computes rows, in the order of their times, and None whenever all that is there was yielded."""
         as_of, statement, times = self._as_of, self._statement, self._inputs.times
         if statement.up_to == as_of:
             return
@@ -132,7 +149,7 @@ class Subscription(Generic[R]):
         while not times.reached(as_of, self._latest()):
             yield None
         if statement.snapshot:
-            yield self._feed.snapshot(as_of, self._output, self._form).read()
+            yield lambda: self._feed.snapshot(as_of, self._output, self._form).read()
             yield from self._progress(as_of + 1)
         position = as_of
         while times.inputs:
@@ -141,7 +158,7 @@ class Subscription(Generic[R]):
                 if self._beyond(step):
                     return
                 several = times.inputs == 1 and step > position + 1
-                yield self._feed.changes(position, step, several, self._output, self._form).read()
+                yield partial(self._changes, position, step, several)
                 position = step
                 yield from self._progress(position + 1)
             if self._beyond(latest + 1):
@@ -165,6 +182,9 @@ class Subscription(Generic[R]):
     def _beyond(self, step: int) -> bool:
         return self._statement.up_to is not None and step >= self._statement.up_to
 
-    def _progress(self, at: int) -> Iterator[R]:
+    def _changes(self, after: int, upto: int, several: bool) -> R:
+        return self._feed.changes(after, upto, several, self._output, self._form).read()
+
+    def _progress(self, at: int) -> Iterator[Callable[[], R]]:
         if self._statement.progress and not self._beyond(at):
-            yield Rows(self._output.progressed(self._spark, at), self._form, shared=True).read()
+            yield lambda: Rows(self._output.progressed(self._spark, at), self._form, shared=True).read()

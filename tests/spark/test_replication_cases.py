@@ -1,0 +1,238 @@
+"""Replication, case by case: what is published of a table, when a subscription begins and goes on, what it says no to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.spark.statements import answer
+
+from streamtable.catalog import objects
+from streamtable.errors import HistoryLost, InvalidStatement, NotEnabled
+from streamtable.replication.errors import ReplicationConflict, ReplicationObjectNotFound
+from streamtable.replication.kinds import PUBLICATION, SUBSCRIPTION
+from streamtable.sql.statements import Name
+
+KEYED = "USING delta TBLPROPERTIES (streamtable.replicaIdentity = 'id')"
+
+
+@pytest.fixture(scope="module")
+def schemas(spark: SparkSession) -> Iterator[SparkSession]:
+    """Return a session in the subscriber's schema; the publisher's is `sender`."""
+    for schema in ("sender", "receiver"):
+        spark.sql(f"CREATE DATABASE {schema}")
+    spark.sql("USE receiver")
+    yield spark
+    spark.sql("USE default")
+    for schema in ("sender", "receiver"):
+        spark.sql(f"DROP DATABASE {schema} CASCADE")
+
+
+@pytest.fixture
+def s(schemas: SparkSession) -> Iterator[SparkSession]:
+    """Return the session; the table `t` with the key `id` is at either end, that of the publisher has a row."""
+    run(schemas, f"CREATE TABLE sender.t (id INT, v INT) {KEYED}", "INSERT INTO sender.t VALUES (1, 1)")
+    run(schemas, "CREATE TABLE t (id INT, v INT) USING delta")
+    yield schemas
+    for row in answer(schemas, "SELECT name, enabled, slot_name FROM subscriptions()"):
+        run(schemas, f"ALTER SUBSCRIPTION {row[0]} DISABLE", f"ALTER SUBSCRIPTION {row[0]} SET (slot_name = NONE)")
+        run(schemas, f"DROP SUBSCRIPTION {row[0]}")
+    for schema in ("sender", "receiver"):
+        for row in answer(schemas, f"SHOW TABLES IN {schema}"):
+            run(schemas, f"DROP TABLE {schema}.{row[1]}")
+
+
+def run(s: SparkSession, *statements: str) -> None:
+    for sql in statements:
+        s.sql(sql)
+
+
+def follow(s: SparkSession, publications: str = "p", options: str = "") -> None:
+    """Subscribe as `s` and apply what is there."""
+    run(s, f"CREATE SUBSCRIPTION s CONNECTION 'database=sender' PUBLICATION {publications} {options}", "APPLY SUBSCRIPTION s")
+
+
+def contents(s: SparkSession, table: str = "t") -> list[tuple[object, ...]]:
+    return answer(s, f"SELECT * FROM {table} ORDER BY ALL")
+
+
+def applied(s: SparkSession, *statements: str) -> list[tuple[object, ...]]:
+    """Return the subscriber's table after statements at the publisher."""
+    run(s, *statements, "APPLY SUBSCRIPTION s")
+    return contents(s)
+
+
+def test_a_subscribers_table_that_was_created_again_is_copied_anew(s: SparkSession) -> None:
+    run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t")
+    follow(s)
+    # As earlier versions stored it; from the next time on the table is known.
+    stored = objects.load(s, SUBSCRIPTION, Name(("s",)))
+    older = [{key: value for key, value in each.items() if key != "target_id"} for each in stored.content["tables"]]
+    objects.change(s, stored, {**stored.content, "tables": older})
+    assert applied(s, "INSERT INTO sender.t VALUES (2, 2)") == [(1, 1), (2, 2)]
+    run(s, "DROP TABLE t", "CREATE TABLE t (id INT, v INT) USING delta", "INSERT INTO sender.t VALUES (3, 3)")
+    for _ in range(2):
+        with pytest.raises(HistoryLost, match=r"receiver.t was dropped and created again: (?s:.)*REFRESH PUBLICATION"):
+            s.sql("APPLY SUBSCRIPTION s")
+    assert contents(s) == []
+    run(s, "ALTER SUBSCRIPTION s REFRESH PUBLICATION")
+    assert applied(s) == applied(s) == [(1, 1), (2, 2), (3, 3)]
+
+
+def test_a_publication_is_of_the_tables_of_its_own_schema(s: SparkSession) -> None:
+    with pytest.raises(InvalidStatement, match="spark_catalog.sender cannot be for the tables in spark_catalog.receiver"):
+        s.sql("CREATE PUBLICATION sender.p FOR TABLES IN SCHEMA receiver")
+    run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t")
+    for action in ("ADD", "SET"):
+        with pytest.raises(InvalidStatement, match="create a publication in each schema"):
+            s.sql(f"ALTER PUBLICATION sender.p {action} TABLES IN SCHEMA receiver")
+    stored = objects.load(s, PUBLICATION, Name(("sender", "p")))  # of an earlier version
+    objects.change(s, stored, {"sql": "CREATE PUBLICATION spark_catalog.sender.p FOR TABLES IN SCHEMA spark_catalog.receiver"})
+    with pytest.raises(InvalidStatement, match=r"publishes spark_catalog.receiver, of another schema"):
+        follow(s)
+
+
+@pytest.mark.parametrize("several", [True, False], ids=["at once", "one by one"])
+def test_a_row_that_is_inserted_again_has_the_defaults_of_the_other_columns(s: SparkSession, several: bool) -> None:
+    defaults = "TBLPROPERTIES (delta.feature.allowColumnDefaults = 'enabled')"
+    columns = "id INT, v INT, shelf STRING, n INT DEFAULT 7, twice INT GENERATED ALWAYS AS (v * 2)"
+    run(s, "DROP TABLE t", f"CREATE TABLE t ({columns}) USING delta {defaults}")
+    run(s, "INSERT INTO sender.t VALUES (2, 2), (3, 3)", "CREATE PUBLICATION sender.p FOR TABLE sender.t")
+    follow(s)
+    run(s, "UPDATE t SET shelf = 'A', n = 0")
+    for sql in (
+        "DELETE FROM sender.t WHERE id < 3",
+        "INSERT INTO sender.t VALUES (1, 10), (2, 20)",
+        "UPDATE sender.t SET v = v + 1 WHERE id > 1",
+    ):
+        s.sql(sql)
+        if not several:
+            s.sql("APPLY SUBSCRIPTION s")
+    assert applied(s) == [(1, 10, None, 7, 20), (2, 21, None, 7, 42), (3, 4, "A", 0, 8)]
+
+
+def test_a_condition_without_subqueries(s: SparkSession) -> None:
+    for condition in ("v > (SELECT avg(v) FROM sender.t)", "id IN (SELECT id FROM t)", "EXISTS (SELECT 1 FROM t WHERE t.id = v)"):
+        with pytest.raises(InvalidStatement, match=r"the condition on spark_catalog.sender.t has a subquery"):
+            s.sql(f"CREATE PUBLICATION sender.p FOR TABLE sender.t WHERE ({condition})")
+
+
+def test_since_when_a_slot_is_inactive(s: SparkSession) -> None:
+    run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t")
+    follow(s)
+    look = "SELECT active, inactive_since IS NULL, inactive_since < now() FROM replication_slots('sender.s')"
+    assert answer(s, look) == [(True, True, None)]
+    run(s, "ALTER SUBSCRIPTION s DISABLE")
+    assert answer(s, look) == [(False, False, True)]
+
+
+def test_one_of_several_conditions_is_enough_and_none_lets_all_through(s: SparkSession) -> None:
+    run(s, "INSERT INTO sender.t VALUES (2, 50), (3, 99)")
+    run(s, "CREATE PUBLICATION sender.low FOR TABLE sender.t WHERE (v < 10)")
+    run(s, "CREATE PUBLICATION sender.high FOR TABLE sender.t WHERE (v > 90)")
+    run(s, "CREATE PUBLICATION sender.every FOR TABLE sender.t")
+    follow(s, "low, high")
+    assert contents(s) == [(1, 1), (3, 99)]
+    assert applied(s, "UPDATE sender.t SET v = 100 - v WHERE id <> 2", "INSERT INTO sender.t VALUES (4, 50)") == [(1, 99), (3, 1)]
+    run(s, "ALTER SUBSCRIPTION s ADD PUBLICATION every")
+    assert applied(s, "INSERT INTO sender.t VALUES (5, 50)", "UPDATE sender.t SET v = 51 WHERE id IN (1, 4)") == [
+        (1, 51),
+        (3, 1),
+        (5, 50),
+    ]  # 4 has not been sent, and is missed
+    assert answer(s, "SELECT update_missing FROM subscription_stats('s')") == [(1,)]
+    run(s, "ALTER SUBSCRIPTION s SET PUBLICATION high")
+    assert applied(s, "INSERT INTO sender.t VALUES (6, 50), (7, 95)") == [(1, 51), (3, 1), (5, 50), (7, 95)]
+
+
+def test_kinds_of_changes_of_a_table_with_a_key(s: SparkSession) -> None:
+    run(s, "INSERT INTO sender.t VALUES (2, 2), (3, 3), (4, 4)")
+    run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t WITH (publish = 'delete')")
+    follow(s)
+    assert contents(s) == [(1, 1), (2, 2), (3, 3), (4, 4)]  # the copy takes all
+    after = {}
+    for n, kind in enumerate(("delete", "insert", "update"), 1):
+        run(s, f"ALTER PUBLICATION sender.p SET (publish = '{kind}')", f"INSERT INTO sender.t VALUES (1{n}, 0)")
+        after[kind] = applied(s, f"UPDATE sender.t SET v = 4{n} WHERE id = 4", f"DELETE FROM sender.t WHERE id = {n}")
+    assert after == {
+        "delete": [(2, 2), (3, 3), (4, 4)],
+        "insert": [(2, 2), (3, 3), (4, 4), (12, 0)],
+        "update": [(2, 2), (3, 3), (4, 43), (12, 0)],
+    }
+
+
+def test_a_truncation_goes_past_the_condition_where_it_is_published(s: SparkSession) -> None:
+    run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t WHERE (v > 5) WITH (publish = 'insert')")
+    run(s, "INSERT INTO t VALUES (9, 9)")
+    follow(s, options="WITH (copy_data = false)")
+    assert applied(s, "TRUNCATE TABLE sender.t", "INSERT INTO sender.t VALUES (3, 3), (6, 6)") == [(6, 6), (9, 9)]
+    run(s, "ALTER PUBLICATION sender.p SET (publish = 'insert, truncate')")
+    assert applied(s, "TRUNCATE TABLE sender.t", "INSERT INTO sender.t VALUES (7, 7)") == [(7, 7)]
+
+
+def test_a_table_that_comes_later_is_taken_in_by_a_refresh(s: SparkSession) -> None:
+    run(s, "CREATE PUBLICATION sender.p FOR TABLES IN SCHEMA sender", "CREATE PUBLICATION sender.q FOR TABLE sender.t")
+    follow(s, "q")
+    for name in ("late", "later"):
+        run(s, f"CREATE TABLE sender.{name} (x INT) USING delta", f"CREATE TABLE {name} (x INT) USING delta")
+        run(s, f"INSERT INTO sender.{name} VALUES (1)")
+        if name == "late":
+            run(s, "ALTER SUBSCRIPTION s ADD PUBLICATION p WITH (refresh = false)", "APPLY SUBSCRIPTION s")
+            assert contents(s, name) == []
+            run(s, "ALTER SUBSCRIPTION s SET PUBLICATION p WITH (copy_data = true)")
+        else:
+            run(s, "APPLY SUBSCRIPTION s", "ALTER SUBSCRIPTION s REFRESH PUBLICATION WITH (copy_data = false)")
+        run(s, f"INSERT INTO sender.{name} VALUES (2)", "APPLY SUBSCRIPTION s")
+    assert [contents(s, name) for name in ("late", "later")] == [[(1,), (2,)], [(2,)]]
+
+
+def test_a_slot_that_was_made_before_says_where_to_begin(s: SparkSession) -> None:
+    run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t", "CREATE REPLICATION SLOT sender.early FOR PUBLICATION p")
+    run(s, "INSERT INTO sender.t VALUES (2, 2)")
+    follow(s, options="WITH (create_slot = false, slot_name = early, copy_data = false)")
+    assert contents(s) == [(2, 2)]
+    run(s, "CREATE SUBSCRIPTION s2 CONNECTION 'database=sender' PUBLICATION p WITH (create_slot = false)")
+    with pytest.raises(ReplicationObjectNotFound, match="no replication slot spark_catalog.sender.s2"):
+        s.sql("APPLY SUBSCRIPTION s2")
+
+
+def test_a_subscription_is_connected_later_and_elsewhere(s: SparkSession) -> None:
+    run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t")
+    run(s, "CREATE SUBSCRIPTION s CONNECTION 'database=nowhere' PUBLICATION p WITH (connect = false)")
+    run(s, "ALTER SUBSCRIPTION s CONNECTION 'database=sender'", "CREATE REPLICATION SLOT sender.s FOR PUBLICATION p")
+    run(s, "ALTER SUBSCRIPTION s ENABLE", "ALTER SUBSCRIPTION s REFRESH PUBLICATION")
+    assert applied(s) == [(1, 1)]
+    warehouse = str(s.conf.get("spark.sql.warehouse.dir")).removeprefix("file:")
+    run(s, f"ALTER SUBSCRIPTION s CONNECTION 'warehouse={warehouse} database=sender'")
+    assert applied(s, "INSERT INTO sender.t VALUES (2, 2)") == [(1, 1), (2, 2)]
+    with pytest.raises(InvalidStatement, match="names no publisher"):
+        s.sql("ALTER SUBSCRIPTION s CONNECTION 'schema=sender'")
+
+
+def test_a_skip_that_is_taken_back(s: SparkSession) -> None:
+    run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t", "INSERT INTO t VALUES (2, 0)")
+    follow(s)
+    for skip in ("INSERT INTO sender.t VALUES (2, 2)", "ALTER SUBSCRIPTION s SKIP (lsn = NONE)"):
+        s.sql(skip)
+        with pytest.raises(ReplicationConflict, match="version 2 of"):
+            s.sql("APPLY SUBSCRIPTION s")
+        run(s, "ALTER SUBSCRIPTION s SKIP (lsn = 2)")
+    assert applied(s, "INSERT INTO sender.t VALUES (3, 3)") == [(1, 1), (2, 0), (3, 3)]
+
+
+@pytest.mark.parametrize(
+    ("connection", "error", "message"),
+    [
+        ("database=nowhere", ReplicationObjectNotFound, "which is not there"),
+        ("warehouse=/nowhere database=sender", ReplicationObjectNotFound, "which is not there"),
+        ("remote=sc://localhost:1 database=sender", NotEnabled, "nobody answers at sc://localhost:1"),
+    ],
+)
+def test_a_publisher_that_is_gone_keeps_a_subscription_until_it_has_no_slot(
+    s: SparkSession, connection: str, error: type[Exception], message: str
+) -> None:
+    run(s, f"CREATE SUBSCRIPTION s CONNECTION '{connection}' PUBLICATION p WITH (connect = false)")
+    with pytest.raises(error, match=rf"{message}(?s:.)*DISABLE it, SET \(slot_name = NONE\)"):
+        s.sql("DROP SUBSCRIPTION s")
+    run(s, "ALTER SUBSCRIPTION s DISABLE", "ALTER SUBSCRIPTION s SET (slot_name = NONE)", "DROP SUBSCRIPTION s")
