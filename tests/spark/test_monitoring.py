@@ -44,7 +44,7 @@ def test_columns_of_every_function_and_rows_that_join(shop: SparkSession) -> Non
         "staleness": 3,
         "source_health": 3,
         "stream_table_dependencies": 3,
-        "alerts": 0,
+        "alerts": 1,
         "publications": 0,
         "subscriptions": 0,
         "subscription_tables": 0,

@@ -95,9 +95,10 @@ def with_query(spark: SparkSession, entry: Entry, query: Query) -> tuple[Definit
 
 
 def _rename(spark: SparkSession, name: Name, to: Name) -> Definition:
-    old = find(spark, name)[0].name
+    before = find(spark, name)[0]
+    old = before.name
     located, there = find(spark, Name((*old[:-1], *to.parts)) if len(to.parts) == 1 else to)
-    if there and there.definition.name.casefold() == ".".join(old).casefold():
+    if before.kind == "none" and there and there.definition.name.casefold() == ".".join(old).casefold():
         return rename_with_readers(spark, there, Name(located.name), begun=True)
     entry = load(spark, name)
     if located.name[:-1] != old[:-1]:
