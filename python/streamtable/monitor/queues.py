@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
@@ -127,15 +126,14 @@ def _run_batch(spark: SparkSession, statement: NextBatch | FinishBatch | RetryEv
 
 
 def _put_off(spark: SparkSession, queue: definition.Queue, reader: Reader, where: str | None, after: timedelta | None) -> None:
-    """Keep events of the batch in work for later; the same statement in the same batch keeps them once."""
+    """Keep events of the batch in work for later; each is kept once."""
     consumer = consumers.load(spark, queue, reader.consumer)
     batch = consumer.batch_of(reader.worker)
     if batch is None:
         raise InvalidStatement(f"{consumer.name} has no batch of {queue} in work", hint="NEXT BATCH begins one")
     rows = OpenBatch(spark, queue, consumer, batch).events
     due = None if after is None else consumers.now() + after
-    once = hashlib.sha256(repr((where, after)).encode()).hexdigest()
-    Retries(spark, queue, consumer).add(rows if where is None else rows.where(where), due, once, batch)
+    Retries(spark, queue, consumer).add(rows if where is None else rows.where(where), due, batch)
 
 
 def _retries(spark: SparkSession, name: Name, consumer: str) -> Retries:

@@ -136,10 +136,11 @@ def _begun(spark: SparkSession, queue: Queue, consumer: Consumer, worker: str | 
         latest = inputs.times.of(inputs.latest())
         steps = _own(queue, inputs.commits(consumer.position, latest)) if latest > consumer.position else []
         end, begins = cut(consumer.position, steps, limits, now)
-    if not begins:
-        again = Retries(spark, queue, consumer).due(consumer.begun_at, now)
-        begins = again is not None and not again.isEmpty()
-    return consumer.begin(worker, end, now) if begins else replace(consumer, position=end)
+    retries = Retries(spark, queue, consumer)
+    begun = consumer.begin(worker, end, now, retries.version() or 0)
+    if begins or retries.come_in(begun.in_work[-1]):
+        return begun
+    return replace(consumer, position=end)
 
 
 def _own(queue: Queue, steps: Sequence[Step]) -> Sequence[Step]:
