@@ -114,8 +114,8 @@ def _run_batch(spark: SparkSession, statement: NextBatch | FinishBatch | RetryEv
         case NextBatch(_, limits, take_over_after):
             found = batches.next_batch(spark, queue, consumer, worker, limits, take_over_after)
             return _held(spark, OpenBatch(spark, queue, *found).events) if found else JavaRows.empty(spark)
-        case FinishBatch():
-            finished = batches.finish(spark, queue, consumer, worker)
+        case FinishBatch(_, number):
+            finished = batches.finish(spark, queue, consumer, worker, number)
             return [(consumer, "FINISHED" if finished else "NO BATCH")]
         case RetryEvents(_, where, after):
             _put_off(spark, queue, reader, where, after)
