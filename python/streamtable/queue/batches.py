@@ -24,6 +24,9 @@ from streamtable.subscriptions.inputs import Step
 
 __all__ = ["Lag", "drop", "finish", "lag", "next_batch", "register", "unregister"]
 
+_REMOVE = ("DELETE", "TRUNCATE")
+"""Operations that bring no rows."""
+
 
 @dataclass(frozen=True)
 class Lag:
@@ -144,9 +147,12 @@ def _begun(spark: SparkSession, queue: Queue, consumer: Consumer, worker: str | 
 
 
 def _own(queue: Queue, steps: Sequence[Step]) -> Sequence[Step]:
-    """Leave out what is no event: rows that a purge took out of a free-standing queue; count changes of the schema that are."""
+    """Leave out what is no event: rows that went out of a free-standing queue; count changes of the schema that are.
+
+    A commit of others that takes rows out and brings some, as INSERT OVERWRITE does, is counted: those that came are events.
+    """
     if queue.free_standing:
-        return [replace(step, events=0) if step.removes else step for step in steps]
+        return [replace(step, events=0) if queue.id in step.applications or step.operation in _REMOVE else step for step in steps]
     if queue.statement.schema_changes:
         return [replace(step, events=step.events + 1) if step.schema else step for step in steps]
     return steps
