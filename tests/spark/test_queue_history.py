@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -10,6 +11,7 @@ from tests.spark.statements import answer
 
 from streamtable import open_queue
 from streamtable.delta.tables import locate, state
+from streamtable.errors import HistoryLost, InvalidStatement
 
 
 @pytest.fixture(scope="module")
@@ -19,6 +21,77 @@ def s(spark: SparkSession) -> Iterator[SparkSession]:
     yield spark
     spark.sql("USE default")
     spark.sql("DROP DATABASE past CASCADE")
+
+
+def test_a_captured_table_that_is_dropped_and_created_again_is_another_one(s: SparkSession) -> None:
+    s.sql("CREATE TABLE t (n INT) USING delta")
+    s.sql("CREATE QUEUE q ON t")
+    with pytest.raises(InvalidStatement, match=r"not come to the time 1(.|\n)*0 is the latest"):
+        s.sql("REGISTER CONSUMER c ON q AT 1")
+    s.sql("REGISTER CONSUMER c ON q")
+    s.sql("INSERT INTO t VALUES (1)")
+    assert answer(s, "NEXT BATCH FROM q FOR c") == [(1, 1, 1, 0)]
+    s.sql("FINISH BATCH FROM q FOR c")
+    # Replaced where it is, it goes on.
+    s.sql("CREATE OR REPLACE TABLE t USING delta AS SELECT 2 AS n")
+    assert sorted(answer(s, "NEXT BATCH FROM q FOR c")) == [(2, -1, 1, 0), (2, 1, 2, 0)]
+    again = "SELECT state FROM source_health() WHERE name LIKE '%past.q: c'"
+    assert answer(s, again) == [("OK",)]
+    s.sql("DROP TABLE t")
+    s.sql("CREATE TABLE t (n INT) USING delta")
+    for n in range(4):
+        for _ in range(2):  # the batch in work, and the next one, however far the new table has come
+            with pytest.raises(HistoryLost, match=r"t was dropped and created again since c of(.|\n)*UNREGISTER CONSUMER c"):
+                s.sql("NEXT BATCH FROM q FOR c")
+            s.sql("FINISH BATCH FROM q FOR c")
+        s.sql(f"INSERT INTO t VALUES ({n})")
+    assert answer(s, again) == [("RECREATED",)]
+    s.sql("UNREGISTER CONSUMER c ON q")
+    s.sql("REGISTER CONSUMER c ON q AT 0")
+    assert len(answer(s, "NEXT BATCH FROM q FOR c")) == 4
+
+
+def test_a_stream_whose_table_is_dropped_and_created_again_ends(s: SparkSession, tmp_path: Path) -> None:
+    def run() -> None:
+        rows = s.readStream.format("streamtable").option("subscribe", "streamed").load()
+        written = rows.writeStream.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True)
+        written.toTable("received", format="delta").awaitTermination()
+
+    s.sql("CREATE TABLE streamed (n INT) USING delta")
+    s.sql("INSERT INTO streamed VALUES (1)")
+    run()
+    s.sql("DROP TABLE streamed")
+    s.sql("CREATE TABLE streamed (n INT) USING delta")
+    with pytest.raises(Exception, match="had come to 1, and its tables have come to 0"):
+        run()
+
+
+def test_a_consumer_that_stays_behind_for_longer_than_the_history_is_kept_is_told(s: SparkSession) -> None:
+    s.sql("CREATE TABLE old (n INT) USING delta TBLPROPERTIES (delta.checkpointInterval = 2)")
+    s.sql("CREATE QUEUE of_old ON old")
+    s.sql("REGISTER CONSUMER slow ON of_old")
+    s.sql("REGISTER CONSUMER slower ON of_old")
+    for n in range(4):
+        s.sql(f"INSERT INTO old VALUES ({n})")
+    assert len(answer(s, "NEXT BATCH FROM of_old FOR slow")) == 4
+    log = Path(locate(s, ["old"]).path.removeprefix("file:")) / "_delta_log"
+    for version in (0, 1):
+        (log / f"{version:020}.json").unlink()
+    s._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+    for name in ("slow", "slower"):
+        told = rf"{name} stayed behind on .*of_old for longer(.|\n)*UNREGISTER CONSUMER {name} ON(.|\n)*delta.logRetentionDuration"
+        with pytest.raises(HistoryLost, match=told):
+            s.sql(f"NEXT BATCH FROM of_old FOR {name}").collect()
+    s.sql("CREATE TABLE taken (n INT) USING delta")
+    s.sql("CREATE QUEUE of_taken ON taken")
+    s.sql("REGISTER CONSUMER slow ON of_taken")
+    s.sql("INSERT INTO taken VALUES (1)")
+    s.sql("DELETE FROM taken")
+    s.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    s.sql("VACUUM taken RETAIN 0 HOURS")
+    s.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+    with pytest.raises(HistoryLost, match=r"slow stayed behind on .*of_taken(.|\n)*delta.deletedFileRetentionDuration"):
+        s.sql("NEXT BATCH FROM of_taken FOR slow").collect()
 
 
 def test_rows_that_others_replace_in_a_free_standing_queue_are_events(s: SparkSession) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql.types import DecimalType, DoubleType, LongType, StringType, Str
 from streamtable.delta.bridge import JavaRows
 from streamtable.errors import InvalidStatement
 from streamtable.monitor.results import Row, Rows, columns
-from streamtable.queue import batches, consumers, definition, events, space
+from streamtable.queue import batches, consumers, definition, events, history, space
 from streamtable.queue.batches import Lag
 from streamtable.queue.reader import OpenBatch
 from streamtable.queue.retries import Retries
@@ -113,7 +113,10 @@ def _run_batch(spark: SparkSession, statement: NextBatch | FinishBatch | RetryEv
     match statement:
         case NextBatch(_, limits, take_over_after):
             found = batches.next_batch(spark, queue, consumer, worker, limits, take_over_after)
-            return _held(spark, OpenBatch(spark, queue, *found).events) if found else JavaRows.empty(spark)
+            if found is None:
+                return JavaRows.empty(spark)
+            with history.explained(queue, found[0]):
+                return _held(spark, OpenBatch(spark, queue, *found).events)
         case FinishBatch(_, number):
             finished = batches.finish(spark, queue, consumer, worker, number)
             return [(consumer, "FINISHED" if finished else "NO BATCH")]

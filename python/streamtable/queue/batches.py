@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
 from streamtable.catalog.objects import Stored
-from streamtable.errors import ConsumerExists, QueueInUse
-from streamtable.queue import consumers
+from streamtable.errors import ConsumerExists, InvalidStatement, QueueInUse
+from streamtable.queue import consumers, history
 from streamtable.queue.consumers import Batch, Consumer
 from streamtable.queue.definition import QUEUE, Queue
 from streamtable.queue.events import circumstances
@@ -54,7 +54,13 @@ def drop(spark: SparkSession, statement: DropQueue) -> Stored | None:
 def register(spark: SparkSession, queue: Queue, name: str, at: int | None) -> Consumer:
     """Add a consumer that gets what comes after `at`, or after now."""
     now = consumers.now()
-    made = Consumer(name, _latest(spark, queue) if at is None else at, 0, now, now, now)
+    with opened(circumstances(spark, queue), queue.subscribe.relation) as feed:
+        inputs = feed.relation.inputs
+        latest, ids = inputs.latest(), history.tables(inputs)
+    if at is not None and not inputs.times.reached(at, latest):
+        hint = f"{inputs.times.of(latest)} is the latest; without AT, {name} gets what comes from now on"
+        raise InvalidStatement(f"{queue} has not come to the time {at}", hint=hint)
+    made = Consumer(name, inputs.times.of(latest) if at is None else at, 0, now, now, now, tables=ids)
 
     def change(before: Consumer | None) -> Consumer:
         if before is not None:
@@ -134,8 +140,11 @@ def lag(spark: SparkSession, queue: Queue) -> list[Lag]:
 
 
 def _begun(spark: SparkSession, queue: Queue, consumer: Consumer, worker: str | None, limits: Limits, now: datetime) -> Consumer:
-    with opened(circumstances(spark, queue), queue.subscribe.relation) as feed:
+    session = circumstances(spark, queue)
+    with opened(session, queue.subscribe.relation) as feed, history.explained(queue, consumer):
         inputs = feed.relation.inputs
+        history.check(session, queue, consumer, inputs, consumer.position)
+        consumer = replace(consumer, tables=history.tables(inputs))
         latest = inputs.times.of(inputs.latest())
         steps = _own(queue, inputs.commits(consumer.position, latest)) if latest > consumer.position else []
         end, begins = cut(consumer.position, steps, limits, now)
@@ -160,8 +169,3 @@ def _own(queue: Queue, steps: Sequence[Step]) -> Sequence[Step]:
 
 def _together(of_queue: Limits, said: Limits) -> Limits:
     return replace(of_queue, **{each.name: value for each in fields(said) if (value := getattr(said, each.name)) is not None})
-
-
-def _latest(spark: SparkSession, queue: Queue) -> int:
-    with opened(circumstances(spark, queue), queue.subscribe.relation) as feed:
-        return feed.relation.inputs.times.of(feed.relation.inputs.latest())

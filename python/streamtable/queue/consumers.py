@@ -60,7 +60,8 @@ class Batch:
 class Consumer:
     """All up to `position` is finished or in work; `batches` were begun, the latest at `begun_at`.
 
-    The table of the retries was at version `retries_at` then.
+    The table of the retries was at version `retries_at` then. The position is one in the history of the `tables` of these ids;
+    consumers stored by earlier releases have none.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Consumer:
     begun_at: datetime
     in_work: tuple[Batch, ...] = ()
     retries_at: int = 0
+    tables: tuple[str, ...] = ()
 
     @property
     def finished(self) -> int:
@@ -190,7 +192,7 @@ def _read(spark: SparkSession, path: str) -> tuple[int, Consumer | None]:
 def restored(kept: dict[str, Any]) -> Consumer:
     """Read a consumer from what its property holds."""
     batches = tuple(Batch(**_timed(Batch, each)) for each in kept["in_work"])
-    return Consumer(**{**_timed(Consumer, kept), "in_work": batches})
+    return Consumer(**{**_timed(Consumer, kept), "in_work": batches, "tables": tuple(kept.get("tables", ()))})
 
 
 def _timed(kind: type[Batch | Consumer], kept: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from streamtable.queue import batches, consumers, events
+from streamtable.queue import batches, consumers, events, history
 from streamtable.queue.batches import Lag
 from streamtable.queue.consumers import Batch, Consumer
 from streamtable.queue.definition import RETRIES, Queue, load
@@ -45,7 +45,8 @@ class OpenBatch:
 
     @cached_property
     def _unordered(self) -> DataFrame:
-        came = events.frame(self._spark, self._queue, self.info.start, self.info.end)
+        with history.explained(self._queue, self._consumer):
+            came = events.frame(self._spark, self._queue, self._consumer, self.info.start, self.info.end)
         again = self._retries.again(self.info, came.schema)
         came = came.withColumn(RETRIES, F.lit(0))
         return came if again is None else came.unionAll(again)
@@ -59,7 +60,8 @@ class OpenBatch:
     def append_to(self, table: str, rows: DataFrame | None = None) -> None:
         """Append the events without `retries`, or what was made of them, to a Delta table: once, also if the batch is repeated."""
         written = self._unordered.drop(RETRIES) if rows is None else rows
-        written.write.format("delta").mode("append").options(**self.options).saveAsTable(table)
+        with history.explained(self._queue, self._consumer):
+            written.write.format("delta").mode("append").options(**self.options).saveAsTable(table)
 
     def retry(self, rows: DataFrame, after: timedelta = timedelta()) -> None:
         """Let some of `events` come again, in the first batch that begins so much later.
