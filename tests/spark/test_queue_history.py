@@ -10,8 +10,11 @@ from pyspark.sql import SparkSession
 from tests.spark.statements import answer
 
 from streamtable import open_queue
+from streamtable.delta.rows import read
 from streamtable.delta.tables import locate, state
 from streamtable.errors import HistoryLost, InvalidStatement
+from streamtable.queue import definition, space
+from streamtable.sql.statements import Name
 
 
 @pytest.fixture(scope="module")
@@ -126,3 +129,34 @@ def test_a_client_that_comes_back_late_finishes_its_own_batch_alone(s: SparkSess
     assert answer(s, "FINISH BATCH 1 FROM late FOR c") == [("c", "NO BATCH")]
     assert answer(s, "NEXT BATCH FROM late FOR c") == [(2, 2, 0)]
     assert answer(s, "FINISH BATCH 2 FROM late FOR c") == [("c", "FINISHED")]
+
+
+def test_what_came_again_and_was_finished_takes_no_space(s: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(space, "_COMMITS", 2)
+    s.sql("CREATE QUEUE tried (n INT)")
+    for name in ("c", "gone"):
+        s.sql(f"REGISTER CONSUMER {name} ON tried")
+    s.sql("INSERT INTO tried VALUES (1), (2), (3)")
+    for name in ("c", "gone"):
+        s.sql(f"NEXT BATCH FROM tried FOR {name}")
+        s.sql(f"RETRY EVENTS FROM tried FOR {name} WHERE (n = 1)")
+        s.sql(f"GIVE UP EVENTS FROM tried FOR {name} WHERE (n = 2)")
+    path = f"{definition.load(s, Name(('tried',))).path}/_streamtable/retries"
+
+    def left() -> list[int]:
+        rows = read(s, path, state(s, path).version)
+        return sorted(row[0] for row in rows.select("__streamtable_event.n").collect())
+
+    assert left() == [1, 1, 2, 2]
+    s.sql("UNREGISTER CONSUMER gone ON tried")
+    assert left() == [1, 2]
+    s.sql("FINISH BATCH FROM tried FOR c")
+    assert answer(s, "NEXT BATCH FROM tried FOR c") == [(1, 1, 1)]
+    s.sql("PURGE QUEUE tried")
+    assert left() == [1, 2], "the batch in work may be repeated"
+    assert answer(s, "NEXT BATCH FROM tried FOR c") == [(1, 1, 1)]
+    s.sql("FINISH BATCH FROM tried FOR c")
+    assert left() == [2], "a dead letter stays"
+    assert answer(s, "REPLAY DEAD LETTERS FROM tried FOR c") == [("c", 1)]
+    s.sql("PURGE QUEUE tried")
+    assert answer(s, "NEXT BATCH FROM tried FOR c") == [(1, 2, 1)]

@@ -16,8 +16,8 @@ from streamtable.queue.consumers import Batch, Consumer
 from streamtable.queue.definition import QUEUE, Queue
 from streamtable.queue.events import circumstances
 from streamtable.queue.limits import cut
-from streamtable.queue.retries import Retries
-from streamtable.queue.space import purge_now_and_then
+from streamtable.queue.retries import Retries, reclaim
+from streamtable.queue.space import purge_now_and_then, reclaim_now_and_then
 from streamtable.sql.queue import DropQueue, Limits
 from streamtable.subscriptions.feed import opened
 from streamtable.subscriptions.inputs import Step
@@ -78,6 +78,7 @@ def unregister(spark: SparkSession, queue: Queue, name: str) -> None:
         consumers.there(spark, queue, name, found)
 
     consumers.move(spark, queue, name, change)
+    reclaim(spark, queue)
 
 
 def next_batch(
@@ -120,6 +121,9 @@ def finish(spark: SparkSession, queue: Queue, name: str, worker: str | None = No
     if before is None or after is None or before == after:
         return False
     purge_now_and_then(spark, queue, before.finished, after.finished)
+    for each in before.in_work:
+        if each not in after.in_work:
+            reclaim_now_and_then(spark, queue, each)
     return True
 
 

@@ -27,7 +27,7 @@ from streamtable.queue.consumers import Batch, Consumer
 from streamtable.queue.definition import RETRIES, Queue
 from streamtable.sql.literals import quote_name
 
-__all__ = ["Retries"]
+__all__ = ["Retries", "reclaim"]
 
 _OURS = "__streamtable_"
 _APPLICATION, _DUE, _COUNT, _EVENT = (f"{_OURS}{name}" for name in ("application", "due_at", "retries", "event"))
@@ -48,7 +48,7 @@ class Retries:
     def __init__(self, spark: SparkSession, queue: Queue, consumer: Consumer) -> None:
         self._spark, self._queue, self._consumer = spark, queue, consumer
         self._application = consumer.application(queue)
-        self._path = f"{queue.path}/_streamtable/retries"
+        self._path = _path(queue)
 
     def version(self) -> int | None:
         """Return the version of the table, None as long as nothing was ever put off."""
@@ -172,10 +172,39 @@ class Retries:
             )
 
     def _mine(self, version: int, located: bool = False) -> DataFrame:
-        """Read what this consumer put off; a table of an earlier release lacks some of the columns."""
+        """Read what this consumer put off."""
         rows = (read_located if located else read)(self._spark, self._path, version)
-        lacking = {name: F.lit(None).cast(kind) for name, kind in _LATER.items() if name not in rows.columns}
-        return rows.withColumns(lacking).where(F.col(_APPLICATION) == self._application)
+        return _complete(rows).where(F.col(_APPLICATION) == self._application)
+
+
+@consumers.patiently
+def reclaim(spark: SparkSession, queue: Queue) -> None:
+    """Delete what came again in batches that are finished, and what registrations that are gone put off.
+
+    What a batch in work put off stays as well: it may be repeated and say it again.
+    """
+    path = _path(queue)
+    found = versions(spark, [path])[0]
+    if found is None:
+        return
+    needed = F.lit(False)
+    for each in consumers.of(spark, queue):  # read after the version: what is there by then is of one that is known
+        still = ~_there(each.retries_at, each.begun_at)
+        for batch in each.in_work:
+            still |= _window(batch) | F.coalesce(F.col(_BATCH) == batch.number, F.lit(False))
+        needed |= (F.col(_APPLICATION) == each.application(queue)) & still
+    gone = positions(spark, _complete(read_located(spark, path, found.number)).where(~needed), path, found.number)
+    if gone.count:
+        commit(spark, path, read_version=found.number, application=queue.id, number=found.number + 1, remove=gone)
+
+
+def _path(queue: Queue) -> str:
+    return f"{queue.path}/_streamtable/retries"
+
+
+def _complete(rows: DataFrame) -> DataFrame:
+    """Add the columns that a table of an earlier release lacks."""
+    return rows.withColumns({name: F.lit(None).cast(kind) for name, kind in _LATER.items() if name not in rows.columns})
 
 
 def _window(batch: Batch) -> Column:
