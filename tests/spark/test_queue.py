@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark.statements import answer
 
 from streamtable import open_queue
+from streamtable.delta.commit import Committed
 from streamtable.errors import (
     ConsumerExists,
     ConsumerNotFound,
@@ -20,8 +22,9 @@ from streamtable.errors import (
     QueueInUse,
     QueueNotFound,
 )
-from streamtable.queue import space
+from streamtable.queue import definition, retries, space
 from streamtable.queue.reader import ChangeQueue, OpenBatch
+from streamtable.sql.statements import Name
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +142,96 @@ def test_what_could_not_be_done_comes_again(s: SparkSession) -> None:
     with pytest.raises(InvalidStatement, match="no batch"):
         s.sql("GIVE UP EVENTS FROM changes FOR picky WORKER nobody")
     queue.unregister("picky")
+
+
+def crashing(queue: ChangeQueue, work: Callable[[OpenBatch], None]) -> None:
+    def attempt() -> None:
+        with queue.batch("c") as batch:
+            assert batch is not None
+            work(batch)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        attempt()
+
+
+def test_a_repeated_batch_may_put_off_other_events(s: SparkSession) -> None:
+    s.sql("CREATE QUEUE twins (n INT, at TIMESTAMP)")
+    queue = open_queue(s, "twins")
+    queue.register("c")
+    s.sql("INSERT INTO twins SELECT n, timestamp_micros(n) FROM VALUES (1), (2), (2), (3), (4), (5) AS t(n)")
+    crashing(queue, lambda batch: batch.retry(batch.events.where("n = 1")))
+    crashing(queue, lambda batch: batch.retry(batch.events.where("n = 2").limit(1)))  # one of two equal ones
+    crashing(queue, lambda batch: batch.give_up(batch.events.where("n IN (3, 4)")))
+    with queue.batch("c") as batch:
+        assert batch is not None and batch.number == 1 and batch.events.count() == 6
+        batch.retry(batch.events.where("n IN (2, 3)"))  # of 3 this is the last word
+        batch.give_up(batch.events.where("n IN (4, 5)"))
+        batch.retry(batch.events.where("n = 5"))
+        batch.retry(batch.events.where("n = 77"))
+    assert [row[1] for row in answer(s, "SHOW DEAD LETTERS FROM twins FOR c")] == [4]
+    assert sorted((row[1], row[3]) for row in answer(s, "NEXT BATCH FROM twins FOR c")) == [(1, 1), (2, 1), (2, 1), (3, 1), (5, 1)]
+    s.sql("DROP QUEUE twins FORCE")
+
+
+def test_what_is_put_off_while_another_batch_begins_is_in_one_of_them(s: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    s.sql("CREATE QUEUE raced (n INT) WITH (max_count = 1)")
+    queue = open_queue(s, "raced")
+    queue.register("c")
+    for n in (1, 2, 3):
+        s.sql(f"INSERT INTO raced VALUES ({n})")
+
+    def batch_of(worker: str) -> list[object]:
+        return [row[1] for row in answer(s, f"NEXT BATCH FROM raced FOR c WORKER {worker}")]
+
+    assert batch_of("a") == [1]
+    s.sql("RETRY EVENTS FROM raced FOR c WORKER a WHERE (n = 77)")
+    committed = retries.commit
+
+    def late(*arguments: Any, **named: Any) -> Committed:
+        monkeypatch.setattr(retries, "commit", committed)
+        assert batch_of("b") == [2]  # begun when the event is due, and not yet kept
+        return committed(*arguments, **named)
+
+    s.sql("GIVE UP EVENTS FROM raced FOR c WORKER a WHERE (n = 1)")  # the table is there from now on
+    monkeypatch.setattr(retries, "commit", late)
+    s.sql("RETRY EVENTS FROM raced FOR c WORKER a WHERE (n = 1)")
+    assert batch_of("b") == [2], "a batch that is repeated holds the same"
+    s.sql("FINISH BATCH FROM raced FOR c WORKER b")
+    assert sorted(batch_of("b")) == [1, 3]
+    s.sql("GIVE UP EVENTS FROM raced FOR c WORKER a WHERE (n = 1)")  # it came again in b's batch already: that decides
+    assert sorted(batch_of("b")) == [1, 3]
+    assert answer(s, "SHOW DEAD LETTERS FROM raced FOR c") == []
+    s.sql("DROP QUEUE raced FORCE")
+
+
+def test_what_an_earlier_release_put_off_comes_again(s: SparkSession) -> None:
+    s.sql("CREATE QUEUE older (n INT)")
+    queue = open_queue(s, "older")
+    queue.register("c")
+    (lag,) = queue.consumers()
+    internal = definition.load(s, Name(("older",)))
+    columns = "named_struct('timestamp', bigint(1), 'n', n) AS __streamtable_event, 1 AS __streamtable_retries"
+    due = "if(n = 1, current_timestamp(), NULL) AS __streamtable_due_at"
+    mine = f"'{lag.consumer.application(internal)}' AS __streamtable_application"
+    rows = s.sql(f"SELECT {mine}, {due}, {columns} FROM VALUES (1), (2) AS t(n)")
+    path = f"{internal.path}/_streamtable/retries"
+    rows.limit(0).write.format("delta").option("delta.enableDeletionVectors", "true").save(path)
+    rows.write.format("delta").mode("append").save(path)
+    assert answer(s, "NEXT BATCH FROM older FOR c") == [(1, 1, 1)]
+    s.sql("FINISH BATCH FROM older FOR c")
+    assert answer(s, "NEXT BATCH FROM older FOR c") == []
+    assert answer(s, "REPLAY DEAD LETTERS FROM older FOR c") == [("c", 1)]
+    assert answer(s, "NEXT BATCH FROM older FOR c") == [(1, 2, 1)]
+    s.sql("RETRY EVENTS FROM older FOR c")
+    s.sql("ALTER TABLE older ADD COLUMN (m INT)")
+    s.sql("FINISH BATCH FROM older FOR c")
+    s.sql("INSERT INTO older VALUES (3, 4)")
+    assert sorted(answer(s, "NEXT BATCH FROM older FOR c")) == [(1, 2, None, 2), (2, 3, 4, 0)]
+    s.sql("RETRY EVENTS FROM older FOR c")
+    s.sql("FINISH BATCH FROM older FOR c")
+    assert sorted(answer(s, "NEXT BATCH FROM older FOR c")) == [(1, 2, None, 3), (2, 3, 4, 1)]
+    s.sql("DROP QUEUE older FORCE")
 
 
 def test_columns_of_any_name_come_again(s: SparkSession) -> None:

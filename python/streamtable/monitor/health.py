@@ -14,7 +14,7 @@ from streamtable.catalog.objects import Stored
 from streamtable.delta.rows import reads_feed
 from streamtable.delta.tables import CommitSummary, Version, commits, holds_files, retention
 from streamtable.errors import HistoryLost, StreamTableError
-from streamtable.queue import consumers
+from streamtable.queue import consumers, history
 from streamtable.queue.definition import Queue, queues
 from streamtable.queue.events import circumstances
 from streamtable.refresh.frontier import Frontier, Vector
@@ -122,9 +122,11 @@ def _consumer_health(spark: SparkSession, queue: Queue) -> list[Health]:
 def _consumers(spark: SparkSession, queue: Queue, inputs: Inputs) -> Iterator[Health]:
     vector = Vector.read(spark, sorted({each.path for each in inputs.opened}))
     for consumer in consumers.of(spark, queue):
+        other = history.recreated(spark, consumer, inputs, consumer.finished)
         for table, version in zip(inputs.opened, inputs.times.versions(consumer.finished), strict=True):
             source = Health(f"{queue}: {consumer.name}", str(table), table.path, SourceState.OK)
-            yield _health(spark, source, Version(table.table_id, version), vector, _CONSUMER)
+            table_id = "" if table == other else table.table_id
+            yield _health(spark, source, Version(table_id, version), vector, _CONSUMER)
 
 
 def _health(spark: SparkSession, source: Health, read: Version | None, vector: Vector, reader: _Reader) -> Health:

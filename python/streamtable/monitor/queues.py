@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
@@ -13,7 +12,7 @@ from pyspark.sql.types import DecimalType, DoubleType, LongType, StringType, Str
 from streamtable.delta.bridge import JavaRows
 from streamtable.errors import InvalidStatement
 from streamtable.monitor.results import Row, Rows, columns
-from streamtable.queue import batches, consumers, definition, events, space
+from streamtable.queue import batches, consumers, definition, events, history, space
 from streamtable.queue.batches import Lag
 from streamtable.queue.reader import OpenBatch
 from streamtable.queue.retries import Retries
@@ -114,9 +113,12 @@ def _run_batch(spark: SparkSession, statement: NextBatch | FinishBatch | RetryEv
     match statement:
         case NextBatch(_, limits, take_over_after):
             found = batches.next_batch(spark, queue, consumer, worker, limits, take_over_after)
-            return _held(spark, OpenBatch(spark, queue, *found).events) if found else JavaRows.empty(spark)
-        case FinishBatch():
-            finished = batches.finish(spark, queue, consumer, worker)
+            if found is None:
+                return JavaRows.empty(spark)
+            with history.explained(queue, found[0]):
+                return _held(spark, OpenBatch(spark, queue, *found).events)
+        case FinishBatch(_, number):
+            finished = batches.finish(spark, queue, consumer, worker, number)
             return [(consumer, "FINISHED" if finished else "NO BATCH")]
         case RetryEvents(_, where, after):
             _put_off(spark, queue, reader, where, after)
@@ -127,15 +129,14 @@ def _run_batch(spark: SparkSession, statement: NextBatch | FinishBatch | RetryEv
 
 
 def _put_off(spark: SparkSession, queue: definition.Queue, reader: Reader, where: str | None, after: timedelta | None) -> None:
-    """Keep events of the batch in work for later; the same statement in the same batch keeps them once."""
+    """Keep events of the batch in work for later; each is kept once."""
     consumer = consumers.load(spark, queue, reader.consumer)
     batch = consumer.batch_of(reader.worker)
     if batch is None:
         raise InvalidStatement(f"{consumer.name} has no batch of {queue} in work", hint="NEXT BATCH begins one")
     rows = OpenBatch(spark, queue, consumer, batch).events
     due = None if after is None else consumers.now() + after
-    once = hashlib.sha256(repr((where, after)).encode()).hexdigest()
-    Retries(spark, queue, consumer).add(rows if where is None else rows.where(where), due, once, batch)
+    Retries(spark, queue, consumer).add(rows if where is None else rows.where(where), due, batch)
 
 
 def _retries(spark: SparkSession, name: Name, consumer: str) -> Retries:

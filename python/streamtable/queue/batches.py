@@ -10,19 +10,22 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
 from streamtable.catalog.objects import Stored
-from streamtable.errors import ConsumerExists, QueueInUse
-from streamtable.queue import consumers
+from streamtable.errors import ConsumerExists, InvalidStatement, QueueInUse
+from streamtable.queue import consumers, history
 from streamtable.queue.consumers import Batch, Consumer
 from streamtable.queue.definition import QUEUE, Queue
 from streamtable.queue.events import circumstances
 from streamtable.queue.limits import cut
-from streamtable.queue.retries import Retries
-from streamtable.queue.space import purge_now_and_then
+from streamtable.queue.retries import Retries, reclaim
+from streamtable.queue.space import purge_now_and_then, reclaim_now_and_then
 from streamtable.sql.queue import DropQueue, Limits
 from streamtable.subscriptions.feed import opened
 from streamtable.subscriptions.inputs import Step
 
 __all__ = ["Lag", "drop", "finish", "lag", "next_batch", "register", "unregister"]
+
+_REMOVE = ("DELETE", "TRUNCATE")
+"""Operations that bring no rows."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,13 @@ def drop(spark: SparkSession, statement: DropQueue) -> Stored | None:
 def register(spark: SparkSession, queue: Queue, name: str, at: int | None) -> Consumer:
     """Add a consumer that gets what comes after `at`, or after now."""
     now = consumers.now()
-    made = Consumer(name, _latest(spark, queue) if at is None else at, 0, now, now, now)
+    with opened(circumstances(spark, queue), queue.subscribe.relation) as feed:
+        inputs = feed.relation.inputs
+        latest, ids = inputs.latest(), history.tables(inputs)
+    if at is not None and not inputs.times.reached(at, latest):
+        hint = f"{inputs.times.of(latest)} is the latest; without AT, {name} gets what comes from now on"
+        raise InvalidStatement(f"{queue} has not come to the time {at}", hint=hint)
+    made = Consumer(name, inputs.times.of(latest) if at is None else at, 0, now, now, now, tables=ids)
 
     def change(before: Consumer | None) -> Consumer:
         if before is not None:
@@ -69,6 +78,7 @@ def unregister(spark: SparkSession, queue: Queue, name: str) -> None:
         consumers.there(spark, queue, name, found)
 
     consumers.move(spark, queue, name, change)
+    reclaim(spark, queue)
 
 
 def next_batch(
@@ -111,6 +121,9 @@ def finish(spark: SparkSession, queue: Queue, name: str, worker: str | None = No
     if before is None or after is None or before == after:
         return False
     purge_now_and_then(spark, queue, before.finished, after.finished)
+    for each in before.in_work:
+        if each not in after.in_work:
+            reclaim_now_and_then(spark, queue, each)
     return True
 
 
@@ -131,21 +144,28 @@ def lag(spark: SparkSession, queue: Queue) -> list[Lag]:
 
 
 def _begun(spark: SparkSession, queue: Queue, consumer: Consumer, worker: str | None, limits: Limits, now: datetime) -> Consumer:
-    with opened(circumstances(spark, queue), queue.subscribe.relation) as feed:
+    session = circumstances(spark, queue)
+    with opened(session, queue.subscribe.relation) as feed, history.explained(queue, consumer):
         inputs = feed.relation.inputs
+        history.check(session, queue, consumer, inputs, consumer.position)
+        consumer = replace(consumer, tables=history.tables(inputs))
         latest = inputs.times.of(inputs.latest())
         steps = _own(queue, inputs.commits(consumer.position, latest)) if latest > consumer.position else []
         end, begins = cut(consumer.position, steps, limits, now)
-    if not begins:
-        again = Retries(spark, queue, consumer).due(consumer.begun_at, now)
-        begins = again is not None and not again.isEmpty()
-    return consumer.begin(worker, end, now) if begins else replace(consumer, position=end)
+    retries = Retries(spark, queue, consumer)
+    begun = consumer.begin(worker, end, now, retries.version() or 0)
+    if begins or retries.come_in(begun.in_work[-1]):
+        return begun
+    return replace(consumer, position=end)
 
 
 def _own(queue: Queue, steps: Sequence[Step]) -> Sequence[Step]:
-    """Leave out what is no event: rows that a purge took out of a free-standing queue; count changes of the schema that are."""
+    """Leave out what is no event: rows that went out of a free-standing queue; count changes of the schema that are.
+
+    A commit of others that takes rows out and brings some, as INSERT OVERWRITE does, is counted: those that came are events.
+    """
     if queue.free_standing:
-        return [replace(step, events=0) if step.removes else step for step in steps]
+        return [replace(step, events=0) if queue.id in step.applications or step.operation in _REMOVE else step for step in steps]
     if queue.statement.schema_changes:
         return [replace(step, events=step.events + 1) if step.schema else step for step in steps]
     return steps
@@ -153,8 +173,3 @@ def _own(queue: Queue, steps: Sequence[Step]) -> Sequence[Step]:
 
 def _together(of_queue: Limits, said: Limits) -> Limits:
     return replace(of_queue, **{each.name: value for each in fields(said) if (value := getattr(said, each.name)) is not None})
-
-
-def _latest(spark: SparkSession, queue: Queue) -> int:
-    with opened(circumstances(spark, queue), queue.subscribe.relation) as feed:
-        return feed.relation.inputs.times.of(feed.relation.inputs.latest())

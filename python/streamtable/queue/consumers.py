@@ -22,7 +22,7 @@ from streamtable.delta.tables import state, versions
 from streamtable.errors import ConcurrentRefresh, ConsumerNotFound, near_names
 from streamtable.queue.definition import Queue
 
-__all__ = ["Batch", "Consumer", "load", "move", "now", "of", "there"]
+__all__ = ["Batch", "Consumer", "load", "move", "now", "of", "patiently", "restored", "there"]
 
 _PROPERTY = "streamtable.consumer"
 _PROPERTIES = {
@@ -35,7 +35,10 @@ _PATIENCE = 300  # seconds: as long as others go on there is no reason to fail
 
 @dataclass(frozen=True)
 class Batch:
-    """The events after `start` and up to `end`, and the retries due after `retried_after` and until `begun_at`.
+    """The events after `start` and up to `end`, and those that come again: what was put off until `begun_at` and was kept then.
+
+    What was kept is told by a version of the table of the retries, `retries_at`; what an earlier batch began with, at
+    `retried_after` and `retries_after`, is not among it. Batches stored by earlier releases have no versions: 0, by time alone.
 
     `number` counts the consumer's batches from 1. Batches that are in work at once have different lanes, so that in each lane
     numbers only grow, whoever finishes first. `taken_at` is when its worker got it.
@@ -49,11 +52,17 @@ class Batch:
     retried_after: datetime
     begun_at: datetime
     taken_at: datetime
+    retries_after: int = 0
+    retries_at: int = 0
 
 
 @dataclass(frozen=True)
 class Consumer:
-    """All up to `position` is finished or in work; `batches` were begun, the latest at `begun_at`."""
+    """All up to `position` is finished or in work; `batches` were begun, the latest at `begun_at`.
+
+    The table of the retries was at version `retries_at` then. The position is one in the history of the `tables` of these ids;
+    consumers stored by earlier releases have none.
+    """
 
     name: str
     position: int
@@ -62,6 +71,8 @@ class Consumer:
     seen_at: datetime
     begun_at: datetime
     in_work: tuple[Batch, ...] = ()
+    retries_at: int = 0
+    tables: tuple[str, ...] = ()
 
     @property
     def finished(self) -> int:
@@ -76,12 +87,13 @@ class Consumer:
         """Return the batch that a worker has in work."""
         return next((each for each in self.in_work if each.worker == worker), None)
 
-    def begin(self, worker: str | None, end: int, at: datetime) -> Consumer:
-        """Give a worker what comes up to `end`."""
+    def begin(self, worker: str | None, end: int, at: datetime, retries_at: int = 0) -> Consumer:
+        """Give a worker what comes up to `end`, and what is to come again of that version of the retries."""
         taken = {each.lane for each in self.in_work}
         lane = next(n for n in range(len(taken) + 1) if n not in taken)
-        batch = Batch(self.batches + 1, lane, worker, self.position, end, self.begun_at, at, at)
-        moved = replace(self, position=end, batches=batch.number, begun_at=at, seen_at=at)
+        kept = max(self.retries_at, retries_at)
+        batch = Batch(self.batches + 1, lane, worker, self.position, end, self.begun_at, at, at, self.retries_at, kept)
+        moved = replace(self, position=end, batches=batch.number, begun_at=at, seen_at=at, retries_at=kept)
         return replace(moved, in_work=(*self.in_work, batch))
 
     def take_over(self, worker: str | None, before: datetime, at: datetime) -> Consumer:
@@ -123,12 +135,16 @@ def there(spark: SparkSession, queue: Queue, name: str, found: Consumer | None) 
     raise ConsumerNotFound(f"{queue} has no consumer {name}.{near}", hint=f"REGISTER CONSUMER {name} ON {queue}")
 
 
-@retry(
+patiently = retry(
     retry=retry_if_exception_type(ConcurrentRefresh),
     wait=wait_random_exponential(0.1, 5),
     stop=stop_after_delay(_PATIENCE),
     reraise=True,
 )
+"""Decorates what begins again when another commit came first."""
+
+
+@patiently
 def move(spark: SparkSession, queue: Queue, name: str, change: Change) -> tuple[Consumer | None, Consumer | None]:
     """Replace a consumer by what `change` makes of it, unless that is the same; who comes second sees what the first did.
 
@@ -170,12 +186,13 @@ def _read(spark: SparkSession, path: str) -> tuple[int, Consumer | None]:
         return -1, None
     found = state(spark, path)
     kept = found.properties.get(_PROPERTY)  # one that is unregistered leaves its table
-    return found.version, None if kept is None else _consumer(json.loads(kept))
+    return found.version, None if kept is None else restored(json.loads(kept))
 
 
-def _consumer(kept: dict[str, Any]) -> Consumer:
+def restored(kept: dict[str, Any]) -> Consumer:
+    """Read a consumer from what its property holds."""
     batches = tuple(Batch(**_timed(Batch, each)) for each in kept["in_work"])
-    return Consumer(**{**_timed(Consumer, kept), "in_work": batches})
+    return Consumer(**{**_timed(Consumer, kept), "in_work": batches, "tables": tuple(kept.get("tables", ()))})
 
 
 def _timed(kind: type[Batch | Consumer], kept: dict[str, Any]) -> dict[str, Any]:

@@ -35,6 +35,7 @@ SCHEMA = "schema"
 _PROPERTIES = {
     "delta.enableDeletionVectors": "true",  # rows are purged by their positions
     "delta.logRetentionDuration": "interval 365 days",  # events that nobody has finished are found by the log
+    "delta.deletedFileRetentionDuration": "interval 365 days",  # and are in files that OPTIMIZE replaced
 }
 """Those of a free-standing queue."""
 

@@ -8,6 +8,8 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from streamtable.algebra.operators import WEIGHT
 from streamtable.delta.bridge import java_class
+from streamtable.queue import history
+from streamtable.queue.consumers import Consumer
 from streamtable.queue.definition import RETRIES, SCHEMA, Queue
 from streamtable.subscriptions import micro_batches
 from streamtable.subscriptions.feed import opened
@@ -27,11 +29,13 @@ def schema(spark: SparkSession, queue: Queue) -> StructType:
     return StructType([*_captured(session, queue), StructField(RETRIES, IntegerType(), nullable=False)])
 
 
-def frame(spark: SparkSession, queue: Queue, start: int, end: int) -> DataFrame:
-    """Return what came after `start` and up to `end`, in no order, without the column of the retries."""
+def frame(spark: SparkSession, queue: Queue, consumer: Consumer, start: int, end: int) -> DataFrame:
+    """Return what came after `start` and up to `end`, in no order, without the column of the retries. Raises HistoryLost."""
     session = circumstances(spark, queue)
     if start == end:  # a batch of events that come again
         return spark.createDataFrame([], StructType(_captured(session, queue)))
+    with opened(session, queue.subscribe.relation) as feed:
+        history.check(session, queue, consumer, feed.relation.inputs, end)
     if queue.free_standing:
         rows = _inserted(session, queue, start, end)
     elif queue.statement.keys_only:

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from streamtable.queue import batches, consumers, events
+from streamtable.queue import batches, consumers, events, history
 from streamtable.queue.batches import Lag
 from streamtable.queue.consumers import Batch, Consumer
 from streamtable.queue.definition import RETRIES, Queue, load
@@ -32,7 +32,6 @@ class OpenBatch:
     def __init__(self, spark: SparkSession, queue: Queue, consumer: Consumer, info: Batch) -> None:
         self._spark, self._queue, self._consumer, self.info = spark, queue, consumer, info
         self._retries = Retries(spark, queue, consumer)
-        self._calls = 0
 
     @property
     def number(self) -> int:
@@ -46,8 +45,10 @@ class OpenBatch:
 
     @cached_property
     def _unordered(self) -> DataFrame:
-        came = events.frame(self._spark, self._queue, self.info.start, self.info.end).withColumn(RETRIES, F.lit(0))
-        again = self._retries.due(self.info.retried_after, self.info.begun_at)
+        with history.explained(self._queue, self._consumer):
+            came = events.frame(self._spark, self._queue, self._consumer, self.info.start, self.info.end)
+        again = self._retries.again(self.info, came.schema)
+        came = came.withColumn(RETRIES, F.lit(0))
         return came if again is None else came.unionAll(again)
 
     @property
@@ -59,19 +60,19 @@ class OpenBatch:
     def append_to(self, table: str, rows: DataFrame | None = None) -> None:
         """Append the events without `retries`, or what was made of them, to a Delta table: once, also if the batch is repeated."""
         written = self._unordered.drop(RETRIES) if rows is None else rows
-        written.write.format("delta").mode("append").options(**self.options).saveAsTable(table)
+        with history.explained(self._queue, self._consumer):
+            written.write.format("delta").mode("append").options(**self.options).saveAsTable(table)
 
     def retry(self, rows: DataFrame, after: timedelta = timedelta()) -> None:
-        """Let some of `events` come again, in the first batch that begins so much later."""
-        self._retries.add(rows, consumers.now() + after, self._once(), self.info)
+        """Let some of `events` come again, in the first batch that begins so much later.
+
+        Each is kept once, whatever calls a repeated batch makes: the first one says when it comes.
+        """
+        self._retries.add(rows, consumers.now() + after, self.info)
 
     def give_up(self, rows: DataFrame) -> None:
-        """Put some of `events` among the dead letters."""
-        self._retries.add(rows, None, self._once(), self.info)
-
-    def _once(self) -> str:
-        self._calls += 1  # a batch that is repeated makes the same calls
-        return f"retry.{self._calls}"
+        """Put some of `events` among the dead letters, also those that were to be retried."""
+        self._retries.add(rows, None, self.info)
 
 
 class ChangeQueue:

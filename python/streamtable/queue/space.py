@@ -1,4 +1,4 @@
-"""The space of a free-standing queue: what all consumers have finished goes."""
+"""The space of a queue: events of its own that all consumers have finished go, and what they put off and got again."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from streamtable.delta.tables import state
 from streamtable.differentiate.aggregate import POSITION
 from streamtable.errors import ConcurrentRefresh, InvalidStatement
 from streamtable.queue import consumers
+from streamtable.queue.consumers import Batch
 from streamtable.queue.definition import Queue
+from streamtable.queue.retries import reclaim
 
-__all__ = ["purge", "purge_now_and_then"]
+__all__ = ["purge", "purge_now_and_then", "reclaim_now_and_then"]
 
 _COMMITS = 100
-"""So many have to be finished before it is worth a Spark job."""
+"""So many, or batches of one consumer, have to be finished before it is worth a Spark job."""
 
 _ATTEMPTS = 20
 _FILE, _ = POSITION
@@ -29,6 +31,7 @@ def purge(spark: SparkSession, queue: Queue) -> int:
     if not queue.free_standing:
         message = f"{queue} has no events of its own: they are read from the history of what it captures"
         raise InvalidStatement(message, hint="delta.logRetentionDuration of the captured table says how long that is kept")
+    reclaim(spark, queue)
     known = consumers.of(spark, queue)
     if not known:
         return 0
@@ -49,6 +52,13 @@ def purge_now_and_then(spark: SparkSession, queue: Queue, before: int, after: in
     if before // _COMMITS < min(each.finished for each in consumers.of(spark, queue)) // _COMMITS:
         with suppress(ConcurrentRefresh):  # inserts come before it: another time
             purge(spark, queue)
+
+
+def reclaim_now_and_then(spark: SparkSession, queue: Queue, finished: Batch) -> None:
+    """Delete what is done of the retries when a consumer has finished so many batches."""
+    if finished.number % _COMMITS == 0:
+        with suppress(ConcurrentRefresh):
+            reclaim(spark, queue)
 
 
 @retry(

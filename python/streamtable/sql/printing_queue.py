@@ -51,8 +51,8 @@ def queueing(statement: QueueStatement) -> str:
         case NextBatch(reader, limits, take_over_after):
             take_over = [] if take_over_after is None else [f"take_over_after = {_duration(take_over_after)}"]
             return words("NEXT BATCH", _reader(reader), _with([*_limits(limits), *take_over]))
-        case FinishBatch(reader):
-            return f"FINISH BATCH {_reader(reader)}"
+        case FinishBatch(reader, number):
+            return words("FINISH BATCH", number is not None and str(number), _reader(reader))
         case RetryEvents(reader, where, after):
             return words("RETRY EVENTS", _reader(reader), _where(where), after and f"AFTER {_duration(after)}")
         case GiveUpEvents(reader, where):

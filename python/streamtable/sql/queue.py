@@ -114,9 +114,10 @@ class NextBatch:
 
 @dataclass(frozen=True)
 class FinishBatch:
-    """FINISH BATCH."""
+    """FINISH BATCH, whichever is in work or, with a `number`, that one alone."""
 
     reader: Reader
+    number: int | None = None
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ __all__ = ["QUEUES", "QueueRules"]
 
 QUEUES: Mapping[str, Callable[..., Any]] = {
     "events": Columns,
-    "finish_batch": FinishBatch,
+    "finish_batch": lambda number, reader: FinishBatch(reader, None if number is None else int(number)),
     "give_up": GiveUpEvents,
     "purge_queue": PurgeQueue,
     "reader": lambda queue, consumer, worker: Reader(queue, str(consumer), None if worker is None else str(worker)),

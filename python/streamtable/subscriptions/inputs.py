@@ -52,7 +52,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Step:
-    """A commit of one of the inputs: the time that it leads to, when it came, how many rows it changed, whether some went.
+    """A commit of one of the inputs: the time that it leads to, when it came, how many rows it changed, what it was and of whom.
 
     `schema` is the input with its columns, as CREATE TABLE has them, where they are others from then on.
     """
@@ -60,7 +60,8 @@ class Step:
     time: int
     at: datetime
     events: int
-    removes: bool = False
+    operation: str = ""
+    applications: tuple[str, ...] = ()
     schema: str | None = None
 
 
@@ -161,7 +162,8 @@ class Inputs:
         for at, n, commit in heapq.merge(*each_input, key=lambda entry: entry[:2]):
             vector[n] = commit.version
             schema = _schema(self._inputs[n], commit)
-            found.append(Step(self.times.of(tuple(vector)), at, _changed(commit), commit.removes_rows, schema))
+            step = Step(self.times.of(tuple(vector)), at, _changed(commit), commit.operation, commit.transactions, schema)
+            found.append(step)
         return found
 
     def _commits(self, n: int, after: int, upto: int, complete: bool) -> Iterator[tuple[datetime, int, CommitSummary]]:

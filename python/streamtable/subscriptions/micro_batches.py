@@ -6,10 +6,12 @@ from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 
-from streamtable.errors import InvalidStatement
+from streamtable.errors import HistoryLost, InvalidStatement
 from streamtable.sql.parse import AnyStatement
+from streamtable.sql.printing import to_sql
 from streamtable.sql.subscribe import Subscribe, WithinTimestamp
 from streamtable.subscriptions.feed import opened
+from streamtable.subscriptions.inputs import Inputs
 from streamtable.subscriptions.output import Output
 
 __all__ = ["batch", "latest"]
@@ -37,6 +39,7 @@ def batch(spark: SparkSession, statement: AnyStatement, start: int | None, end: 
     subscribe = _checked(statement)
     with opened(spark, subscribe.relation) as feed:
         relation = feed.relation
+        _there(subscribe, relation.inputs, end if start is None else max(start, end))
         output = Output(relation.schema, relation.inputs.times.type, subscribe.modifier, progress=False)
         frames, position = list[DataFrame](), start
         if position is None:
@@ -51,6 +54,15 @@ def batch(spark: SparkSession, statement: AnyStatement, start: int | None, end: 
         if not frames:
             frames.append(output.frame(relation.snapshot(end), several=False).limit(0))
         return reduce(DataFrame.unionAll, frames)
+
+
+def _there(subscribe: Subscribe, inputs: Inputs, time: int) -> None:
+    """Raise HistoryLost when the tables have not come to a time that a checkpoint says they had come to."""
+    latest = inputs.latest()
+    if not inputs.times.reached(time, latest):
+        message = f"the stream of {to_sql(subscribe)} had come to {time}, and its tables have come to {inputs.times.of(latest)}: "
+        message += "one of them was dropped and created again, so that the history of the one before is lost"
+        raise HistoryLost(message, hint="begin with a new checkpoint")
 
 
 def _checked(statement: AnyStatement) -> Subscribe:

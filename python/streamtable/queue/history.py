@@ -1,0 +1,74 @@
+"""What a consumer's position counts on: the tables whose versions it is made of are the same, and keep their history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+from streamtable.delta.bridge import missing_file
+from streamtable.delta.tables import commits
+from streamtable.errors import HistoryLost
+from streamtable.queue.consumers import Consumer
+from streamtable.queue.definition import Queue
+from streamtable.subscriptions.inputs import Input, Inputs
+
+__all__ = ["check", "explained", "recreated", "tables"]
+
+_IN_PLACE = ("REPLACE", "RESTORE", "CLONE")
+"""What gives a table another id and leaves its history: operations with these words in their names."""
+
+
+def tables(inputs: Inputs) -> tuple[str, ...]:
+    """Return the ids of the tables, in the order of their places in a position."""
+    return tuple(each.table_id for each in inputs.opened)
+
+
+def recreated(session: SparkSession, consumer: Consumer, inputs: Inputs, position: int) -> Input | None:
+    """Return a table that is another one than that of the consumer's position, if there is one."""
+    known = consumer.tables or tables(inputs)  # those of a consumer of an earlier release were not kept
+    places = zip(inputs.opened, known, inputs.times.versions(position), inputs.latest(), strict=False)
+    for table, table_id, have, newest in places:
+        if have > newest or (table_id != table.table_id and not _replaced(session, table, have, newest)):
+            return table
+    return None
+
+
+def check(session: SparkSession, queue: Queue, consumer: Consumer, inputs: Inputs, position: int) -> None:
+    """Raise HistoryLost when the consumer's position is one in the history of other tables than those that are there now."""
+    if consumer.tables and len(consumer.tables) != len(inputs.opened):
+        message = f"{queue} reads other tables than when {consumer.name} came to {position}, so that its position means nothing"
+        raise HistoryLost(message, hint=_anew(queue, consumer))
+    if table := recreated(session, consumer, inputs, position):
+        message = (
+            f"{table} was dropped and created again since {consumer.name} of {queue} came to {position}: "
+            "the history of the table before is lost, and the new one has its own"
+        )
+        raise HistoryLost(message, hint=_anew(queue, consumer))
+
+
+@contextmanager
+def explained(queue: Queue, consumer: Consumer) -> Iterator[None]:
+    """Raise as HistoryLost, with what to do, that the log or the files of what a consumer has to read are gone."""
+    try:
+        yield
+    except Exception as error:
+        lost = error.reason if isinstance(error, HistoryLost) else missing_file(error)
+        if lost is None or (isinstance(error, HistoryLost) and error.hint is not None):
+            raise
+        message = f"{consumer.name} stayed behind on {queue} for longer than the history is kept: {lost}"
+        keeps = "delta.logRetentionDuration and delta.deletedFileRetentionDuration of the table say how long that is"
+        raise HistoryLost(message, hint=f"{_anew(queue, consumer)}; {keeps}") from error
+
+
+def _replaced(session: SparkSession, table: Input, after: int, upto: int) -> bool:
+    found = commits(session, table.path, after, upto, complete=False)
+    return any(word in each.operation for each in found for word in _IN_PLACE)
+
+
+def _anew(queue: Queue, consumer: Consumer) -> str:
+    name = consumer.name
+    return (
+        f"UNREGISTER CONSUMER {name} ON {queue}, then REGISTER CONSUMER {name} ON {queue}, AT the time from which on it is to read"
+    )

@@ -1,0 +1,162 @@
+"""What queues count on: their tables are the same, keep their history, and are changed by others as well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.spark.statements import answer
+
+from streamtable import open_queue
+from streamtable.delta.rows import read
+from streamtable.delta.tables import locate, state
+from streamtable.errors import HistoryLost, InvalidStatement
+from streamtable.queue import definition, space
+from streamtable.sql.statements import Name
+
+
+@pytest.fixture(scope="module")
+def s(spark: SparkSession) -> Iterator[SparkSession]:
+    spark.sql("CREATE DATABASE past")
+    spark.sql("USE past")
+    yield spark
+    spark.sql("USE default")
+    spark.sql("DROP DATABASE past CASCADE")
+
+
+def test_a_captured_table_that_is_dropped_and_created_again_is_another_one(s: SparkSession) -> None:
+    s.sql("CREATE TABLE t (n INT) USING delta")
+    s.sql("CREATE QUEUE q ON t")
+    with pytest.raises(InvalidStatement, match=r"not come to the time 1(.|\n)*0 is the latest"):
+        s.sql("REGISTER CONSUMER c ON q AT 1")
+    s.sql("REGISTER CONSUMER c ON q")
+    s.sql("INSERT INTO t VALUES (1)")
+    assert answer(s, "NEXT BATCH FROM q FOR c") == [(1, 1, 1, 0)]
+    s.sql("FINISH BATCH FROM q FOR c")
+    # Replaced where it is, it goes on.
+    s.sql("CREATE OR REPLACE TABLE t USING delta AS SELECT 2 AS n")
+    assert sorted(answer(s, "NEXT BATCH FROM q FOR c")) == [(2, -1, 1, 0), (2, 1, 2, 0)]
+    again = "SELECT state FROM source_health() WHERE name LIKE '%past.q: c'"
+    assert answer(s, again) == [("OK",)]
+    s.sql("DROP TABLE t")
+    s.sql("CREATE TABLE t (n INT) USING delta")
+    for n in range(4):
+        for _ in range(2):  # the batch in work, and the next one, however far the new table has come
+            with pytest.raises(HistoryLost, match=r"t was dropped and created again since c of(.|\n)*UNREGISTER CONSUMER c"):
+                s.sql("NEXT BATCH FROM q FOR c")
+            s.sql("FINISH BATCH FROM q FOR c")
+        s.sql(f"INSERT INTO t VALUES ({n})")
+    assert answer(s, again) == [("RECREATED",)]
+    s.sql("UNREGISTER CONSUMER c ON q")
+    s.sql("REGISTER CONSUMER c ON q AT 0")
+    assert len(answer(s, "NEXT BATCH FROM q FOR c")) == 4
+
+
+def test_a_stream_whose_table_is_dropped_and_created_again_ends(s: SparkSession, tmp_path: Path) -> None:
+    def run() -> None:
+        rows = s.readStream.format("streamtable").option("subscribe", "streamed").load()
+        written = rows.writeStream.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True)
+        written.toTable("received", format="delta").awaitTermination()
+
+    s.sql("CREATE TABLE streamed (n INT) USING delta")
+    s.sql("INSERT INTO streamed VALUES (1)")
+    run()
+    s.sql("DROP TABLE streamed")
+    s.sql("CREATE TABLE streamed (n INT) USING delta")
+    with pytest.raises(Exception, match="had come to 1, and its tables have come to 0"):
+        run()
+
+
+def test_a_consumer_that_stays_behind_for_longer_than_the_history_is_kept_is_told(s: SparkSession) -> None:
+    s.sql("CREATE TABLE old (n INT) USING delta TBLPROPERTIES (delta.checkpointInterval = 2)")
+    s.sql("CREATE QUEUE of_old ON old")
+    s.sql("REGISTER CONSUMER slow ON of_old")
+    s.sql("REGISTER CONSUMER slower ON of_old")
+    for n in range(4):
+        s.sql(f"INSERT INTO old VALUES ({n})")
+    assert len(answer(s, "NEXT BATCH FROM of_old FOR slow")) == 4
+    log = Path(locate(s, ["old"]).path.removeprefix("file:")) / "_delta_log"
+    for version in (0, 1):
+        (log / f"{version:020}.json").unlink()
+    s._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+    for name in ("slow", "slower"):
+        told = rf"{name} stayed behind on .*of_old for longer(.|\n)*UNREGISTER CONSUMER {name} ON(.|\n)*delta.logRetentionDuration"
+        with pytest.raises(HistoryLost, match=told):
+            s.sql(f"NEXT BATCH FROM of_old FOR {name}").collect()
+    s.sql("CREATE TABLE taken (n INT) USING delta")
+    s.sql("CREATE QUEUE of_taken ON taken")
+    s.sql("REGISTER CONSUMER slow ON of_taken")
+    s.sql("INSERT INTO taken VALUES (1)")
+    s.sql("DELETE FROM taken")
+    s.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    s.sql("VACUUM taken RETAIN 0 HOURS")
+    s.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+    with pytest.raises(HistoryLost, match=r"slow stayed behind on .*of_taken(.|\n)*delta.deletedFileRetentionDuration"):
+        s.sql("NEXT BATCH FROM of_taken FOR slow").collect()
+
+
+def test_rows_that_others_replace_in_a_free_standing_queue_are_events(s: SparkSession) -> None:
+    s.sql("CREATE QUEUE own (n INT)")
+    s.sql("REGISTER CONSUMER c ON own")
+    kept = state(s, locate(s, ["own"]).path).properties
+    assert kept["delta.deletedFileRetentionDuration"] == kept["delta.logRetentionDuration"] == "interval 365 days"
+    s.sql("INSERT INTO own VALUES (1)")
+    s.sql("INSERT OVERWRITE own VALUES (2), (3)")
+    s.sql("DELETE FROM own WHERE n = 3")
+    assert [(lag.pending_commits, lag.pending_events > 1) for lag in open_queue(s, "own").consumers()] == [(2, True)]
+    assert sorted(answer(s, "NEXT BATCH FROM own FOR c")) == [(1, 1, 0), (2, 2, 0), (2, 3, 0)]
+    s.sql("FINISH BATCH FROM own FOR c")
+    s.sql("INSERT OVERWRITE own VALUES (4)")
+    assert answer(s, "NEXT BATCH FROM own FOR c") == [(4, 4, 0)]
+    s.sql("FINISH BATCH FROM own FOR c")
+    s.sql("PURGE QUEUE own")
+    s.sql("TRUNCATE TABLE own")
+    assert answer(s, "NEXT BATCH FROM own FOR c") == []
+    assert answer(s, "FINISH BATCH FROM own FOR c") == [("c", "NO BATCH")]
+
+
+def test_a_client_that_comes_back_late_finishes_its_own_batch_alone(s: SparkSession) -> None:
+    s.sql("CREATE QUEUE late (n INT) WITH (max_count = 1)")
+    s.sql("REGISTER CONSUMER c ON late")
+    for n in (1, 2):
+        s.sql(f"INSERT INTO late VALUES ({n})")
+        s.sql("NEXT BATCH FROM late FOR c")
+        assert [row.batch for row in s.sql("SHOW CONSUMERS ON late").collect()] == [n]
+        if n == 1:
+            assert answer(s, "FINISH BATCH 1 FROM late FOR c") == [("c", "FINISHED")]
+    assert answer(s, "FINISH BATCH 1 FROM late FOR c") == [("c", "NO BATCH")]
+    assert answer(s, "NEXT BATCH FROM late FOR c") == [(2, 2, 0)]
+    assert answer(s, "FINISH BATCH 2 FROM late FOR c") == [("c", "FINISHED")]
+
+
+def test_what_came_again_and_was_finished_takes_no_space(s: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(space, "_COMMITS", 2)
+    s.sql("CREATE QUEUE tried (n INT)")
+    for name in ("c", "gone"):
+        s.sql(f"REGISTER CONSUMER {name} ON tried")
+    s.sql("INSERT INTO tried VALUES (1), (2), (3)")
+    for name in ("c", "gone"):
+        s.sql(f"NEXT BATCH FROM tried FOR {name}")
+        s.sql(f"RETRY EVENTS FROM tried FOR {name} WHERE (n = 1)")
+        s.sql(f"GIVE UP EVENTS FROM tried FOR {name} WHERE (n = 2)")
+    path = f"{definition.load(s, Name(('tried',))).path}/_streamtable/retries"
+
+    def left() -> list[int]:
+        rows = read(s, path, state(s, path).version)
+        return sorted(row[0] for row in rows.select("__streamtable_event.n").collect())
+
+    assert left() == [1, 1, 2, 2]
+    s.sql("UNREGISTER CONSUMER gone ON tried")
+    assert left() == [1, 2]
+    s.sql("FINISH BATCH FROM tried FOR c")
+    assert answer(s, "NEXT BATCH FROM tried FOR c") == [(1, 1, 1)]
+    s.sql("PURGE QUEUE tried")
+    assert left() == [1, 2], "the batch in work may be repeated"
+    assert answer(s, "NEXT BATCH FROM tried FOR c") == [(1, 1, 1)]
+    s.sql("FINISH BATCH FROM tried FOR c")
+    assert left() == [2], "a dead letter stays"
+    assert answer(s, "REPLAY DEAD LETTERS FROM tried FOR c") == [("c", 1)]
+    s.sql("PURGE QUEUE tried")
+    assert answer(s, "NEXT BATCH FROM tried FOR c") == [(1, 2, 1)]
