@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from tests.spark.statements import answer
 
 from streamtable import open_queue
-from streamtable.delta.commit import Committed
+from streamtable.delta.commit import Committed, commit
 from streamtable.errors import (
     ConsumerExists,
     ConsumerNotFound,
@@ -22,7 +22,7 @@ from streamtable.errors import (
     QueueInUse,
     QueueNotFound,
 )
-from streamtable.queue import definition, retries, space
+from streamtable.queue import definition, space
 from streamtable.queue.reader import ChangeQueue, OpenBatch
 from streamtable.sql.statements import Name
 
@@ -181,20 +181,20 @@ def test_what_is_put_off_while_another_batch_begins_is_in_one_of_them(s: SparkSe
     for n in (1, 2, 3):
         s.sql(f"INSERT INTO raced VALUES ({n})")
 
-    def batch_of(worker: str) -> list[object]:
+    def batch_of(worker: str) -> list[int]:
         return [row[1] for row in answer(s, f"NEXT BATCH FROM raced FOR c WORKER {worker}")]
 
     assert batch_of("a") == [1]
     s.sql("RETRY EVENTS FROM raced FOR c WORKER a WHERE (n = 77)")
-    committed = retries.commit
+    committed = commit
 
     def late(*arguments: Any, **named: Any) -> Committed:
-        monkeypatch.setattr(retries, "commit", committed)
+        monkeypatch.setattr("streamtable.queue.retries.commit", committed)
         assert batch_of("b") == [2]  # begun when the event is due, and not yet kept
         return committed(*arguments, **named)
 
     s.sql("GIVE UP EVENTS FROM raced FOR c WORKER a WHERE (n = 1)")  # the table is there from now on
-    monkeypatch.setattr(retries, "commit", late)
+    monkeypatch.setattr("streamtable.queue.retries.commit", late)
     s.sql("RETRY EVENTS FROM raced FOR c WORKER a WHERE (n = 1)")
     assert batch_of("b") == [2], "a batch that is repeated holds the same"
     s.sql("FINISH BATCH FROM raced FOR c WORKER b")

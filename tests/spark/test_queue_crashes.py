@@ -1,6 +1,6 @@
 """Ten consumers of a million events, killed at random with the JVM: nothing lost, order kept, each batch finished once.
 
-`EVENTS`, `COMMITS` and `KILLS` choose less.
+And one of a captured table that retries and gives up. `EVENTS`, `COMMITS` and `KILLS` choose less.
 """
 
 from __future__ import annotations
@@ -76,6 +76,64 @@ open_queue(spark, "q").purge()
 assert spark.table("q").isEmpty()
 print("finished", flush=True)
 """
+
+
+PUT_OFF = """
+import random, threading
+from pyspark.sql import functions as F
+from streamtable import open_queue
+
+spark = session(2)
+commits = 12
+if not spark.catalog.tableExists("sink"):
+    spark.sql("CREATE TABLE IF NOT EXISTS t (n BIGINT) USING delta")
+    spark.sql("CREATE QUEUE IF NOT EXISTS q ON t WITH (max_count = 40)")
+    if not open_queue(spark, "q").consumers():
+        open_queue(spark, "q").register("c", at=0)
+    spark.sql("CREATE TABLE sink (n BIGINT, retries INT) USING delta")
+queue = open_queue(spark, "q")
+print("started", flush=True)
+failed = []
+
+def write():
+    try:
+        for n in range(commits):
+            rows = spark.range(20 * n, 20 * n + 20).select(F.col("id").alias("n"))
+            rows.write.format("delta").mode("append").option("txnAppId", "writer").option("txnVersion", n).saveAsTable("t")
+    except Exception as error:
+        failed.append(error)
+        raise
+
+# What is retried and given up is the same in each attempt, the calls that say so are not.
+writer = threading.Thread(target=write)
+writer.start()
+while True:
+    over = not writer.is_alive()
+    with queue.batch("c") as batch:
+        if batch is not None:
+            events = batch.events
+            calls = [(batch.retry, events.where(f"n % 3 = 1 AND retries = 0 AND n % 2 = {part}")) for part in (0, 1)]
+            calls += [(batch.give_up, events.where(f"n % 5 = 0 AND n % 3 <> 1 AND n % 4 = {part}")) for part in range(4)]
+            for call, rows in random.sample(calls, len(calls)):
+                call(rows)
+            done = events.where("CASE WHEN n % 3 = 1 THEN retries = 1 ELSE n % 5 <> 0 END")
+            batch.append_to("sink", done.select("n", "retries"))
+    if batch is None and over:
+        break
+assert not failed, failed
+written = sorted(tuple(row) for row in spark.table("sink").collect())
+gave_up = sorted(row.n for row in queue.dead_letters("c").collect())
+everything = range(20 * commits)
+assert written == [(n, int(n % 3 == 1)) for n in everything if n % 3 == 1 or n % 5], written
+assert gave_up == [n for n in everything if n % 3 != 1 and n % 5 == 0], gave_up
+print("finished", flush=True)
+"""
+
+
+@pytest.mark.fuzz
+@pytest.mark.timeout(1800)
+def test_what_is_put_off_is_kept_once_by_batches_killed_at_random(tmp_path: Path) -> None:
+    killed_at_random(tmp_path, PUT_OFF, seconds=(5, 40), times=int(os.environ.get("KILLS", "4")) // 2, patience=1500)
 
 
 @pytest.mark.fuzz
