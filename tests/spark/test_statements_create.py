@@ -318,3 +318,20 @@ def test_settings_that_say_how_the_query_is_read_hold_at_every_refresh(shop: Spa
 def _settings(shop: SparkSession) -> set[str]:
     rows = answer(shop, "DESCRIBE STREAM TABLE EXTENDED st")
     return {key.removeprefix("setting ") for key, _ in rows if key.startswith("setting ")}
+
+
+def test_columns_of_any_name_under_column_mapping(shop: SparkSession) -> None:
+    query = "SELECT id AS `the id`, named_struct('x;y', amount) AS `a,(b)` FROM sales"
+    with pytest.raises(InvalidStatement, match="without column mapping"):
+        shop.sql(f"CREATE STREAM TABLE named AS {query}")
+    shop.sql(f"CREATE STREAM TABLE named REFRESH MODE DIFFERENTIAL TBLPROPERTIES ('delta.columnMapping.mode' = 'name') AS {query}")
+    shop.sql("CREATE STREAM TABLE of_named AS SELECT `the id` % 2 AS odd, max(`a,(b)`.`x;y`) AS most FROM named GROUP BY ALL")
+    shop.sql("UPDATE sales SET amount = amount + 1 WHERE id = 1")
+    shop.sql("INSERT INTO sales VALUES (9, 'west', 90)")
+    for name, its in {"named": query, "of_named": "SELECT id % 2 AS odd, max(amount) AS most FROM sales GROUP BY ALL"}.items():
+        assert done(shop, f"REFRESH STREAM TABLE {name}")[0] == "DIFFERENTIAL"
+        assert_exact(shop, name, its)
+    shop.sql(f"ALTER STREAM TABLE named AS {query} WHERE id > 1")
+    assert_exact(shop, "named", f"{query} WHERE id > 1")
+    for name in ("of_named", "named"):
+        shop.sql(f"DROP STREAM TABLE {name}")

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta, timezone
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from streamtable.delta.bridge import bridge, java_list, translated
 from streamtable.errors import HistoryLost
@@ -63,6 +64,15 @@ class TableState:
     schema_json: str
     partition_columns: tuple[str, ...]
     frontier: str | None
+
+    @property
+    def schema(self) -> StructType:
+        """Return the columns as a query would give them: all may be NULL, and nothing tells how column mapping stores them."""
+
+        def without_mapping(part: dict[str, object]) -> dict[str, object]:
+            return {key: value for key, value in part.items() if not key.startswith(("delta.columnMapping.", "parquet.field."))}
+
+        return StructType.fromJson(json.loads(self.schema_json, object_hook=without_mapping)).toNullable()
 
 
 @dataclass(frozen=True)

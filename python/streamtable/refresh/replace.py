@@ -5,7 +5,6 @@ The table stays, with its history and its readers. Where the plan of the query i
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import replace
 
@@ -37,7 +36,7 @@ def effect(existing: Entry, definition: Definition, prepared: Prepared) -> str:
     # Of an operator without a rule the reading knows the name alone, which does not say that it does the same.
     same_plan = frontier is not None and frontier.fingerprint == prepared.fingerprint and prepared.obstacle is None
     same_settings = dict(definition.settings) == dict(existing.definition.settings)
-    return SAME_PLAN if same_plan and same_settings and _columns(schema) == _columns(_stored(existing)) else REBUILT
+    return SAME_PLAN if same_plan and same_settings and _columns(schema) == _columns(existing.state.schema) else REBUILT
 
 
 def replace_with(spark: SparkSession, existing: Entry, definition: Definition, prepared: Prepared, started: float) -> Outcome:
@@ -73,16 +72,12 @@ def replace_with(spark: SparkSession, existing: Entry, definition: Definition, p
 def _keep_readers(spark: SparkSession, existing: Entry, schema: StructType) -> None:
     """Refuse to take a column, or its type, away from those that read the table."""
     stays = {(field.name.casefold(), field.dataType) for field in schema}
-    lost = [field.name for field in _stored(existing) if (field.name.casefold(), field.dataType) not in stays]
+    lost = [field.name for field in existing.state.schema if (field.name.casefold(), field.dataType) not in stays]
     if lost and (readers := readers_of(spark, existing.path)):
         raise DependentsExist(
             f"{existing.definition.name} is read by {', '.join(readers)}, and would lose or retype {', '.join(lost)}",
             hint="keep the columns, or change those tables first",
         )
-
-
-def _stored(entry: Entry) -> StructType:
-    return StructType.fromJson(json.loads(entry.state.schema_json)).toNullable()
 
 
 def _columns(schema: StructType) -> list[tuple[object, ...]]:

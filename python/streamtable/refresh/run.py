@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
 
 from streamtable.algebra.sources import CLOCK
 from streamtable.catalog.definition import SUSPENDED
@@ -161,7 +159,7 @@ def pinned(latest: Version, wanted: Version | None, before: Version | None) -> V
 
 
 def _check_columns(entry: Entry, prepared: Prepared) -> None:
-    stored = {field.name: field.dataType for field in StructType.fromJson(json.loads(entry.state.schema_json)).toNullable()}
+    stored = {field.name: field.dataType for field in entry.state.schema}
     now = [field.dataType for field in prepared.frame.schema.toNullable()]
     if [stored.get(name) for name in table_columns(entry)] != now:
         raise SourceChanged(
