@@ -9,7 +9,6 @@ What was put off of a batch is known by its content: a batch that is repeated ma
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from datetime import datetime
 
@@ -146,8 +145,7 @@ class Retries:
         if self.version() is None:
             self._create(wanted)
         found = state(self._spark, self._path)
-        known = StructType.fromJson(json.loads(found.schema_json))
-        if _names(wanted) <= _names(known):
+        if _names(wanted) <= _names(found.schema):
             return found.version
         nothing = self._spark.createDataFrame([], wanted)
         with translated(self._path):
