@@ -39,8 +39,9 @@ def s(schemas: SparkSession) -> Iterator[SparkSession]:
         run(schemas, f"ALTER SUBSCRIPTION {row[0]} DISABLE", f"ALTER SUBSCRIPTION {row[0]} SET (slot_name = NONE)")
         run(schemas, f"DROP SUBSCRIPTION {row[0]}")
     for schema in ("sender", "receiver"):
-        for row in answer(schemas, f"SHOW TABLES IN {schema}"):
-            run(schemas, f"DROP TABLE {schema}.{row[1]}")
+        for namespace, table, temporary in answer(schemas, f"SHOW TABLES IN {schema}"):
+            if not temporary:  # views of the session, of other modules, are shown in every schema
+                run(schemas, f"DROP TABLE {namespace}.{table}")
 
 
 def run(s: SparkSession, *statements: str) -> None:
