@@ -41,10 +41,13 @@ METASTORES_OF_THE_USER = (METASTORE, "spark.hadoop.hive.metastore.uris", "spark.
 DRIVER_PATH, EXECUTOR_PATH = "spark.driver.extraClassPath", "spark.executor.extraClassPath"
 DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 KEY_END = re.compile(r"\s*[=:]\s*|\s+")  # as in Java's properties files
-# Made for clusters, these cost seconds on one machine: 50 tasks to read a table's log, 10,000 to list files in VACUUM.
 LOCAL_DEFAULTS = {
+    # Made for clusters, these cost seconds on one machine: 50 tasks to read a table's log, 10,000 to list files in VACUUM.
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
+    # Hadoop starts a dozen processes for each commit on a local disk, and of two commits at once it may lose one.
+    "spark.hadoop.fs.file.impl": f"{SHIM}.LocalDiskFileSystem",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": f"{SHIM}.LocalDiskFileContext",
 }
 
 

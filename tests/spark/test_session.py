@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from streamtable import configure, enable, jars
 from streamtable.config import Setting, read
+from streamtable.delta.bridge import SHIM
 from streamtable.errors import InvalidStatement, NotEnabled
 from streamtable.session import DELTA_CATALOG, DELTA_EXTENSION, EXTENSION, settings
 
@@ -41,6 +42,8 @@ def test_defaults() -> None:
         "spark.executor.extraClassPath": "/jars/delta.jar:/jars/shim.jar",
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
+        "spark.hadoop.fs.file.impl": f"{SHIM}.LocalDiskFileSystem",
+        "spark.hadoop.fs.AbstractFileSystem.file.impl": f"{SHIM}.LocalDiskFileContext",
         "spark.sql.catalogImplementation": "hive",
         "spark.sql.warehouse.dir": "/somewhere/to work/spark-warehouse",
         "spark.hadoop.javax.jdo.option.ConnectionURL": ("jdbc:derby:;databaseName=/somewhere/to work/metastore_db;create=true"),
@@ -166,6 +169,7 @@ class TestLiveSession:
     def test_it_is_a_session_on_delta_and_hive(self, spark: SparkSession, working_folder: Path) -> None:
         assert spark.conf.get("spark.sql.catalogImplementation") == "hive"
         assert str(spark.conf.get("spark.sql.warehouse.dir")).endswith(str(working_folder / "spark-warehouse"))
+        spark.sql("SHOW TABLES").collect()
         assert (working_folder / "metastore_db").is_dir()
         assert not (Path.cwd() / "metastore_db").exists()
 
