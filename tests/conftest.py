@@ -31,6 +31,7 @@ SMALL = {
     "-XX:Tier4CompileThreshold=120000 -XX:Tier4BackEdgeThreshold=320000",
     "spark.buffer.pageSize": "1m",  # each broadcast relation takes a page, 64 MB by default: a fifth of the time was garbage collection
     "spark.ui.enabled": "false",
+    "spark.sql.ui.explainMode": "simple",  # a description of each plan, and of each that an adaptive one becomes, is written in any case
     "spark.ui.retainedStages": "50",  # what Spark remembers of its past is the most of its memory otherwise
     "spark.ui.retainedTasks": "200",
     "spark.sql.ui.retainedExecutions": "20",
