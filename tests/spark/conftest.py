@@ -8,6 +8,14 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.spark import hosts
 
+HURRIED = {
+    "scheduler.pollSeconds": "0.2",
+    "scheduler.suspendAfter": "2",
+    "scheduler.retries": "1",
+    "alerts.pollSeconds": "0.5",
+}
+"""Settings of a scheduler that does not wait long for anything."""
+
 SALES = "(1, 'north', 10), (2, 'south', 20), (2, 'south', 20), (3, NULL, 30)"
 
 
@@ -29,6 +37,16 @@ def shop(shop_database: SparkSession) -> Iterator[SparkSession]:
     yield spark
     for row in spark.sql("SHOW STREAM TABLES").collect():
         spark.sql(f"DROP STREAM TABLE IF EXISTS {row['name']} CASCADE")
+
+
+@pytest.fixture
+def hurried(shop: SparkSession) -> Iterator[SparkSession]:
+    """Return the shop, with a scheduler that does not wait long for anything."""
+    for key, value in HURRIED.items():
+        shop.conf.set(f"spark.streamtable.{key}", value)
+    yield shop
+    for key in HURRIED:
+        shop.conf.unset(f"spark.streamtable.{key}")
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -25,22 +25,6 @@ from streamtable.sql.statements import Name
 TOTALS = "SELECT region, sum(amount) AS total FROM sales GROUP BY region"
 LARGE = "SELECT region, sum(amount) AS total FROM sales WHERE amount > 0 GROUP BY region"
 JOINED = "SELECT a.region, a.total AS x, b.total AS y FROM a FULL JOIN b ON a.region <=> b.region"
-SETTINGS = {
-    "scheduler.pollSeconds": "0.2",
-    "scheduler.suspendAfter": "2",
-    "scheduler.retries": "1",
-    "alerts.pollSeconds": "0.5",
-}
-
-
-@pytest.fixture
-def hurried(shop: SparkSession) -> Iterator[SparkSession]:
-    """Return the shop, with a scheduler that does not wait long for anything."""
-    for key, value in SETTINGS.items():
-        shop.conf.set(f"spark.streamtable.{key}", value)
-    yield shop
-    for key in SETTINGS:
-        shop.conf.unset(f"spark.streamtable.{key}")
 
 
 def diamond(spark: SparkSession) -> None:

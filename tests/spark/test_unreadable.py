@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark.statements import answer, done, folder
-from tests.spark.test_schedule import SETTINGS, described, eventually, history, latest
+from tests.spark.test_schedule import described, eventually, history, latest
 
 from streamtable import start_scheduler
 from streamtable.catalog.entries import dependencies, entries
@@ -17,15 +17,6 @@ from streamtable.delta.bridge import java_class
 from streamtable.errors import NotSupported
 
 TOTALS = "SELECT region, sum(amount) AS total FROM sales GROUP BY region"
-
-
-@pytest.fixture
-def hurried(shop: SparkSession) -> Iterator[SparkSession]:
-    for key, value in SETTINGS.items():
-        shop.conf.set(f"spark.streamtable.{key}", value)
-    yield shop
-    for key in SETTINGS:
-        shop.conf.unset(f"spark.streamtable.{key}")
 
 
 @contextmanager

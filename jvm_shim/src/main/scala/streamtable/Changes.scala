@@ -10,7 +10,8 @@ import org.apache.spark.sql.delta.storage.dv.DeletionVectorStore
 
 /**
  * Delta's reader of changes, which reads a file whose deletion vector grew twice: for the rows that went, and for those that came
- * back, of which there are none. A vector that only grew, or only shrank, is handed to it as if it were the first, or gone.
+ * back, of which there are none. A vector that only grew, or only shrank, is handed to it as if it were the first, or gone. Of a large
+ * file only the pages are read between the first and the last of the rows, where their values tell them.
  */
 private[streamtable] object Changes extends CDCReaderImpl {
 
@@ -31,12 +32,17 @@ private[streamtable] object Changes extends CDCReaderImpl {
     } yield {
       val (before, after) = (deleted(remove), deleted(add))
       val (gone, back) = (difference(after, before), difference(before, after))
-      if (back.isEmpty) (file, remove.copy(deletionVector = null), add.copy(deletionVector = inline(gone)))
-      else if (gone.isEmpty) (file, remove.copy(deletionVector = inline(back)), add.copy(deletionVector = null))
-      else (file, remove, add)
+      val place = for {
+        first <- Seq(gone.first, back.first).flatten.minOption
+        last <- Seq(gone.last, back.last).flatten.maxOption
+      } yield add -> (first, last)
+      if (back.isEmpty) (file, remove.copy(deletionVector = null), add.copy(deletionVector = inline(gone)), place)
+      else if (gone.isEmpty) (file, remove.copy(deletionVector = inline(back)), add.copy(deletionVector = null), place)
+      else (file, remove, add, place)
     }
     val (adds, removes) = (both.map(x => x._1 -> x._3).toMap, both.map(x => x._1 -> x._2).toMap)
-    super.processDeletionVectorActions(adds, removes, commits, log, snapshot, isStreaming, spark)
+    val read = super.processDeletionVectorActions(adds, removes, commits, log, snapshot, isStreaming, spark)
+    Pages.around(log, snapshot, both.flatMap(_._4)).fold(read)(near => read.map(_.where(near)))
   }
 
   private def difference(left: RoaringBitmapArray, right: RoaringBitmapArray): RoaringBitmapArray = {
