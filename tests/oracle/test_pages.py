@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 from tests.oracle.scenario import FEED, Scenario
+from tests.spark.statements import vacuum
 from tests.spark.work import Work
 
 ROWS = 80_000
@@ -40,3 +41,7 @@ def test_rows_of_a_large_file(spark: SparkSession) -> None:
             scenario.refresh("kinds")
             _, rows = before.since(spark)
             assert rows - ROWS <= most + 1000, step  # the comparison reads all rows, and there are states
+        spark.sql("DELETE FROM big WHERE a < 100")
+        spark.sql("REORG TABLE big APPLY (PURGE)")
+        vacuum(spark, "big")
+        assert "a file of the history is gone" in scenario.refresh("kinds", "REINITIALIZE")["reason"]

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from streamtable.delta.bridge import bridge, frame_of, translated
+from streamtable.delta.bridge import bridge, frame_of, missing_file, translated
 from streamtable.delta.tables import CommitSummary, commits, state
+from streamtable.errors import HistoryLost, SourceUnavailable
 
 __all__ = ["ChangeSet", "change_set", "read", "read_located", "reads_feed"]
 
@@ -56,8 +57,14 @@ def change_set(session: SparkSession, path: str, after: int, upto: int, mode: st
     """
     summaries = commits(session, path, after, upto)
     coarse = mode == "diff" or not reads_feed(session, path, summaries)
-    with translated(path):
-        frame = frame_of(session, bridge(session).changes(session._jsparkSession, path, after, upto, coarse))
+    try:
+        with translated(path):
+            frame = frame_of(session, bridge(session).changes(session._jsparkSession, path, after, upto, coarse))
+    except SourceUnavailable as error:
+        # Deletion vectors are read here, all other files by the jobs.
+        if missing := missing_file(error.__cause__ or error):
+            raise HistoryLost(f"a file of the history is gone, as after VACUUM: {missing}") from error
+        raise
     # A row that came in one commit and went in a later one must not reach an expression that may fail on it.
     several = len(summaries) > 1
     rewrites = any(each.removes_rows and (several or coarse or each.operation not in _EXACT) for each in summaries)

@@ -3,7 +3,7 @@ package org.apache.spark.sql.delta.streamtable
 import java.nio.{ByteBuffer, ByteOrder}
 
 import scala.jdk.CollectionConverters._
-import scala.util.Using
+import scala.util.{Try, Using}
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
@@ -50,7 +50,9 @@ private[streamtable] object Pages {
     else {
       val conf = log.newDeltaHadoopConf()
       val files = parmap(places, "streamtable-pages", fewFiles) { case (file, place) =>
-        pages(conf, absolutePath(log.dataPath.toString, file.path), columns, place)
+        // One that is gone or is no such file: who reads it says so.
+        Try(pages(conf, absolutePath(log.dataPath.toString, file.path), columns, place)).getOrElse(columns.map(_ =>
+          unknown))
       }
       val ranges = columns.indices.flatMap(n => range(columns(n), files.flatMap(_(n))))
       ranges.filter(_.part <= 0.5).minByOption(_.part).map(_.condition)
@@ -98,6 +100,8 @@ private[streamtable] object Pages {
         Option.when(nulls.get(n) == 0)((number(values.getMinValues.get(n)), number(values.getMaxValues.get(n))))
       Page(last - first + 1, bounds, overlaps(group.getRowIndexOffset + first, group.getRowIndexOffset + last, place))
     }
+
+  private def unknown: Seq[Page] = Seq(Page(1, None, wanted = true))
 
   private def unknown(group: BlockMetaData, place: (Long, Long)): Page = {
     val first = group.getRowIndexOffset
