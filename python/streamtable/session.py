@@ -32,19 +32,16 @@ if TYPE_CHECKING:
 EXTENSIONS = "spark.sql.extensions"
 EXTENSION = f"{SHIM}.StreamTableExtension"
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
-SESSION_CATALOG = "spark.sql.catalog.spark_catalog"
-DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-CATALOG_KIND = "spark.sql.catalogImplementation"
-WAREHOUSE = "spark.sql.warehouse.dir"
+SESSION_CATALOG, DELTA_CATALOG = "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+CATALOG_KIND, WAREHOUSE = "spark.sql.catalogImplementation", "spark.sql.warehouse.dir"
 METASTORE = "spark.hadoop.javax.jdo.option.ConnectionURL"
 METASTORES_OF_THE_USER = (METASTORE, "spark.hadoop.hive.metastore.uris", "spark.hive.metastore.uris")
 DRIVER_PATH, EXECUTOR_PATH = "spark.driver.extraClassPath", "spark.executor.extraClassPath"
 DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 KEY_END = re.compile(r"\s*[=:]\s*|\s+")  # as in Java's properties files
 LOCAL_DEFAULTS = {
-    # Made for clusters, these cost seconds on one machine: 50 tasks to read a table's log, 10,000 to list files in VACUUM.
-    "spark.databricks.delta.snapshotPartitions": "2",
-    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
+    "spark.databricks.delta.snapshotPartitions": "2",  # 50 tasks read a table's log otherwise
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",  # and 10,000 list files in VACUUM
     # Hadoop starts a dozen processes for each commit on a local disk, and of two commits at once it may lose one.
     "spark.hadoop.fs.file.impl": f"{SHIM}.LocalDiskFileSystem",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": f"{SHIM}.LocalDiskFileContext",
