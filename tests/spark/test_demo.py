@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.spark.killed import environment_of_the_tests
 
 DEMO = Path("examples", "demo.py").absolute()
@@ -16,6 +17,7 @@ def demo(folder: Path, scale: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, DEMO], cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.fuzz  # a session of its own, as a user's, takes minutes to get warm
 def test_every_table_is_refreshed_incrementally_and_exact(tmp_path: Path) -> None:
     done = demo(tmp_path, "0.01")
     assert done.returncode == 0, done.stdout + done.stderr
