@@ -5,9 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
-from typing import Any
 
-import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
@@ -15,31 +13,24 @@ WRITERS = 8
 WON, REFUSED = "won", "org.apache.hadoop.fs.FileAlreadyExistsException"
 
 
-@pytest.fixture
-def hadoop(spark: SparkSession) -> Any:
-    return spark._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]
-
-
 def test_a_commit_starts_no_process(spark: SparkSession, tmp_path: Path) -> None:
     write = f"INSERT INTO delta.`{tmp_path}/t` VALUES (1)"
     spark.sql(f"CREATE TABLE delta.`{tmp_path}/t` (id INT) USING delta")
     spark.sql(write)
-    flight = spark._jvm.jdk.jfr  # type: ignore[union-attr]
+    flight, place = spark._jvm.jdk.jfr, spark._jvm.java.io.File(str(tmp_path / "flight.jfr")).toPath()  # type: ignore[union-attr]
     recording = flight.Recording()
     recording.enable("jdk.ProcessStart")
     recording.start()
     spark.sql(write)
     recording.stop()
-    recording.dump(spark._jvm.java.io.File(str(tmp_path / "flight.jfr")).toPath())  # type: ignore[union-attr]
+    recording.dump(place)
     recording.close()
-    found = flight.consumer.RecordingFile.readAllEvents(
-        spark._jvm.java.io.File(str(tmp_path / "flight.jfr")).toPath()  # type: ignore[union-attr]
-    )
+    found = flight.consumer.RecordingFile.readAllEvents(place)
     assert [command for each in found if str(tmp_path) in (command := each.getString("command"))] == []
 
 
-def test_of_files_that_take_a_name_at_once_one_gets_it(spark: SparkSession, hadoop: Any, tmp_path: Path) -> None:
-    together = Barrier(WRITERS)
+def test_of_files_that_take_a_name_at_once_one_gets_it(spark: SparkSession, tmp_path: Path) -> None:
+    together, hadoop = Barrier(WRITERS), spark._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]
     plainly = spark._sc._gateway.new_array(hadoop.Options.Rename, 0)  # type: ignore[union-attr]
 
     def write(turn: int, writer: int) -> str:

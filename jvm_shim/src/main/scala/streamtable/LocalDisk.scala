@@ -16,21 +16,16 @@ import org.apache.hadoop.fs.permission.FsPermission
  */
 private[streamtable] class LocalDisk extends RawLocalFileSystem {
 
+  def place(path: Path): JavaPath = pathToFile(path).toPath
+
   override def setPermission(path: Path, permission: FsPermission): Unit =
-    try
-      Files.setPosixFilePermissions(
-        LocalDisk.of(this, path),
-        PosixFilePermissions.fromString(permission.toString.take(9)))
+    try Files.setPosixFilePermissions(place(path), PosixFilePermissions.fromString(permission.toString.take(9)))
     catch {
       case _: UnsupportedOperationException | _: IllegalArgumentException => super.setPermission(path, permission)
     }
 
   // What Hadoop asks `readlink` about is the text of a URI, which is never a link.
   override def getFileLinkStatus(path: Path): FileStatus = getFileStatus(path)
-}
-
-private[streamtable] object LocalDisk {
-  def of(disk: RawLocalFileSystem, path: Path): JavaPath = disk.pathToFile(path).toPath
 }
 
 /** `fs.file.impl`: the files of tables. */
@@ -53,7 +48,7 @@ private[streamtable] class LocalDiskContext(disk: LocalDisk, conf: Configuration
    * then, so that of two commits of the same version at the same moment one would be lost.
    */
   override def renameInternal(from: Path, to: Path, overwrite: Boolean): Unit = {
-    val (source, target) = (LocalDisk.of(disk, from), LocalDisk.of(disk, to))
+    val (source, target) = (disk.place(from), disk.place(to))
     if (Files.isDirectory(source) || Files.isDirectory(target)) super.renameInternal(from, to, overwrite)
     else
       try

@@ -46,16 +46,18 @@ private[streamtable] object Pages {
   def around(log: DeltaLog, table: SnapshotDescriptor, places: Seq[(FileAction, (Long, Long))]): Option[Column] = {
     val inFiles = table.metadata.schema.filterNot(field => table.metadata.partitionColumns.contains(field.name))
     val columns = inFiles.filter(field => field.dataType == IntegerType || field.dataType == LongType).take(fewColumns)
-    if (places.size > fewFiles || places.map(_._1.getFileSize).sum < worthwhile) None
+    if (columns.isEmpty || places.size > fewFiles || places.map(_._1.getFileSize).sum < worthwhile) None
     else {
       val conf = log.newDeltaHadoopConf()
       val files = parmap(places, "streamtable-pages", fewFiles) { case (file, place) =>
-        // One that is gone or is no such file: who reads it says so.
-        Try(pages(conf, absolutePath(log.dataPath.toString, file.path), columns, place)).getOrElse(columns.map(_ =>
-          unknown))
+        Try(pages(conf, absolutePath(log.dataPath.toString, file.path), columns, place)).toOption
       }
-      val ranges = columns.indices.flatMap(n => range(columns(n), files.flatMap(_(n))))
-      ranges.filter(_.part <= 0.5).minByOption(_.part).map(_.condition)
+      // A file that is gone or is no such file: who reads it says so.
+      if (files.contains(None)) None
+      else {
+        val ranges = columns.indices.flatMap(n => range(columns(n), files.flatten.flatMap(_(n))))
+        ranges.filter(_.part <= 0.5).minByOption(_.part).map(_.condition)
+      }
     }
   }
 
@@ -79,12 +81,12 @@ private[streamtable] object Pages {
           chunk = group.getColumns.asScala.find { each =>
             each.getPath.toArray.sameElements(name) && each.getPrimitiveType.getPrimitiveTypeName == kind
           }
-          page <- chunk.flatMap(pages(reader, group, _, place)).getOrElse(Seq(unknown(group, place)))
+          page <- chunk.flatMap(indexed(reader, group, _, place)).getOrElse(Seq(unknown(group, place)))
         } yield page
       }
     }
 
-  private def pages(
+  private def indexed(
       reader: ParquetFileReader,
       group: BlockMetaData,
       chunk: ColumnChunkMetaData,
@@ -100,8 +102,6 @@ private[streamtable] object Pages {
         Option.when(nulls.get(n) == 0)((number(values.getMinValues.get(n)), number(values.getMaxValues.get(n))))
       Page(last - first + 1, bounds, overlaps(group.getRowIndexOffset + first, group.getRowIndexOffset + last, place))
     }
-
-  private def unknown: Seq[Page] = Seq(Page(1, None, wanted = true))
 
   private def unknown(group: BlockMetaData, place: (Long, Long)): Page = {
     val first = group.getRowIndexOffset
