@@ -11,17 +11,9 @@ import pytest
 from hypothesis import settings
 from pyspark.sql import SparkSession
 from tests import archive
+from tests.settings import QUICK
 
 from streamtable import configure
-
-QUICK = {
-    # Thousands of plans run once each, on a few rows: compiling them costs a quarter of the time.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # Outside UTC Delta reads the whole log after each commit, to see that it knows the files of the table.
-    "spark.databricks.delta.allFilesInCrc.verificationMode.forceOnNonUTC.enabled": "false",
-}
-"""What only `./run fuzz` does without."""
 
 SMALL = {
     "spark.driver.memory": "5g",

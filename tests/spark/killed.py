@@ -12,6 +12,7 @@ from pathlib import Path
 SESSION = """
 from pyspark.sql import SparkSession
 from streamtable import configure
+from tests.settings import QUICK
 
 def session(cores, more={}):
     settings = {
@@ -20,6 +21,7 @@ def session(cores, more={}):
         "spark.sql.shuffle.partitions": "1",
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.log.level": "ERROR",
+        **QUICK,
         **more,
     }
     return configure(SparkSession.builder.master(f"local[{cores}]").config(map=settings)).getOrCreate()

@@ -15,13 +15,14 @@ from typing import Any
 from urllib.request import urlopen
 
 from impala.dbapi import connect as thrift
+from tests.settings import QUICK
 from tests.spark.hosts import environment_of_commands
 
 from streamtable.server.passwords import add_user
 
 USER, PASSWORD, TOKEN = "ada", "correct-horse", "a-long-random-text"
 COMMAND = (sys.executable, "-m", "streamtable.cli")
-SMALL = {
+SMALL = QUICK | {
     "spark.driver.memory": "2g",
     "spark.master": "local[2]",
     "spark.sql.shuffle.partitions": "2",
@@ -79,8 +80,8 @@ def cursor_at(port: int, password: str = PASSWORD) -> Iterator[Any]:
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[Running]:
-    """Start the program, and stop it by SIGTERM unless it has ended."""
+def serving(folder: Path, *options: str) -> Iterator[Running]:
+    """Start the program with these options, and stop it by SIGTERM unless it has ended."""
     add_user(folder / "users.txt", USER, PASSWORD)
     (folder / "token.txt").write_text(f"{TOKEN}\n")
     with closing(socket.create_server(("127.0.0.1", 0))) as free:
@@ -92,7 +93,12 @@ def serving(folder: Path) -> Iterator[Running]:
     )
     with (folder / "server.log").open("w") as log:
         process = subprocess.Popen(
-            [*COMMAND, "server", "--json"], cwd=folder, env=environment_of_commands(), stdout=subprocess.PIPE, stderr=log, text=True
+            [*COMMAND, "server", "--json", *options],
+            cwd=folder,
+            env=environment_of_commands(),
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
         )
     assert process.stdout is not None
     said = process.stdout.readline()

@@ -10,6 +10,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
+from tests.settings import QUICK
 from tests.spark import hosts
 
 from streamtable.jars import delta_jars, shim_jar
@@ -21,7 +22,7 @@ SMALL = (
     "spark.ui.enabled=false",
     "spark.log.level=OFF",
     "spark.databricks.delta.snapshotPartitions=2",
-    "spark.sql.codegen.wholeStage=false",
+    *(f"{key}={value}" for key, value in QUICK.items()),
 )
 JOB = """
 import os, signal, sys, threading, time
@@ -31,6 +32,7 @@ from streamtable import enable
 
 _, root, *kills = sys.argv
 sys.path.insert(0, root)
+from tests.settings import QUICK
 from tests.spark import hosts
 
 spark = SparkSession.builder.getOrCreate()

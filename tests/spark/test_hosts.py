@@ -487,12 +487,17 @@ def test_the_notebook(server: Running, monkeypatch: pytest.MonkeyPatch, tmp_path
 
 @pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
 def test_the_end_of_a_server(server: Running) -> None:
-    """The last test of this module: SIGTERM cuts off a client's REFRESH; and Java dies under the next server of the folder."""
+    """The last test of this module: SIGTERM cuts off a client's REFRESH, Ctrl-C the scheduler's; then Java dies under a server."""
     with suppress(ThriftError, TTransportException, OSError), server.cursor() as cursor:
         begin_slow_refresh(server, cursor)
         server.ends(signal.SIGTERM)
     assert server.process.returncode == 0, "it was not asked to end"
-    with serving(server.folder) as again:
+    with serving(server.folder, "--stop-seconds", "1") as again:
+        with again.cursor() as cursor:
+            cursor.execute("ALTER STREAM TABLE slow SET SCHEDULE '1s'")
+        wait_until(lambda: refreshes_slow(again))
+        again.ends(signal.SIGINT)
+    with serving(server.folder, "--no-scheduler") as again:
         with again.cursor() as cursor:
             cursor.execute("VERIFY STREAM TABLE slow")
             assert cursor.fetchall()[0][1]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from impala.error import Error as ThriftError
+from tests.settings import QUICK
 from tests.spark import hosts
 from tests.spark.scala import compile_scala
 from tests.spark.script import SCRIPT
@@ -20,7 +21,13 @@ from tests.spark.serving import cursor_at
 
 from streamtable.server.endpoints import wait_for
 
-SMALL = ("spark.driver.memory=1g", "spark.sql.shuffle.partitions=2", "spark.ui.enabled=false", "spark.log.level=OFF")
+SMALL = (
+    "spark.driver.memory=1g",
+    "spark.sql.shuffle.partitions=2",
+    "spark.ui.enabled=false",
+    "spark.log.level=OFF",
+    *(f"{key}={value}" for key, value in QUICK.items()),
+)
 
 LACKING = """#!/bin/sh
 echo No module named streamtable

@@ -29,6 +29,7 @@ __all__ = [
     "java_class",
     "java_exception",
     "java_list",
+    "lost_file",
     "missing_file",
     "out_of_memory",
     "translated",
@@ -117,6 +118,12 @@ def missing_file(error: BaseException) -> str | None:
     """Return what Spark says of a file that was to be read and is not there, if that is what `error` is about."""
     found = [java for java in causes(java_exception(error)) if java.getClass().getSimpleName() == "FileNotFoundException"]
     return str(found[-1].getMessage()) if found else None
+
+
+def lost_file(error: BaseException) -> HistoryLost | None:
+    """Say that a file of the history is not there any more, if that is what `error` is about."""
+    missing = missing_file(error)
+    return HistoryLost(f"a file of the history is gone, as after VACUUM: {missing}") if missing else None
 
 
 def out_of_memory(error: BaseException) -> str | None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from streamtable.delta.bridge import bridge, frame_of, missing_file, translated
+from streamtable.delta.bridge import bridge, frame_of, lost_file, translated
 from streamtable.delta.tables import CommitSummary, commits, state
-from streamtable.errors import HistoryLost, SourceUnavailable
+from streamtable.errors import SourceUnavailable
 
 __all__ = ["ChangeSet", "change_set", "read", "read_located", "reads_feed"]
 
@@ -62,8 +62,8 @@ def change_set(session: SparkSession, path: str, after: int, upto: int, mode: st
             frame = frame_of(session, bridge(session).changes(session._jsparkSession, path, after, upto, coarse))
     except SourceUnavailable as error:
         # Deletion vectors are read here, all other files by the jobs.
-        if missing := missing_file(error.__cause__ or error):
-            raise HistoryLost(f"a file of the history is gone, as after VACUUM: {missing}") from error
+        if lost := lost_file(error.__cause__ or error):
+            raise lost from error
         raise
     # A row that came in one commit and went in a later one must not reach an expression that may fail on it.
     several = len(summaries) > 1

@@ -25,10 +25,11 @@ _SAVES = 1000
 
 @dataclass(frozen=True)
 class Load:
-    """What a refresh finds: the rows that changed in the sources, and all rows of them."""
+    """What a refresh finds: the rows that changed in the sources, all rows of them, and the bytes of their files."""
 
     changed: int
     rows: int
+    bytes: int = 0
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ from streamtable.refresh.locate import NET, Current, locate, measure
 from streamtable.refresh.prepare import Prepared
 from streamtable.refresh.recursion import recurse
 from streamtable.refresh.sources import Sources
+from streamtable.refresh.tuning import SMALL
 from streamtable.refresh.workspace import FEW, Workspace
 from streamtable.sql.builder import alias, call, cast, column, number, select, subquery, table
 
@@ -52,9 +53,6 @@ __all__ = ["Differential", "NotWhatTheFrontierSays", "Rows"]
 _MONOTONE = (Scan, Constant, Filter, Project, Join, UnionAll, Generate, Expand)
 """Operators that lose no row of their output while their inputs lose none."""
 
-
-_SMALL = 200_000
-"""So many changed rows, or what they touch, may be handed to every task."""
 
 _LARGE = 200_000
 """An arrangement of more groups is not read whole for the sake of a few."""
@@ -93,7 +91,7 @@ class Differential:
     load: Load | None = None
 
     def __post_init__(self) -> None:
-        self.small = self.load is not None and self.load.changed <= _SMALL
+        self.small = self.load is not None and self.load.changed <= SMALL
         several = any(isinstance(node, (Join, LeftJoin, Window)) for node in walk(self.prepared.tree))
         expected = self.load.changed if self.load and self.small and several else None
         self.sources = Sources(self.prepared, self.workspace, self.target, self.frontier, expected)

@@ -30,6 +30,7 @@ from streamtable.refresh.milestones import reached
 from streamtable.refresh.prepare import Prepared
 from streamtable.refresh.records import Initiator, Record
 from streamtable.refresh.sources import Sources
+from streamtable.refresh.tuning import planned_for
 from streamtable.refresh.workspace import Workspace
 
 __all__ = ["Run", "differentially", "fully", "pinned_query", "table_columns"]
@@ -66,7 +67,7 @@ def differentially(run: Run, choice: Choice) -> Committed:
     frontier = run.frontier
     if frontier is None:
         raise NotWhatTheFrontierSays
-    with _workspace(run) as (workspace, arrangements):
+    with planned_for(run.session, run.load), _workspace(run) as (workspace, arrangements):
         pinned = {
             a.name: roll_back(workspace, a, frontier.arrangements[a.name], run.entry.definition.id)
             for a in arrangements.values()

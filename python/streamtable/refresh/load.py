@@ -15,7 +15,7 @@ __all__ = ["load_of"]
 
 def load_of(session: SparkSession, target: Mapping[str, Version], since: Mapping[str, Sequence[CommitSummary]]) -> Load | None:
     """Count the rows that the commits `since` the frontier changed, and all rows of the sources; None where a log does not tell."""
-    changed = rows = 0
+    changed = rows = bytes_ = 0
     for path, version in target.items():
         if path == CLOCK.path:
             continue
@@ -24,7 +24,8 @@ def load_of(session: SparkSession, target: Mapping[str, Version], since: Mapping
             return None
         changed += sum(_changed(commit, whole) for commit in since.get(path, ()))
         rows += whole.rows
-    return Load(changed, rows)
+        bytes_ += whole.bytes
+    return Load(changed, rows, bytes_)
 
 
 def _changed(commit: CommitSummary, whole: Size) -> int:

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from streamtable.algebra.sources import CLOCK
 from streamtable.catalog.definition import SUSPENDED
 from streamtable.catalog.entries import Entry
-from streamtable.delta.bridge import causes, missing_file, out_of_memory
+from streamtable.delta.bridge import causes, lost_file, out_of_memory
 from streamtable.delta.commit import Committed
 from streamtable.delta.tables import Version, locate, versions
 from streamtable.errors import (
@@ -209,8 +209,8 @@ def _instead(run: Run, error: Exception) -> Choice:
             return Choice(Action.REINITIALIZE, "a row that was to be deleted is not in the table")
         case HistoryLost():
             return Choice(Action.REINITIALIZE, error.reason)
-        case _ if missing := missing_file(error):
-            return Choice(Action.REINITIALIZE, f"a file of the history is gone, as after VACUUM: {missing}")
+        case _ if lost := lost_file(error):
+            return Choice(Action.REINITIALIZE, lost.reason)
         case _ if run.entry.definition.statement.mode is RefreshMode.AUTO and (said := out_of_memory(error)):
             return Choice(Action.FULL, f"a differential refresh takes more memory than there is: {said}")
         case _:

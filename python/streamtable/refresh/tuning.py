@@ -1,0 +1,44 @@
+"""How Spark plans the queries of a differential refresh."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+from streamtable.refresh.cost import Load
+
+__all__ = ["SMALL", "planned_for"]
+
+SMALL = 200_000
+"""So many changed rows, or what they touch, may be handed to every task."""
+
+_PARTITION = 64 << 20
+"""Bytes of the sources for each partition of a shuffle. What a change touches is less: most partitions are nearly empty."""
+
+_LARGE = 2 << 30
+"""Bytes of sources from which on so many partitions would cost more than planning again."""
+
+_ADAPTIVE, _PARTITIONS = "spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions"
+
+
+@contextmanager
+def planned_for(session: SparkSession, load: Load | None) -> Iterator[None]:
+    """Turn adaptive execution off in this session for a small change of sources that are not large.
+
+    It runs each stage as a job of its own and plans the rest again, to find out how large things are. Here that is known: the
+    change is at hand, and what it touches is no more than the sources. For large sources it stays on, because it puts empty
+    partitions together and deals with skew. Spark's number of partitions is an upper bound.
+    """
+    if load is None or load.changed > SMALL or load.bytes > _LARGE:
+        yield
+        return
+    before = str(session.conf.get(_PARTITIONS))
+    session.conf.set(_ADAPTIVE, "false")
+    session.conf.set(_PARTITIONS, str(min(int(before), 2 + load.bytes // _PARTITION)))
+    try:
+        yield
+    finally:
+        session.conf.unset(_ADAPTIVE)
+        session.conf.set(_PARTITIONS, before)

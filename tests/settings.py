@@ -1,0 +1,10 @@
+"""Settings of Spark that the sessions of the tests share, whichever process they run in."""
+
+QUICK = {
+    # Thousands of plans run once each, on a few rows: compiling them costs a quarter of the time.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # Outside UTC Delta reads the whole log after each commit, to see that it knows the files of the table.
+    "spark.databricks.delta.allFilesInCrc.verificationMode.forceOnNonUTC.enabled": "false",
+}
+"""What only `./run fuzz` does without, in its own process."""

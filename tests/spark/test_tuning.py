@@ -1,0 +1,54 @@
+"""A small change of tables that are not large is planned once, without adaptive execution; nothing of it is left in the session."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.oracle.comparison import assert_exact
+from tests.spark.work import Work
+
+from streamtable.refresh import tuning
+from streamtable.refresh.cost import Load
+from streamtable.refresh.tuning import SMALL, planned_for
+
+GIGABYTE = 1 << 30
+QUERY = "SELECT n.name, count(*) AS n, max(s.amount) AS most FROM sales s JOIN names n ON s.region = n.region GROUP BY n.name"
+
+
+def planning(session: SparkSession) -> tuple[str | None, str | None]:
+    return session.conf.get("spark.sql.adaptive.enabled"), session.conf.get("spark.sql.shuffle.partitions")
+
+
+@pytest.mark.parametrize(
+    ("load", "planned"),
+    [
+        (Load(10, 1000, 1000), ("false", "2")),
+        (Load(SMALL, 10**9, GIGABYTE), ("false", "18")),
+        (Load(SMALL + 1, 10**9, GIGABYTE), ("true", "50")),
+        (Load(10, 10**9, 3 * GIGABYTE), ("true", "50")),
+        (None, ("true", "50")),
+    ],
+)
+def test_what_is_small(spark: SparkSession, load: Load | None, planned: tuple[str, str]) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.sql.shuffle.partitions", "50")
+    with planned_for(session, load):
+        assert planning(session) == planned
+    assert planning(session) == ("true", "50")
+
+
+def test_a_small_change_takes_fewer_jobs(shop: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.sql("CREATE TABLE names USING delta AS SELECT * FROM VALUES ('north', 'N'), ('south', 'S') AS t (region, name)")
+    shop.sql(f"CREATE STREAM TABLE most REFRESH MODE DIFFERENTIAL AS {QUERY}")
+
+    def jobs(amount: int) -> int:
+        shop.sql(f"UPDATE sales SET amount = {amount} WHERE id = 2")  # the greatest goes: the group is computed again
+        before = Work.so_far(shop)
+        shop.sql("REFRESH STREAM TABLE most")
+        found, _ = before.since(shop)
+        assert_exact(shop, "most", QUERY)
+        return found
+
+    calm = jobs(19)
+    monkeypatch.setattr(tuning, "_LARGE", -1)
+    assert calm < jobs(18)
