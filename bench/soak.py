@@ -47,7 +47,7 @@ FAILURES = re.compile(r"\[STREAMTABLE_(CONCURRENT_REFRESH|SOURCE_UNAVAILABLE)\]"
 COMPLAINTS = "complaints.txt"
 """Where writers leave what must not be."""
 
-PASSING = re.compile("CONCURRENT|Concurrent|CANNOT_RESTORE")
+PASSING = re.compile("CONCURRENT|CANNOT_RESTORE", re.IGNORECASE)
 """Why a writer may fail: another one came first, in this process or in that of the scheduler, or nothing was written yet."""
 
 # As a module: as a script its folder would be searched first, and bench/queue.py would be taken for Python's own queue.

@@ -32,7 +32,6 @@ from streamtable import enable
 
 _, root, *kills = sys.argv
 sys.path.insert(0, root)
-from tests.settings import QUICK
 from tests.spark import hosts
 
 spark = SparkSession.builder.getOrCreate()

@@ -9,7 +9,7 @@ from tests.spark.work import Work
 
 from streamtable.refresh import tuning
 from streamtable.refresh.cost import Load
-from streamtable.refresh.tuning import SMALL, planned_for
+from streamtable.refresh.tuning import planned_for
 
 GIGABYTE = 1 << 30
 QUERY = "SELECT n.name, count(*) AS n, max(s.amount) AS most FROM sales s JOIN names n ON s.region = n.region GROUP BY n.name"
@@ -23,8 +23,8 @@ def planning(session: SparkSession) -> tuple[str | None, str | None]:
     ("load", "planned"),
     [
         (Load(10, 1000, 1000), ("false", "2")),
-        (Load(SMALL, 10**9, GIGABYTE), ("false", "18")),
-        (Load(SMALL + 1, 10**9, GIGABYTE), ("true", "50")),
+        (Load(200_000, 10**9, GIGABYTE), ("false", "18")),
+        (Load(200_001, 10**9, GIGABYTE), ("true", "50")),
         (Load(10, 10**9, 3 * GIGABYTE), ("true", "50")),
         (None, ("true", "50")),
     ],

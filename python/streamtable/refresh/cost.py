@@ -19,6 +19,9 @@ _FEW = 10_000
 _SIMILAR = 4
 """A full refresh of a table so many times smaller or larger tells nothing about this one: its fixed part is another."""
 
+_SMALL = 200_000
+"""So many changed rows, or what they touch, may be handed to every task."""
+
 _SAVES = 1000
 """Milliseconds that a full refresh must save to be chosen for its cost: below, the two only take turns with the machine's noise."""
 
@@ -30,6 +33,11 @@ class Load:
     changed: int
     rows: int
     bytes: int = 0
+
+    @property
+    def small(self) -> bool:
+        """Tell whether the change is so small that Spark may be told what it would find out by moving the tables."""
+        return self.changed <= _SMALL
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,6 @@ from streamtable.refresh.locate import NET, Current, locate, measure
 from streamtable.refresh.prepare import Prepared
 from streamtable.refresh.recursion import recurse
 from streamtable.refresh.sources import Sources
-from streamtable.refresh.tuning import SMALL
 from streamtable.refresh.workspace import FEW, Workspace
 from streamtable.sql.builder import alias, call, cast, column, number, select, subquery, table
 
@@ -91,7 +90,7 @@ class Differential:
     load: Load | None = None
 
     def __post_init__(self) -> None:
-        self.small = self.load is not None and self.load.changed <= SMALL
+        self.small = self.load is not None and self.load.small
         several = any(isinstance(node, (Join, LeftJoin, Window)) for node in walk(self.prepared.tree))
         expected = self.load.changed if self.load and self.small and several else None
         self.sources = Sources(self.prepared, self.workspace, self.target, self.frontier, expected)

@@ -9,10 +9,7 @@ from pyspark.sql import SparkSession
 
 from streamtable.refresh.cost import Load
 
-__all__ = ["SMALL", "planned_for"]
-
-SMALL = 200_000
-"""So many changed rows, or what they touch, may be handed to every task."""
+__all__ = ["planned_for"]
 
 _PARTITION = 64 << 20
 """Bytes of the sources for each partition of a shuffle. What a change touches is less: most partitions are nearly empty."""
@@ -31,7 +28,7 @@ def planned_for(session: SparkSession, load: Load | None) -> Iterator[None]:
     change is at hand, and what it touches is no more than the sources. For large sources it stays on, because it puts empty
     partitions together and deals with skew. Spark's number of partitions is an upper bound.
     """
-    if load is None or load.changed > SMALL or load.bytes > _LARGE:
+    if load is None or not load.small or load.bytes > _LARGE:
         yield
         return
     before = str(session.conf.get(_PARTITIONS))
