@@ -34,6 +34,8 @@ SMALL = {
     "spark.log.level": "ERROR",
 }
 
+STARTED = pytest.StashKey[SparkSession]()  # the session under test, from the first test that needs one
+
 
 def archive_of(config: pytest.Config) -> Path:
     return archive.place(config.cache.mkdir("classes"))
@@ -72,5 +74,17 @@ def spark(working_folder: Path, request: pytest.FixtureRequest) -> Iterator[Spar
     finally:
         os.chdir(before)
     session = builder.getOrCreate()
+    request.config.stash[STARTED] = session
     yield session
     session.stop()
+    del request.config.stash[STARTED]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_view_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Drop the temporary views of a module: `SHOW TABLES` lists them everywhere, and which module comes next is chance."""
+    yield
+    session = request.config.stash.get(STARTED, None)
+    if session is not None:
+        for view in session.sql("SHOW VIEWS IN spark_catalog.default").where("isTemporary").collect():
+            session.catalog.dropTempView(view["viewName"])
