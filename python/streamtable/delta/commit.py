@@ -1,4 +1,4 @@
-"""The one way to write: rows that go, rows that come and the frontier, in one Delta transaction."""
+"""The ways to write: rows that go, rows that come and the frontier in one Delta transaction, and an append to others' tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from streamtable.delta.bridge import bridge, java_class, translated
 
-__all__ = ["Committed", "Positions", "commit", "positions"]
+__all__ = ["Committed", "Positions", "append_once", "commit", "positions"]
 
 
 @dataclass(frozen=True)
@@ -76,3 +76,14 @@ def commit(
             java_properties,
         )
     return Committed(*json.loads(answer))
+
+
+def append_once(table: str, rows: DataFrame, application: str, number: int) -> None:
+    """Append to a Delta table by name, made if it is not there, unless the application's `number` or a later one is in it.
+
+    Raises Delta's ConcurrentTransactionException when another writer commits for the same application meanwhile.
+    """
+    session = rows.sparkSession  # as for a DataFrameWriter: the name means what it means there
+    if not bridge(session).append(session._jsparkSession, table, rows._jdf, application, number):
+        once = {"txnAppId": application, "txnVersion": str(number)}
+        rows.write.format("delta").mode("append").options(**once).saveAsTable(table)

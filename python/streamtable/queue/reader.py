@@ -12,6 +12,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from streamtable.delta.commit import append_once
 from streamtable.queue import batches, consumers, events, history
 from streamtable.queue.batches import Lag
 from streamtable.queue.consumers import Batch, Consumer
@@ -54,14 +55,17 @@ class OpenBatch:
     @property
     def options(self) -> Mapping[str, str]:
         """Return what makes Delta write once per table and batch: options of a DataFrameWriter."""
-        application = f"{self._consumer.application(self._queue)}.{self.info.lane}"
-        return {"txnAppId": application, "txnVersion": str(self.number)}
+        return {"txnAppId": self._application, "txnVersion": str(self.number)}
+
+    @property
+    def _application(self) -> str:
+        return f"{self._consumer.application(self._queue)}.{self.info.lane}"
 
     def append_to(self, table: str, rows: DataFrame | None = None) -> None:
         """Append the events without `retries`, or what was made of them, to a Delta table: once, also if the batch is repeated."""
         written = self._unordered.drop(RETRIES) if rows is None else rows
         with history.explained(self._queue, self._consumer):
-            written.write.format("delta").mode("append").options(**self.options).saveAsTable(table)
+            append_once(table, written, self._application, self.number)
 
     def retry(self, rows: DataFrame, after: timedelta = timedelta()) -> None:
         """Let some of `events` come again, in the first batch that begins so much later.

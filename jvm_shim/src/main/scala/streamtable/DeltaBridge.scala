@@ -72,8 +72,12 @@ object DeltaBridge {
 
   /** The latest number that an application has put into the table's commits; null where there is none. */
   def transaction(spark: SparkSession, path: String, application: String): java.lang.Long = spark.withActive {
-    Snapshots.latest(spark, path).setTransactions.find(_.appId == application).map(t => Long.box(t.version)).orNull
+    Appends.number(Snapshots.latest(spark, path), application).map(Long.box).orNull
   }
+
+  /** Appends to a table by name, unless the application's number is there already; false when Spark's writer has to. */
+  def append(spark: SparkSession, table: String, rows: Object, application: String, number: Long): Boolean =
+    spark.withActive(Appends.once(spark, table, rows.asInstanceOf[DataFrame], application, number))
 
   /** Table id and latest version of each path, in one call; null for a table that is gone. */
   def versions(spark: SparkSession, paths: JavaList[String]): String = spark.withActive {

@@ -1,0 +1,83 @@
+package org.apache.spark.sql.delta.streamtable
+
+import org.apache.spark.sql.{AnalysisException, DataFrame, SaveMode, SparkSession}
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.catalyst.plans.logical.{AppendData, LogicalPlan}
+import org.apache.spark.sql.classic.{SparkSession => ClassicSession}
+import org.apache.spark.sql.delta.{DeltaLog, DeltaOperations, DeltaOptions, OptimisticTransaction, Snapshot}
+import org.apache.spark.sql.delta.ColumnWithDefaultExprUtils.USE_NULL_AS_DEFAULT_DELTA_OPTION
+import org.apache.spark.sql.delta.actions.SetTransaction
+import org.apache.spark.sql.delta.catalog.DeltaTableV2
+import org.apache.spark.sql.delta.commands.WriteIntoDelta
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+
+/**
+ * Appends that are made once, however often they are tried: what a DataFrameWriter does with the options txnAppId and txnVersion. It
+ * reconstructs the table's state, in three Spark jobs, to look up one number that the version's checksum has as well.
+ */
+private[streamtable] object Appends {
+
+  /** The latest number that an application has put into the table's commits. */
+  def number(snapshot: Snapshot, application: String): Option[Long] =
+    snapshot.checksumOpt
+      .flatMap(_.setTransactions)
+      .getOrElse(snapshot.setTransactions)
+      .collectFirst { case t if t.appId == application => t.version }
+
+  /** Appends by name, after Spark's own analysis; false, with nothing done, where the writer is to make the table or to say what is wrong. */
+  def once(spark: SparkSession, table: String, rows: DataFrame, application: String, version: Long): Boolean = {
+    val target = UnresolvedRelation(spark.sessionState.sqlParser.parseMultipartIdentifier(table))
+    analyzed(spark, AppendData.byName(target, rows.queryExecution.analyzed)) match {
+      case Some(append: AppendData) =>
+        append.table match {
+          case relation @ DataSourceV2Relation(found: DeltaTableV2, _, _, _, _, _) =>
+            commit(spark, found, append.query, application, version)
+            Seq(relation, found.toLogicalRelation).foreach { of =>
+              spark.sharedState.cacheManager.recacheByPlan(spark.asInstanceOf[ClassicSession], of)
+            }
+            true
+          case _ => false
+        }
+      case _ => false
+    }
+  }
+
+  private def analyzed(spark: SparkSession, plan: LogicalPlan): Option[LogicalPlan] =
+    try Some(spark.sessionState.executePlan(plan)).map { found => found.assertAnalyzed(); found.analyzed }
+    catch { case _: AnalysisException => None }
+
+  private def commit(
+      spark: SparkSession,
+      table: DeltaTableV2,
+      rows: LogicalPlan,
+      application: String,
+      version: Long): Unit = {
+    val log = table.deltaLog
+    val snapshot = log.update(catalogTableOpt = table.catalogTable)
+    if (!number(snapshot, application).exists(_ >= version)) {
+      val transaction = new Numbered(log, table.catalogTable, snapshot, application)
+      OptimisticTransaction.withActive(transaction) {
+        val nulls = spark.sessionState.conf.useNullsForMissingDefaultColumnValues
+        val options = Map(USE_NULL_AS_DEFAULT_DELTA_OPTION -> nulls.toString)
+        val written = WriteIntoDelta(
+          log,
+          SaveMode.Append,
+          new DeltaOptions(options, spark.sessionState.conf),
+          Nil,
+          snapshot.metadata.configuration,
+          Snapshots.frame(spark, rows),
+          table.catalogTable).writeAndReturnCommitData(transaction, spark)
+        val once = SetTransaction(application, version, Some(System.currentTimeMillis()))
+        val operation = DeltaOperations.Write(SaveMode.Append)
+        transaction.commitIfNeeded(once +: written.actions, operation, written.stringTags)
+      }
+    }
+  }
+
+  /** Of two appends of one number at the same time, one fails: each depends on what the other one writes. */
+  private class Numbered(log: DeltaLog, table: Option[CatalogTable], snapshot: Snapshot, application: String)
+      extends OptimisticTransaction(log, table, snapshot) {
+    readTxn += application
+  }
+}
