@@ -74,9 +74,11 @@ def merging(sink: str) -> Callable[[DataFrame, int], None]:
 def sides(spark: SparkSession, rows: int, workload: str) -> dict[str, Feed | Subscribed]:
     """Make for each side the table that it follows, and its follower, by the name of that table."""
     identity, run = IDENTITIES[workload], f"{workload.rsplit(maxsplit=1)[-1]}_{rows}"
-    features = f"delta.enableChangeDataFeed = true, delta.enableDeletionVectors = true, streamtable.replicaIdentity = '{identity}'"
-    for table in (f"fed_{run}", f"sent_{run}", f"copies.fed_{run}", f"copies.sent_{run}"):
-        spark.sql(f"CREATE TABLE {table} (id BIGINT, v BIGINT, text STRING) USING delta TBLPROPERTIES ({features})")
+    sent = f"delta.enableChangeDataFeed = true, streamtable.replicaIdentity = '{identity}'"
+    for schema, features in (("default", sent), ("copies", "delta.enableDeletionVectors = true")):
+        for side in ("fed", "sent"):
+            columns = "id BIGINT, v BIGINT, text STRING"
+            spark.sql(f"CREATE TABLE {schema}.{side}_{run} ({columns}) USING delta TBLPROPERTIES ({features})")
     publish = "insert" if identity == "NOTHING" else "insert, update, delete"
     spark.sql(f"CREATE PUBLICATION pub_{run} FOR TABLE sent_{run} WITH (publish = '{publish}')")
     spark.sql(f"CREATE SUBSCRIPTION copies.sub_{run} CONNECTION 'database=default' PUBLICATION pub_{run} WITH (copy_data = false)")

@@ -119,7 +119,7 @@ class Table:
         left_out |= _ignored(source, pending)
         changes = read(self.session, source, writer.schema, after, upto, left_out)
         if source.key:
-            return writer.merge(changes, upto)
+            return writer.merge(changes, upto, sum(each.rows for each in pending))
         return writer.replace(changes, upto) if _by_rows(source) else writer.append(changes, upto)
 
     def _is_left_out(self, commit: CommitSummary) -> bool:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -17,7 +18,8 @@ from streamtable.delta.commit import Committed, Positions, commit, positions
 from streamtable.delta.rows import read, read_located
 from streamtable.delta.tables import Located, TableState, commits, state
 from streamtable.differentiate.aggregate import POSITION
-from streamtable.errors import InvalidStatement
+from streamtable.errors import ConcurrentRefresh, InvalidStatement
+from streamtable.refresh.workspace import FEW, Workspace
 from streamtable.replication.errors import ReplicationConflict
 from streamtable.replication.operations import KEY, NOT_UNIQUE, NUMBER, OPERATION, ROW, VERSION, form
 from streamtable.replication.source import Source
@@ -26,6 +28,8 @@ from streamtable.sql.builder import qualified
 __all__ = ["Applied", "Writer"]
 
 _FILE, _INDEX = POSITION
+_COPIES = "__copies"
+"""How many rows with the key of an operation there are; more than one where the subscriber's table does not keep them apart."""
 _MISSING = {"U": "update_missing", "D": "delete_missing"}
 _DIFFERS = {"U": "update_origin_differs", "D": "delete_origin_differs"}
 
@@ -56,10 +60,14 @@ class Writer:
         self._state: TableState = state(session, target.path)
         self.schema: StructType = read(session, target.path, self._state.version).schema
 
-    def merge(self, operations: DataFrame, upto: int) -> Applied:
-        """Apply operations on keys, in the order of their versions. Raises ReplicationConflict at the first that does not fit."""
-        resolved = self._resolved(operations).persist()
-        try:
+    def merge(self, operations: DataFrame, upto: int, rows: int | None = None) -> Applied:
+        """Apply operations on keys, about so many, in the order of their versions.
+
+        Raises ReplicationConflict at the first that does not fit.
+        """
+        with Workspace(self._session) as workspace:
+            keep = workspace.hold if rows is not None and rows <= FEW else workspace.keep
+            resolved = keep(self._resolved(keep(operations)))
             outcome = F.col("__outcome")
             done = {name: F.count_if(outcome == name) for name in ("I", "U", "D", *_MISSING.values())}
             conflict = F.min(F.when(outcome.isin("insert_exists", NOT_UNIQUE), F.col(VERSION)))
@@ -67,11 +75,39 @@ class Writer:
             if row["conflict"] is not None:
                 raise self._conflict(resolved, row["conflict"])
             counts = Applied(row["I"], row["U"], row["D"], row["update_missing"], row["delete_missing"]) + self._differing(resolved)
-            if row["I"] + row["U"] + row["D"]:
-                self._merge(resolved.where(outcome.isin("I", "U", "D")), upto)
+            effective = resolved.where(outcome.isin("I", "U", "D"))
+            if row["U"] + row["D"]:
+                self._write(keep(_last(effective)), upto)
+            elif row["I"] and not self._replace(effective, None, upto):
+                self._merge(_last(effective), upto)
             return counts
-        finally:
-            resolved.unpersist()
+
+    def _write(self, last: DataFrame, upto: int) -> None:
+        """Write the last operation on each key: by position where that says it all, which looks for no row again."""
+        stays, met = F.col(f"__last.{OPERATION}") != "D", F.col(_COPIES).isNotNull()
+        copies, going, coming = last.agg(F.max(_COPIES), F.count_if(met), F.count_if(stays)).collect()[0]
+        if not going or (copies == 1 and self._replaces_whole_rows):
+            gone = positions(self._session, last.where(met).select(*POSITION), self._path, self._state.version) if going else None
+            came = last.where(stays).select(F.col(f"__last.{ROW}").alias(ROW)) if coming else None
+            if self._replace(came, gone, upto):
+                return
+        self._merge(last, upto)
+
+    def _replace(self, came: DataFrame | None, gone: Positions | None, upto: int) -> bool:
+        """Write rows, and delete those at positions; False when somebody else wrote since they were looked for."""
+        try:
+            self._commit(upto, came.select(*self._whole(self._fields())) if came is not None else None, gone)
+        except ConcurrentRefresh:
+            return False
+        return True
+
+    @cached_property
+    def _replaces_whole_rows(self) -> bool:
+        """Tell whether a row that is updated may be deleted and added: all of it is sent, and nobody asks which row it was."""
+        on = {each for each, value in self._state.properties.items() if value == "true"}
+        identity = any("delta.identity.start" in metadata for metadata in self._stored.values())
+        plain = "delta.enableDeletionVectors" in on and not on & {"delta.enableRowTracking", "delta.enableChangeDataFeed"}
+        return plain and not identity and not self._defaulted()
 
     def append(self, rows: DataFrame, upto: int) -> Applied:
         """Add rows that came."""
@@ -126,8 +162,11 @@ class Writer:
         mine = {name.casefold(): name for name in self.schema.names}
         present = F.struct(*(F.col(qualified((mine[name.casefold()],))).alias(name) for name in key)).alias("__present")
         written = F.col("_metadata.row_commit_version") if self._tracks_rows else F.lit(None).cast("bigint")
-        rows = read(self._session, self._path, self._state.version).select(present, written.alias("__written"))
-        existing = rows.groupBy("__present").agg(F.max("__written").alias("__written"))
+        rows = self._rows().select(present, written.alias("__written"), *POSITION)
+        touched = operations.select(F.col(KEY).alias("__touched"))
+        rows = rows.join(touched, F.col("__present").eqNullSafe(F.col("__touched")), "left_semi")
+        there = (F.first(each).alias(each) for each in POSITION)
+        existing = rows.groupBy("__present").agg(F.max("__written").alias("__written"), F.count("*").alias(_COPIES), *there)
         joined = operations.join(existing, F.col(KEY).eqNullSafe(F.col("__present")), "left")
         in_turn = Window.partitionBy(KEY).orderBy(VERSION)
         before = in_turn.rowsBetween(Window.unboundedPreceding, -1)
@@ -143,6 +182,13 @@ class Writer:
             outcome = outcome.when(operation == kind, missing)
         found = F.when(F.row_number().over(in_turn) == 1, F.col("__written"))
         return joined.withColumns({"__outcome": outcome, "__found": found})
+
+    def _rows(self) -> DataFrame:
+        """Read the table; each row with its position where it is used. Delta has none of a table without deletion vectors."""
+        if self._replaces_whole_rows:
+            return read_located(self._session, self._path, self._state.version)
+        unknown = {_FILE: F.lit(None).cast("string"), _INDEX: F.lit(None).cast("bigint")}
+        return read(self._session, self._path, self._state.version).withColumns(unknown)
 
     @property
     def _tracks_rows(self) -> bool:
@@ -162,21 +208,20 @@ class Writer:
         found = commits(self._session, self._path, version - 1, version, complete=False)
         return any(self._application not in each.transactions for each in found)
 
-    def _merge(self, effective: DataFrame, upto: int) -> None:
-        """Write the last operation on each key; a row that was deleted and inserted again is another one, with its own defaults."""
-        last = F.max_by(F.struct(OPERATION, ROW), VERSION).alias("__last")
-        inserted = F.max(F.col(OPERATION) == "I").alias("__inserted")
-        changes = effective.groupBy(KEY).agg(last, inserted).alias("changes")
+    def _merge(self, last: DataFrame, upto: int) -> None:
+        """Have Delta write what `last` says of each key; a row that was deleted and inserted again has its own defaults."""
+        changes = last.alias("changes")
         key = self._source.key or ()
         same = (_of("target", name).eqNullSafe(F.col(f"changes.{KEY}")[name]) for name in key)
         condition = F.expr("true")
         for each in same:
             condition = condition & each
         values: dict[str, str | Column] = {qualified((n,)): F.col(f"changes.__last.{ROW}")[n] for n in self._source.columns}
+        defaults = {qualified((name,)): self._default(name) for name in self._defaulted()}
         gone = F.col(f"changes.__last.{OPERATION}") == "D"
         merge = DeltaTable.forPath(self._session, self._path).alias("target").merge(changes, condition)
         merge = merge.whenMatchedDelete(gone)
-        merge = merge.whenMatchedUpdate(F.col("changes.__inserted"), {**values, **self._defaults()}).whenMatchedUpdate(set=values)
+        merge = merge.whenMatchedUpdate(F.col("changes.__inserted"), {**values, **defaults}).whenMatchedUpdate(set=values)
         with translated(self._path), self._numbered(upto):
             # What is deleted may not be there: whether it is can have changed since it was looked at, by another that applies.
             merge.whenNotMatchedInsert(~gone, values).execute()
@@ -222,18 +267,32 @@ class Writer:
         return [mine[name.casefold()] for name in self._source.columns]
 
     def _whole(self, fields: list[str]) -> list[Column]:
-        """Return all columns of the subscriber's table: those that are not sent have their default."""
-        return [(F.col(ROW)[name] if name in fields else self._default(name)).alias(name) for name in self.schema.names]
+        """Return the subscriber's columns: those that are not sent have their default, or are left to Delta to compute."""
+        defaults = {name: self._default(name) for name in self._defaulted()}
+        values = {name: F.col(ROW)[name] for name in fields}
+        return [(defaults | values)[name].alias(name) for name in self.schema.names if name in defaults or name in values]
 
-    def _defaults(self) -> dict[str, Column]:
-        """Return, as MERGE takes them, the defaults of the columns that are not sent, but for those that Delta computes."""
+    def _defaulted(self) -> list[str]:
+        """Return the columns that are not sent, but for those that Delta computes."""
         computed = ("delta.generationExpression", "delta.identity.start")
-        stored = {each["name"]: each["metadata"] for each in json.loads(self._state.schema_json)["fields"]}
-        left = [name for name in self.schema.names if name not in self._fields() and not stored[name].keys() & computed]
-        return {qualified((name,)): self._default(name) for name in left}
+        sent = self._fields()
+        return [name for name in self.schema.names if name not in sent and not self._stored[name].keys() & computed]
+
+    @cached_property
+    def _stored(self) -> dict[str, dict[str, object]]:
+        """What the log says of each column."""
+        return {each["name"]: each["metadata"] for each in json.loads(self._state.schema_json)["fields"]}
 
     def _default(self, name: str) -> Column:
         return F.expr(self.schema[name].metadata.get("CURRENT_DEFAULT", "NULL")).cast(self.schema[name].dataType)
+
+
+def _last(effective: DataFrame) -> DataFrame:
+    """Return the last operation on each key, whether the key was inserted, and where its row is."""
+    last = F.max_by(F.struct(OPERATION, ROW), VERSION).alias("__last")
+    inserted = F.max(F.col(OPERATION) == "I").alias("__inserted")
+    there = (F.first(name, ignorenulls=True).alias(name) for name in (*POSITION, _COPIES))
+    return effective.groupBy(KEY).agg(last, inserted, *there)
 
 
 def _of(relation: str, name: str) -> Column:
