@@ -61,13 +61,13 @@ class Writer:
         self.schema: StructType = read(session, target.path, self._state.version).schema
 
     def merge(self, operations: DataFrame, upto: int, rows: int | None = None) -> Applied:
-        """Apply operations on keys, about so many, in the order of their versions.
-
-        Raises ReplicationConflict at the first that does not fit.
-        """
+        """Apply operations on keys, about so many, in the order of versions. Raises ReplicationConflict where one does not fit."""
         with Workspace(self._session) as workspace:
-            keep = workspace.hold if rows is not None and rows <= FEW else workspace.keep
-            resolved = keep(self._resolved(keep(operations)))
+            few = rows is not None and rows <= FEW
+            keep = workspace.hold if few else workspace.keep
+            # Computed before it is read twice: a value that cannot be converted is then one failure, which says so.
+            computed = workspace.hold(operations, None if few else FEW + 1)
+            resolved = keep(self._resolved(computed))
             outcome = F.col("__outcome")
             done = {name: F.count_if(outcome == name) for name in ("I", "U", "D", *_MISSING.values())}
             conflict = F.min(F.when(outcome.isin("insert_exists", NOT_UNIQUE), F.col(VERSION)))
