@@ -20,7 +20,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
-from itertools import cycle
 from pathlib import Path
 from threading import Event, Thread
 
@@ -43,6 +42,8 @@ REBUILDS = {NOT_POPULATED}
 
 FAILURES = re.compile(r"\[STREAMTABLE_(CONCURRENT_REFRESH|SOURCE_UNAVAILABLE)\]")
 """Why a refresh may fail here: another one came first too often, or a killed CREATE left nothing of what it reads for a while."""
+
+_ANY = "a random time"
 
 COMPLAINTS = "complaints.txt"
 """Where writers leave what must not be."""
@@ -212,10 +213,10 @@ def judge() -> int:
 def soak(folder: str) -> int:
     """Start processes and kill them until the time is over, then judge."""
     rnd, end, console = random.Random(SEED), time.monotonic() + 60 * MINUTES, Console()
-    points, hit = cycle((*MILESTONES, "none")), Counter[str]()
+    hit = Counter[str]()
     lives = 0
     while time.monotonic() < end:
-        point = next(points)
+        point = min((*MILESTONES, _ANY), key=lambda each: hit[each])  # not all are passed in every life
         command = [*ITSELF, "live", str(SEED + 1000 * lives), point]
         with Path(folder, "stderr.log").open("w") as log:
             process = subprocess.Popen(
@@ -240,11 +241,13 @@ def soak(folder: str) -> int:
             text = Path(folder, "stderr.log").read_text()
             raise SystemExit(f"{text[-5000:]}\na process ended by itself, with {process.returncode}")
         lives += 1
-        where = point if f"killed {point}".encode() in process.stdout.read() else "a random time"
+        where = point if f"killed {point}".encode() in process.stdout.read() else _ANY
         hit[where] += 1
         console.print(f"{lives} processes killed, the last one: {where}; {max(0, end - time.monotonic()):.0f} s to go")
     console.print(", ".join(f"{where}: {times}" for where, times in hit.items()))
     never = set(MILESTONES) - set(hit) if lives > 2 * len(MILESTONES) else set()
+    for point in sorted(never):
+        console.print(f"no process was killed {point}")
     return subprocess.run([*ITSELF, "judge"], cwd=folder, env=ENVIRONMENT, check=False).returncode + len(never)
 
 

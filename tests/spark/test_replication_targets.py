@@ -88,7 +88,7 @@ def test_a_subscribers_table(s: SparkSession, merges: list[str], kind: str) -> N
     name, rnd = kind.replace(" ", "_"), random.Random(kind)
     subscribe(s, name, columns, properties)
     assert not merges, "the first copy looks for no rows"
-    for _ in range(3):
+    for _ in range(2):
         some = [rnd.choice(changes(rnd, name)) for _ in range(rnd.randint(2, 4))]
         for statement in [*some, f"UPDATE sends.{name} SET v = v + 2 WHERE id < 5"]:
             s.sql(statement)
