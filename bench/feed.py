@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-PATIENCE = 120
+PATIENCE = 600
 
 
 def latest(spark: SparkSession, table: str) -> int:

@@ -1,7 +1,8 @@
-"""From commit to delivered row: SUBSCRIBE against Delta's own change feed stream, in the same run over the same commits.
+"""From commit to delivered row, and rows per second: SUBSCRIBE against Delta's own change feed stream, over equal commits.
 
 `./run bench subscribe`; `ROUNDS`, `ROWS=1,100` and `READERS=1,50` choose less. The other side reads the feed by Structured
-Streaming and writes it to a Delta table in foreachBatch, as one does without SUBSCRIBE.
+Streaming and writes it to a Delta table in foreachBatch, as one does without SUBSCRIBE. A commit is timed when all have the one
+before; rows per second are those that each reader has of `ROUNDS` commits that follow each other without a pause.
 """
 
 from __future__ import annotations
@@ -27,18 +28,23 @@ ROWS = [int(each) for each in os.environ.get("ROWS", "1,100,10000").split(",")]
 READERS = [int(each) for each in os.environ.get("READERS", "1,10,50").split(",")]
 
 
-def measure(spark: SparkSession, rows: int, readers: list[Arrivals]) -> list[float]:
-    """Commit again and again; return the milliseconds until each reader had each commit, the first two left out."""
+def measure(spark: SparkSession, rows: int, readers: list[Arrivals]) -> tuple[list[float], float]:
+    """Return the milliseconds until each reader had each commit, the first two left out, and sustained rows per second."""
+    commit = f"INSERT INTO t SELECT id, id % 7 FROM range({rows})"
     found = []
     for n in range(ROUNDS + 2):
-        spark.sql(f"INSERT INTO t SELECT id, id % 7 FROM range({rows})")
+        spark.sql(commit)
         committed, version = time.perf_counter(), latest(spark, "t")
         there = [each.wait(version) for each in readers]
         found += [1000 * (each - committed) for each in there] if n >= 2 else []
-    return found
+    started = time.perf_counter()
+    for _ in range(ROUNDS):
+        spark.sql(commit)
+    version = latest(spark, "t")
+    return found, rows * ROUNDS / (max(each.wait(version) for each in readers) - started)
 
 
-def by_subscribe(spark: SparkSession, rows: int, readers: int) -> list[float]:
+def by_subscribe(spark: SparkSession, rows: int, readers: int) -> tuple[list[float], float]:
     """Measure readers of `subscribe`."""
     subscribers = {subscribe(spark, "t", snapshot=False): Arrivals() for _ in range(readers)}
 
@@ -59,7 +65,7 @@ def by_subscribe(spark: SparkSession, rows: int, readers: int) -> list[float]:
             thread.join()
 
 
-def by_change_feed(spark: SparkSession, rows: int, readers: int) -> list[float]:
+def by_change_feed(spark: SparkSession, rows: int, readers: int) -> tuple[list[float], float]:
     """Measure streams of the change feed."""
     start, run = latest(spark, "t"), f"{rows}_{readers}"
     feeds = [Feed(spark, "t", f"{run}_{n}", append_to(f"sink_{run}_{n}"), start) for n in range(readers)]
@@ -69,15 +75,18 @@ def by_change_feed(spark: SparkSession, rows: int, readers: int) -> list[float]:
 
 def main() -> None:
     spark = session(Path(".bench").absolute())
-    columns = ("rows", "readers", "SUBSCRIBE median", "p99", "change feed median", "p99", "ratio")
-    table = Table(*columns, title="ms from commit to reader")
+    columns = ("rows", "readers", "side", "median ms", "p99", "rows / s", "ratio ms", "ratio rows / s")
+    table = Table(*columns, title=f"from commit to reader, {ROUNDS} commits")
     spark.sql("CREATE TABLE t (id BIGINT, v BIGINT) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)")
     for rows in ROWS:
         for readers in READERS:
-            ours, theirs = (side(spark, rows, readers) for side in (by_subscribe, by_change_feed))
-            ratio = statistics.median(theirs) / statistics.median(ours)
-            numbers = (statistics.median(ours), p99(ours), statistics.median(theirs), p99(theirs))
-            table.add_row(str(rows), str(readers), *(f"{each:.0f}" for each in numbers), f"{ratio:.1f}")
+            sides = {"change feed": by_change_feed, "SUBSCRIBE": by_subscribe}
+            found = {name: side(spark, rows, readers) for name, side in sides.items()}
+            feed, feed_rate = statistics.median(found["change feed"][0]), found["change feed"][1]
+            for side, (times, rate) in found.items():
+                numbers = (f"{statistics.median(times):,.0f}", f"{p99(times):,.0f}", f"{rate:,.0f}")
+                ratios = (f"{feed / statistics.median(times):.2f}", f"{rate / feed_rate:.2f}")
+                table.add_row(str(rows), str(readers), side, *numbers, *ratios)
             Console(width=120).print(table)
     spark.stop()
 

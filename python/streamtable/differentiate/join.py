@@ -5,13 +5,20 @@
 where A' = A + D(A). Inputs left of the changed one are read at the frontier, those right of it at the target, so every
 combination of changes is counted exactly once. Each term starts from its delta, the smallest input, whose weights it keeps, and
 goes on along the conjuncts.
+
+    D(C join B) = D(C) join B                                                         where B did not change
+
+Inputs that changed and are compared with each other (orders and their line items) are one input C, where others did not change:
+these are then read once, and not once for each changed input. Joining is associative and commutative, and the sum of one term.
 Refuses: volatile predicates, because a retraction must find the same partners as the insertion that it
 cancels; subqueries.
 """
 
 from __future__ import annotations
 
-from itertools import permutations
+from itertools import combinations, permutations
+
+import networkx as nx
 
 from streamtable.algebra.columns import itself
 from streamtable.algebra.operators import WEIGHT, Join, Operator, Project, UnionAll
@@ -42,27 +49,45 @@ def _compared(operator: Join, a: int, b: int) -> bool:
 
 
 def delta(operator: Join, deltas: Deltas) -> Operator | None:
+    join = _changed_together(operator, deltas)
     terms = []
-    for n, child in enumerate(operator.inputs):
+    for n, child in enumerate(join.inputs):
         changed = deltas.of(child)
         if changed is not None:
-            before = [deltas.old(other) for other in operator.inputs[:n]]
-            after = [deltas.new(other) for other in operator.inputs[n + 1 :]]
-            terms.append(_term(operator, changed, [*before, *after], deltas))
+            before = [deltas.old(other) for other in join.inputs[:n]]
+            after = [deltas.new(other) for other in join.inputs[n + 1 :]]
+            again = len(join.inputs) > 2 or isinstance(child, Join)
+            term = _term(join, deltas.once(changed) if again else changed, [*before, *after], deltas)
+            terms.append(Project(term, tuple(itself(c) for c in (*operator.columns, WEIGHT))))
     return UnionAll(tuple(terms), (*operator.columns, WEIGHT)) if terms else None
 
 
-def _term(operator: Join, changed: Operator, others: list[Operator], deltas: Deltas) -> Operator:
-    """Join one changed input to states of the others; the columns come in the order of the join.
+def _changed_together(operator: Join, deltas: Deltas) -> Join:
+    """Make inputs that changed and are compared with each other one input, unless all changed: the same join in another order."""
+    changed = [n for n, child in enumerate(operator.inputs) if deltas.touched(child)]
+    if len(changed) == len(operator.inputs):
+        return operator
+    compared = nx.Graph(pair for pair in combinations(changed, 2) if _compared(operator, *pair))
+    joined, conjuncts = [], operator.conjuncts
+    for together in nx.connected_components(compared):
+        members = tuple(operator.inputs[n] for n in sorted(together))
+        ids = {c.id for each in members for c in each.columns}
+        within = tuple(each for each in conjuncts if each.inputs and each.inputs <= ids)
+        conjuncts = tuple(each for each in conjuncts if each not in within)
+        joined.append(Join(members, within))
+    alone = (child for n, child in enumerate(operator.inputs) if n not in compared)
+    return Join((*joined, *alone), conjuncts)
+
+
+def _term(join: Join, changed: Operator, others: list[Operator], deltas: Deltas) -> Join:
+    """Join one changed input to states of the others.
 
     The first of them meets the change itself. What the others can meet of it is picked before they are joined to a result whose
     size nobody knows.
     """
-    if len(others) > 1:
-        changed = deltas.once(changed)
-    _, first, *further = _along_conjuncts(operator, changed, others)
-    picked = (partners(changed, other, operator.conjuncts, deltas) for other in further)
-    return Project(Join((changed, first, *picked), operator.conjuncts), tuple(itself(c) for c in (*operator.columns, WEIGHT)))
+    _, first, *further = _along_conjuncts(join, changed, others)
+    picked = (partners(changed, other, join.conjuncts, deltas) for other in further)
+    return Join((changed, first, *picked), join.conjuncts)
 
 
 def _along_conjuncts(operator: Join, first: Operator, others: list[Operator]) -> list[Operator]:
