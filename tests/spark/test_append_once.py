@@ -114,6 +114,25 @@ def test_it_is_counted_in_the_next_checksum_and_by_delta_itself(s: SparkSession)
     assert s.table("mixed").count() == 4
 
 
+def test_a_command_is_not_run_again(s: SparkSession) -> None:
+    s.sql("CREATE TABLE counter USING delta AS SELECT 1 AS n")
+    append_once("answers", s.range(0).selectExpr("id AS num_affected_rows"), "test", 1)
+    append_once("answers", s.sql("UPDATE counter SET n = n + 1"), "test", 2)
+    assert s.table("answers").collect() == [(1,)] and s.table("counter").collect() == [(2,)]
+
+
+def test_a_number_of_the_session_is_not_taken_for_one_of_this_write(s: SparkSession) -> None:
+    s.sql("CREATE TABLE numbered (id BIGINT) USING delta")
+    numbers = {"spark.databricks.delta.write.txnAppId": "theirs", "spark.databricks.delta.write.txnVersion": "5"}
+    for key, value in numbers.items():
+        s.conf.set(key, value)
+    append_once("numbered", s.range(1), "test", 1)
+    s.sql("INSERT INTO numbered VALUES (1)")
+    for key in numbers:
+        s.conf.unset(key)
+    assert s.table("numbered").count() == 2
+
+
 def test_of_two_at_once_one_is_kept(s: SparkSession) -> None:
     s.sql("CREATE TABLE twice (id BIGINT) USING delta")
     for number in range(8):

@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 from tests.spark.statements import answer
 
 from streamtable import config, start_scheduler
-from streamtable.errors import ConcurrentRefresh, HistoryLost, InvalidStatement, SourceChanged
-from streamtable.replication import apply, operations, run
+from streamtable.errors import ConcurrentRefresh, DirectWriteRefused, HistoryLost, InvalidStatement, SourceChanged
+from streamtable.replication import apply, operations, run, writer
 from streamtable.replication.errors import ReplicationConflict, ReplicationObjectNotFound
 from streamtable.replication.publications import Published
 from streamtable.replication.source import Source, source_of
@@ -286,11 +286,11 @@ def test_of_two_that_apply_at_once_one_moves_the_subscription(s: SparkSession, m
             process.setattr(run, "source_of", source)
             s.sql("APPLY SUBSCRIPTION raced")
 
-    def an_older_process() -> None:
-        def earlier(spark: SparkSession, publications: list[Published]) -> Source:
-            source = source_of(spark, publications)
-            return replace(source, version=source.version - 1)
+    def earlier(spark: SparkSession, publications: list[Published]) -> Source:
+        source = source_of(spark, publications)
+        return replace(source, version=source.version - 1)
 
+    def an_older_process() -> None:
         another_process(earlier)
 
     # Before a table is opened, between opening and committing, and that by one which saw a commit less.
@@ -309,8 +309,43 @@ def test_of_two_that_apply_at_once_one_moves_the_subscription(s: SparkSession, m
         s.sql("APPLY SUBSCRIPTION raced")
         assert contents(s, "by_key") == [(1, 0), (2, 0)], (function, meanwhile)
         assert contents(s, "by_row") == [(1, n + 1), (2, 0)], (function, meanwhile)
+    # One that saw a commit less is overtaken, by a commit without rows, right before its own: the position must not go back.
+    s.sql("INSERT INTO pub.by_key VALUES (10, 9)")
+    s.sql("DELETE FROM pub.by_key WHERE id = 10")
+    overtake(monkeypatch, writer, "commit", another_process)
+    with pytest.raises(ConcurrentRefresh):
+        an_older_process()
+    s.sql("APPLY SUBSCRIPTION raced")
+    assert contents(s, "by_key") == [(1, 0), (2, 0)]
+    # One that is overtaken in the middle of what it has to do does not do the rest.
+    s.sql("INSERT INTO pub.by_key VALUES (10, 10)")
+    s.sql("TRUNCATE TABLE pub.by_key")
+    s.sql("INSERT INTO pub.by_key VALUES (3, 0)")
+    overtake(monkeypatch, writer, "commit", another_process)
+    with pytest.raises(ConcurrentRefresh):
+        s.sql("APPLY SUBSCRIPTION raced")
+    assert contents(s, "by_key") == [(3, 0)]
     (inserts, errors) = answer(s, "SELECT max(inserts), sum(apply_errors) FROM subscription_stats('raced')")[0]
-    assert inserts <= 2 + len(moments) and errors == 0  # nothing is counted twice
+    assert inserts <= 2 + len(moments) + 3 and errors == 0  # nothing is counted twice
+
+
+def test_no_subscription_writes_to_a_stream_table(s: SparkSession) -> None:
+    for schema in ("pub", "sub"):
+        s.sql(f"CREATE TABLE {schema}.base (id INT) {KEYED}")
+    s.sql("CREATE STREAM TABLE made AS SELECT id FROM base")
+    s.sql(f"CREATE TABLE pub.made (id INT) {KEYED}")
+    s.sql("CREATE PUBLICATION pub.one_made FOR TABLE pub.made")
+    with pytest.raises(DirectWriteRefused, match="cannot write to spark_catalog.sub.made: it is a stream table"):
+        s.sql("CREATE SUBSCRIPTION of_made CONNECTION 'database=pub' PUBLICATION one_made")
+    s.sql("DROP STREAM TABLE made")
+    s.sql("CREATE TABLE made (id INT) USING delta")
+    s.sql("CREATE SUBSCRIPTION of_made CONNECTION 'database=pub' PUBLICATION one_made")
+    s.sql("DROP TABLE made")
+    s.sql("CREATE STREAM TABLE made AS SELECT id FROM base")
+    with pytest.raises(DirectWriteRefused):
+        s.sql("APPLY SUBSCRIPTION of_made")
+    s.sql("DROP SUBSCRIPTION of_made")
+    s.sql("DROP STREAM TABLE made")
 
 
 def test_a_scheduler_applies(s: SparkSession) -> None:
@@ -335,10 +370,10 @@ def overtake(monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str, mea
     """Have something happen once, right before a function is called for the first time."""
     function = getattr(module, name)
 
-    def after(*arguments: Any) -> Any:
+    def after(*arguments: Any, **named: Any) -> Any:
         monkeypatch.setattr(module, name, function)
         meanwhile()
-        return function(*arguments)
+        return function(*arguments, **named)
 
     monkeypatch.setattr(module, name, after)
 

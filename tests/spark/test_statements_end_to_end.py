@@ -67,6 +67,20 @@ def test_refresh_says_what_it_did(shop: SparkSession) -> None:
     assert_exact(shop, "st", ALL)
 
 
+def test_what_spark_caches_of_a_table_is_computed_again_after_a_refresh(shop: SparkSession) -> None:
+    shop.sql("CREATE STREAM TABLE cached AS SELECT region, sum(amount) AS total FROM sales GROUP BY region")
+    shop.sql("CACHE TABLE cached")
+    doubled = "SELECT region, total * 2 AS twice FROM cached"
+    kept = shop.sql(doubled).cache()
+    before = kept.collect()
+    shop.sql("UPDATE sales SET amount = amount + 1")
+    shop.sql("REFRESH STREAM TABLE cached")
+    assert_exact(shop, "cached", "SELECT region, sum(amount) AS total FROM sales GROUP BY region")
+    assert shop.sql(doubled).collect() != before
+    kept.unpersist()
+    shop.sql("UNCACHE TABLE cached")
+
+
 @pytest.mark.parametrize("source", ["sales", "large"], ids=["a table", "a view"])
 def test_a_refresh_without_changes_costs_neither_a_job_nor_a_commit(shop: SparkSession, source: str) -> None:
     shop.sql("CREATE OR REPLACE VIEW large AS SELECT id, amount FROM sales WHERE amount > 10")

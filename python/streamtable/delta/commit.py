@@ -42,6 +42,7 @@ def commit(
     read_version: int,
     application: str,
     number: int,
+    alone: bool = False,
     add: DataFrame | None = None,
     remove: Positions | None = None,
     replace_all: bool = False,
@@ -52,6 +53,7 @@ def commit(
 ) -> Committed:
     """Commit on top of `read_version` (-1: the table is created); a commit in between raises ConcurrentRefresh.
 
+    One that brought or removed no rows does not, unless both are of this application and this one is to be `alone`.
     `application` and `number` go into the commit as a SetTransaction, `history` as its userMetadata. A property that is None is
     removed; the property `comment` is the table's comment, as it is for Spark.
     """
@@ -71,6 +73,7 @@ def commit(
             frontier,
             application,
             number,
+            alone,
             history,
             schema_json,
             java_properties,

@@ -31,11 +31,11 @@ def planned_for(session: SparkSession, load: Load | None) -> Iterator[None]:
     if load is None or not load.small or load.bytes > _LARGE:
         yield
         return
-    before = str(session.conf.get(_PARTITIONS))
+    adaptive, before = str(session.conf.get(_ADAPTIVE)), str(session.conf.get(_PARTITIONS))
     session.conf.set(_ADAPTIVE, "false")
     session.conf.set(_PARTITIONS, str(min(int(before), 2 + load.bytes // _PARTITION)))
     try:
         yield
     finally:
-        session.conf.unset(_ADAPTIVE)
+        session.conf.set(_ADAPTIVE, adaptive)
         session.conf.set(_PARTITIONS, before)

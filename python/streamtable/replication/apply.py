@@ -96,8 +96,9 @@ class Table:
     def _apply(self, part: tuple[CommitSummary, ...]) -> None:
         """Apply commits together; where that fails, those before the one that is at fault."""
         try:
-            self.done += self._step(part)
-            self.position, self._recorded = part[-1].version, self._transaction()
+            done, upto = self._step(part), part[-1].version
+            self._recorded = self._confirmed(upto)
+            self.done, self.position = self.done + done, upto
         except ConcurrentRefresh:
             raise
         except Exception as error:
@@ -130,8 +131,19 @@ class Table:
         """Open the table. What is written then conflicts with later commits; that none came before is looked at here."""
         writer = Writer(self.session, self.target, self.source, self.relation.application)
         if self._transaction() != self._recorded:
-            raise ConcurrentRefresh(f"another process applies to {writer.name}; nothing was written", hint="apply again")
+            raise self._overtaken()
         return writer
+
+    def _confirmed(self, upto: int) -> int | None:
+        """Return what the table records after a step; that of another process is not ours to go on from: Delta skipped our step."""
+        recorded = self._transaction()
+        if recorded not in (self._recorded, upto):
+            raise self._overtaken()
+        return recorded
+
+    def _overtaken(self) -> ConcurrentRefresh:
+        name = ".".join(self.target.name)
+        return ConcurrentRefresh(f"another process applies to {name}; nothing was written", hint="apply again")
 
     def _transaction(self) -> int | None:
         return transaction(self.session, self.target.path, self.relation.application)

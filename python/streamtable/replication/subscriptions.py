@@ -14,9 +14,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
+from streamtable.catalog.definition import Definition
 from streamtable.catalog.objects import Stored
-from streamtable.delta.tables import Located, locate
-from streamtable.errors import InvalidStatement, NotEnabled
+from streamtable.delta.tables import Located, locate, state
+from streamtable.errors import DirectWriteRefused, InvalidStatement, NotEnabled
 from streamtable.refresh.prepare import captured_settings
 from streamtable.replication.kinds import SLOT, SUBSCRIPTION
 from streamtable.replication.publisher import Publisher, publisher_of
@@ -150,11 +151,14 @@ class Subscription:
         return Subscription.of(objects.change(spark, self.stored, content))
 
     def target(self, spark: SparkSession, table: str) -> Located:
-        """Return the subscriber's table. Raises InvalidStatement when there is none."""
+        """Return the subscriber's table. Raises InvalidStatement when there is none, DirectWriteRefused for a stream table."""
         located = locate(spark, (*self.namespace, table))
         if located.kind != "delta":
             hint = "create it with the columns of the publisher's, or take it out of the publication"
             raise InvalidStatement(f"the subscription {self} needs the Delta table {'.'.join(located.name)}", hint=hint)
+        if Definition.of(state(spark, located.path).properties):
+            message = f"the subscription {self} cannot write to {'.'.join(located.name)}: it is a stream table"
+            raise DirectWriteRefused(message, hint="rename it, or take the table out of the publication")
         return located
 
     def slot_name(self) -> Name:

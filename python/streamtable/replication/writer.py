@@ -150,6 +150,7 @@ class Writer:
             read_version=self._state.version,
             application=self._application,
             number=upto,
+            alone=True,
             add=add,
             remove=remove,
             replace_all=replace_all,

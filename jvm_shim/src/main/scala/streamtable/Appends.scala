@@ -5,9 +5,9 @@ import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.plans.logical.{AppendData, LogicalPlan}
 import org.apache.spark.sql.classic.{SparkSession => ClassicSession}
+import org.apache.spark.sql.connector.catalog.TableWritePrivilege
 import org.apache.spark.sql.delta.{DeltaLog, DeltaOperations, DeltaOptions, OptimisticTransaction, Snapshot}
 import org.apache.spark.sql.delta.ColumnWithDefaultExprUtils.USE_NULL_AS_DEFAULT_DELTA_OPTION
-import org.apache.spark.sql.delta.actions.SetTransaction
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.commands.WriteIntoDelta
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
@@ -28,7 +28,9 @@ private[streamtable] object Appends {
   /** Appends by name, after Spark's own analysis; false, with nothing done, where the writer is to make the table or to say what is wrong. */
   def once(spark: SparkSession, table: String, rows: DataFrame, application: String, version: Long): Boolean = {
     val target = UnresolvedRelation(spark.sessionState.sqlParser.parseMultipartIdentifier(table))
-    analyzed(spark, AppendData.byName(target, rows.queryExecution.analyzed)) match {
+      .requireWritePrivileges(Set(TableWritePrivilege.INSERT))
+    // Of a command, its answer: its plan would run it again.
+    analyzed(spark, AppendData.byName(target, rows.queryExecution.commandExecuted)) match {
       case Some(append: AppendData) =>
         append.table match {
           case relation @ DataSourceV2Relation(found: DeltaTableV2, _, _, _, _, _) =>
@@ -59,7 +61,9 @@ private[streamtable] object Appends {
       val transaction = new Numbered(log, table.catalogTable, snapshot, application)
       OptimisticTransaction.withActive(transaction) {
         val nulls = spark.sessionState.conf.useNullsForMissingDefaultColumnValues
-        val options = Map(USE_NULL_AS_DEFAULT_DELTA_OPTION -> nulls.toString)
+        // The number as well: what the session says of another one is not for this write.
+        val options = Map(DeltaOptions.TXN_APP_ID -> application, DeltaOptions.TXN_VERSION -> version.toString) ++
+          Option.when(nulls)(USE_NULL_AS_DEFAULT_DELTA_OPTION -> nulls.toString)
         val written = WriteIntoDelta(
           log,
           SaveMode.Append,
@@ -68,16 +72,14 @@ private[streamtable] object Appends {
           snapshot.metadata.configuration,
           Snapshots.frame(spark, rows),
           table.catalogTable).writeAndReturnCommitData(transaction, spark)
-        val once = SetTransaction(application, version, Some(System.currentTimeMillis()))
-        val operation = DeltaOperations.Write(SaveMode.Append)
-        transaction.commitIfNeeded(once +: written.actions, operation, written.stringTags)
+        transaction.commitIfNeeded(written.actions, DeltaOperations.Write(SaveMode.Append), written.stringTags)
       }
     }
   }
+}
 
-  /** Of two appends of one number at the same time, one fails: each depends on what the other one writes. */
-  private class Numbered(log: DeltaLog, table: Option[CatalogTable], snapshot: Snapshot, application: String)
-      extends OptimisticTransaction(log, table, snapshot) {
-    readTxn += application
-  }
+/** A transaction that depends on what its application has written: of two with one number at the same time, one fails. */
+private[streamtable] class Numbered(log: DeltaLog, table: Option[CatalogTable], snapshot: Snapshot, application: String)
+    extends OptimisticTransaction(log, table, snapshot) {
+  readTxn += application
 }

@@ -7,6 +7,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.paths.SparkPath
 import org.apache.spark.sql.{Column, DataFrame, SaveMode, SparkSession}
 import org.apache.spark.sql.catalyst.expressions.aggregation.BitmapAggregator
+import org.apache.spark.sql.classic.{SparkSession => ClassicSession}
 import org.apache.spark.sql.connector.catalog.TableCatalog.PROP_COMMENT
 import org.apache.spark.sql.delta.{DeltaConfigs, DeltaLog, DeltaOperations, OptimisticTransaction}
 import org.apache.spark.sql.delta.ClassicColumnConversions._
@@ -15,6 +16,7 @@ import org.apache.spark.sql.delta.commands.DeletionVectorWriter
 import org.apache.spark.sql.delta.deletionvectors.{RoaringBitmapArray, RoaringBitmapArrayFormat, StoredBitmap}
 import org.apache.spark.sql.delta.storage.dv.DeletionVectorStore
 import org.apache.spark.sql.delta.util.DeltaFileOperations.absolutePath
+import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.functions.col
 import org.json4s._
 import org.json4s.JsonDSL._
@@ -61,7 +63,10 @@ private[streamtable] object Commits {
     Option(file.deletionVector).map(
       StoredBitmap.create(_, log.dataPath).load(DeletionVectorStore.createInstance(log.newDeltaHadoopConf())))
 
-  /** One transaction: rows that go (by position, or all), rows that come, the frontier, the refresh's number, schema and properties. */
+  /**
+   * One transaction: rows that go (by position, or all), rows that come, the frontier, the refresh's number, schema and properties. With
+   * `alone` it conflicts with any other commit of the application, also with one that has no rows.
+   */
   def commit(
       spark: SparkSession,
       path: String,
@@ -72,13 +77,15 @@ private[streamtable] object Commits {
       frontier: String,
       application: String,
       applicationVersion: Long,
+      alone: Boolean,
       history: String,
       schema: String,
       properties: JavaMap[String, String]): (Long, Long, Long) = {
     val log = DeltaLog.forTable(spark, path)
     val latest = log.update()
+    val read = if (readVersion < 0) latest else Snapshots.at(log, latest, readVersion)
     val transaction =
-      log.startTransaction(None, Some(if (readVersion < 0) latest else Snapshots.at(log, latest, readVersion)))
+      if (alone) new Numbered(log, None, read, application) else log.startTransaction(None, Some(read))
     describe(transaction, schema, properties)
     // Whatever else changed the table since makes what was computed wrong: read everything, so that any such commit conflicts.
     transaction.readWholeTable()
@@ -95,7 +102,15 @@ private[streamtable] object Commits {
       DeltaOperations.Write(
         if (replaceAll) SaveMode.Overwrite else SaveMode.Append,
         userMetadata = Option(history).map(counted(_, added, removed)))
-    (transaction.commit(goes ++ comes ++ facts, operation), added, removed)
+    val version = transaction.commit(goes ++ comes ++ facts, operation)
+    forget(spark, log)
+    (version, added, removed)
+  }
+
+  /** Has Spark compute again what it caches of the table, as after its own writes; what was read of one version stays. */
+  private def forget(spark: SparkSession, log: DeltaLog): Unit = {
+    val table = LogicalRelation(log.createRelation(snapshotToUseOpt = Some(log.unsafeVolatileSnapshot)))
+    spark.sharedState.cacheManager.recacheByPlan(spark.asInstanceOf[ClassicSession], table)
   }
 
   /** The record of a refresh with the numbers of its rows, which are known now. */

@@ -247,6 +247,7 @@ object DeltaBridge {
       frontier: String,
       application: String,
       applicationVersion: Long,
+      alone: Boolean,
       history: String,
       schema: String,
       properties: JavaMap[String, String]): String = spark.withActive {
@@ -260,6 +261,7 @@ object DeltaBridge {
       frontier,
       application,
       applicationVersion,
+      alone,
       history,
       schema,
       properties)
