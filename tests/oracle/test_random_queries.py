@@ -101,6 +101,13 @@ def test_random_queries_stay_exact(spark: SparkSession, drawn: list[str], seed: 
         assert check(spark, drawn, seed, rounds=1) > BATCH / 2, "most queries were refused"
 
 
+@batches(150 // BATCH)
+@given(drawn=st.lists(queries(depth=2), min_size=BATCH, max_size=BATCH, unique=True), seed=st.integers(0, 1000))
+def test_shallow_random_queries_stay_exact(spark: SparkSession, drawn: list[str], seed: int) -> None:
+    with database(spark):
+        assert check(spark, drawn, seed, rounds=1) > BATCH / 2, "most queries were refused"
+
+
 def followed(spark: SparkSession, name: str, query: str, rows: Counter[str], circumstances: str = "") -> bool:
     """Add to `rows` what a cursor says until now, and compare; False when the query itself fails on this data."""
     try:

@@ -25,6 +25,15 @@ class Work:
         rows = sum(each.inputRecords() for each in _stages(spark) if each.stageId() > self.stage)
         return sum(each.jobId() > self.job for each in _jobs(spark)), rows
 
+    def busy(self, spark: SparkSession) -> float:
+        """Return the milliseconds during which jobs ran since, those at the same time counted once."""
+        times = [(each.submissionTime(), each.completionTime()) for each in _jobs(spark) if each.jobId() > self.job]
+        ended, total = 0, 0
+        for start, end in sorted((a.get().getTime(), b.get().getTime()) for a, b in times if a.isDefined() and b.isDefined()):
+            total += max(0, end - max(start, ended))
+            ended = max(ended, end)
+        return float(total)
+
 
 def _jobs(spark: SparkSession) -> list[Any]:
     return _listed(spark, _store(spark).jobsList(None))
