@@ -115,6 +115,19 @@ def test_what_rests_is_not_stale_until_the_date_changes(shop: SparkSession, monk
     shop.sql("DROP VIEW seen")
 
 
+def test_a_reader_of_a_suspended_table_is_late_with_it(shop: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.sql(f"CREATE STREAM TABLE st SCHEDULE '1h' AS {TOTALS}")
+    shop.sql("CREATE STREAM TABLE large SCHEDULE '1h' AS SELECT * FROM st WHERE total > 30")
+    shop.sql("ALTER STREAM TABLE st SUSPEND")
+    shop.sql("UPDATE sales SET amount = 21 WHERE id = 2")
+    assert done(shop, "REFRESH STREAM TABLE large")[0] == "NO_DATA"
+    (changed,) = one(shop, "SELECT data_timestamp FROM staleness('st')").values()
+    later = clock.now() + timedelta(hours=3)
+    monkeypatch.setattr(clock, "now", lambda: later)
+    assert one(shop, "SELECT data_timestamp, stale FROM staleness('large')") == {"data_timestamp": changed, "stale": True}
+    assert answer(shop, "SELECT alert FROM alerts('large')") == [("STALE",)]
+
+
 def test_views_and_stream_tables_over_a_function(shop: SparkSession) -> None:
     shop.sql("CREATE STREAM TABLE st AS SELECT id FROM sales")
     shop.sql("CREATE OR REPLACE VIEW seen AS SELECT name, version FROM stream_tables()")

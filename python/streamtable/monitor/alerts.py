@@ -78,7 +78,8 @@ def _of_table(spark: SparkSession, entry: Entry, age: Freshness) -> Iterator[Ale
         since = datetime.fromisoformat(error.at) if error else None
         yield Alert(name, AlertKind.SUSPENDED, since, error.message if error else "by ALTER STREAM TABLE ... SUSPEND")
     if age.overdue:
-        text = f"the contents are as of {age.data_timestamp}" if age.data_timestamp else "it was never refreshed"
+        never = "it, or a stream table that it reads, was never refreshed"
+        text = f"the contents are as of {age.data_timestamp}" if age.data_timestamp else never
         yield Alert(name, AlertKind.STALE, age.deadline, f"{text}; a refresh was due by {age.deadline}")
     elif entry.state.frontier is None and age.deadline is None:
         yield Alert(name, AlertKind.NOT_POPULATED, None, f"REFRESH STREAM TABLE {entry.definition.statement.name}")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+import networkx as nx
 from pyspark.sql import SparkSession
 
 from streamtable.algebra.sources import CLOCK
@@ -13,10 +14,11 @@ from streamtable.catalog.entries import Entry
 from streamtable.delta.tables import commits
 from streamtable.refresh import clock
 from streamtable.refresh.frontier import Frontier, Vector
-from streamtable.schedule.due import NEVER, deadlines, graph_of
+from streamtable.schedule.due import NEVER, Table, deadlines, graph_of
 from streamtable.schedule.engine import table_of
+from streamtable.sql.statements import Manual
 
-__all__ = ["Freshness", "freshness"]
+__all__ = ["Freshness", "freshness", "with_read"]
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,35 @@ def freshness(spark: SparkSession, found: Sequence[Entry]) -> dict[str, Freshnes
     since = {entry.path: _current_until(spark, entry, vector) for entry in found}
     # What is suspended is not refreshed by its schedule, but late it is; and RESUME makes nothing late.
     tables = {e.path: replace(table_of(e, vector), since=since[e.path], suspended=False, resumed=None) for e in found}
-    due = deadlines(tables, graph_of(tables.values()))
-    return {path: Freshness(since[path], due[path] if due[path] != NEVER else None, vector.at) for path in tables}
+    return {path: Freshness(since, due if due != NEVER else None, vector.at) for path, (since, due) in with_read(tables).items()}
+
+
+def with_read(tables: Mapping[str, Table]) -> dict[str, tuple[datetime | None, datetime]]:
+    """Return of each table until when its contents were the query's, and its deadline, with the stream tables that it reads.
+
+    Contents are as old as the oldest that they were made of: a reader of a suspended table misses what that one misses. It is late
+    with that when both schedules have asked: a reader each minute of what is refreshed each hour is in order for that hour.
+    A MANUAL table is read as if it were a base table.
+    """
+    read = nx.DiGraph(
+        (source, path)
+        for path, table in tables.items()
+        for source in table.sources
+        if source in tables and not isinstance(tables[source].schedule, Manual)
+    )
+    read.add_nodes_from(tables)
+    since = {path: table.since for path, table in tables.items()}
+    order = [(path, list(read.predecessors(path))) for path in nx.topological_sort(read)]
+    for path, below in order:
+        ages = [since[each] for each in (path, *below)]
+        since[path] = None if None in ages else min(filter(None, ages))
+    graph = graph_of(tables.values())
+    own = deadlines(tables, graph)
+    asked = deadlines({path: replace(table, since=since[path]) for path, table in tables.items()}, graph)
+    due: dict[str, datetime] = {}
+    for path, below in order:
+        due[path] = min(own[path], max(asked[path], min((due[each] for each in below), default=NEVER)))
+    return {path: (since[path], due[path]) for path in tables}
 
 
 def _current_until(spark: SparkSession, entry: Entry, vector: Vector) -> datetime | None:
