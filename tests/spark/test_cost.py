@@ -34,6 +34,19 @@ def refreshed(spark: SparkSession, statement: str) -> tuple[str, str]:
     return done["action"], done["reason"]
 
 
+def test_another_query_is_measured_when_the_table_is_rebuilt(events: SparkSession) -> None:
+    events.conf.set(SHARE, "learnt")
+    query = "SELECT k, count(*) AS n, max(id) AS last FROM events GROUP BY k"
+    events.sql(f"CREATE OR REPLACE STREAM TABLE st AS {query}")
+    for id_ in range(3):
+        events.sql(f"DELETE FROM events WHERE id = {id_}")
+        events.sql("REFRESH STREAM TABLE st")
+    assert_exact(events, "st", query)
+    (last, *before) = events.sql("SELECT reason, action FROM refresh_history('st', 4)").collect()
+    assert "estimated" in last["reason"]  # which of the two the machine decides
+    assert [row["action"] for row in before] == ["DIFFERENTIAL", "DIFFERENTIAL", "REINITIALIZE"]
+
+
 def test_auto_counts_what_changed_and_learns_what_it_costs(events: SparkSession) -> None:
     events.conf.set(SHARE, "0.5")
     many, few = "INSERT INTO events SELECT id, 1 FROM range(50000)", "UPDATE events SET k = 8 WHERE id < 10"

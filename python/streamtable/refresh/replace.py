@@ -19,6 +19,7 @@ from streamtable.refresh.checks import schema_of
 from streamtable.refresh.choose import REPLACED, Action, Choice
 from streamtable.refresh.execute import Run, fully
 from streamtable.refresh.frontier import Frontier, Vector
+from streamtable.refresh.load import load_of
 from streamtable.refresh.prepare import Prepared
 from streamtable.refresh.records import Initiator, annotate
 from streamtable.refresh.run import Outcome, outcome, targets
@@ -65,6 +66,7 @@ def replace_with(spark: SparkSession, existing: Entry, definition: Definition, p
     entry = Entry(definition, replace(existing.state, schema_json=schema.json(), properties=kept))
     frontier, vector = Frontier.of(existing.state.frontier), Vector({}, clock.now())
     run = Run(entry, prepared, frontier, targets(prepared, frontier, vector), vector.at, started, Initiator.MANUAL)
+    run.load = load_of(run.session, run.target, {})
     choice = Choice(Action.REINITIALIZE, REPLACED)
     return outcome(entry, choice, fully(run, choice, schema.json(), properties), started)
 
