@@ -47,6 +47,7 @@ Json = Mapping[str, Any]
 class Reading:
     """What a query is: its tree, the tables and views that it reads, and what in it changes without a new version of a table.
 
+    `functions` are those of the catalog whose text is part of the tree.
     `clock` is how much of the clock it reads: nothing (""), the "date", or the "instant".
     """
 
@@ -56,6 +57,7 @@ class Reading:
     unversioned: tuple[str, ...]
     views: tuple[str, ...]
     temporary_views: tuple[str, ...]
+    functions: tuple[str, ...] = ()
     clock: str = ""
 
 
@@ -65,7 +67,8 @@ def read_plan(text: str, reading: str) -> Reading:
     tree = _Reader(reading).operator(document["plan"])
     sources = tuple(Source(each["path"], each.get("table")) for each in document["sources"])
     views, temporary = tuple(document["views"]), tuple(document["temporary_views"])
-    return Reading(reading, tree, sources, tuple(document["unversioned"]), views, temporary, document["clock"])
+    functions = tuple(document["functions"])
+    return Reading(reading, tree, sources, tuple(document["unversioned"]), views, temporary, functions, document["clock"])
 
 
 @dataclass(frozen=True)

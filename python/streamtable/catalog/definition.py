@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
+from streamtable.algebra.reading import Reading
 from streamtable.errors import InternalError, NotSupported
 from streamtable.sql.parse import parse
 from streamtable.sql.printing import to_sql
@@ -82,12 +83,15 @@ class Definition:
         """Return the definition that a RESUME commits as `version`."""
         return replace(self, status=ACTIVE, error=None, resumed=Resumed(version, at.isoformat()))
 
-    def properties(self, views: tuple[str, ...] | None = None) -> dict[str, str | None]:
-        """Spell the definition as table properties; `views` are those that it reads, None to leave them as they are.
+    def properties(self, reading: Reading | None = None) -> dict[str, str | None]:
+        """Spell the definition as table properties; `reading` tells the views and functions of its query.
 
-        A property that is None is not there.
+        Without it they stay as they are. A property that is None is not there.
         """
-        seen: dict[str, str | None] = {} if views is None else {"streamtable.views": json.dumps(list(views))}
+        seen: dict[str, str | None] = {}
+        if reading is not None:
+            seen["streamtable.views"] = json.dumps(reading.views)
+            seen["streamtable.functions"] = json.dumps(reading.functions) if reading.functions else None
         return seen | {
             "streamtable.format": FORMAT,
             "streamtable.definition": to_sql(self.statement),

@@ -58,6 +58,11 @@ class Entry:
         """Return the full names of the views that the query reads, at any depth."""
         return tuple(json.loads(self.state.properties.get("streamtable.views", "[]")))
 
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Return the full names of the SQL functions of the catalog that the query calls, at any depth."""
+        return tuple(json.loads(self.state.properties.get("streamtable.functions", "[]")))
+
 
 def find_at(spark: SparkSession, path: str) -> Entry | None:
     """Return the stream table at `path`, or None when the Delta table there is an ordinary one."""

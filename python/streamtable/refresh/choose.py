@@ -71,7 +71,7 @@ def choose(mode: RefreshMode, forced: bool, frontier: Frontier | None, target: M
         if before.table_id != target[path].table_id:
             return Choice(Action.REINITIALIZE, f"the source at {path} was recreated")
     if frontier.fingerprint != facts.fingerprint or known.keys() != target.keys():
-        return Choice(Action.REINITIALIZE, "the plan of the query changed (a view or a source was altered)")
+        return Choice(Action.REINITIALIZE, "the plan of the query changed (a view, a function or a source was altered)")
     for path, before in known.items():
         if target[path].number < before.number:
             return Choice(Action.REINITIALIZE, f"the source at {path} is at an older version than before")

@@ -8,6 +8,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from streamtable.algebra.reading import Reading
 from streamtable.catalog.definition import DELTA_PROPERTIES, Definition
 from streamtable.catalog.entries import Entry, at_home, find, find_at
 from streamtable.delta.tables import drop_files
@@ -23,7 +24,7 @@ def _as_engine(spark: SparkSession) -> AbstractContextManager[None]:
     return local_property(spark, "streamtable.engine", "true")
 
 
-def make(spark: SparkSession, definition: Definition, schema: StructType, views: tuple[str, ...]) -> None:
+def make(spark: SparkSession, definition: Definition, schema: StructType, reading: Reading) -> None:
     """Create the empty table; nothing is left behind when that fails."""
     statement = definition.statement
     # Delta's builder takes a name of the session catalog, in two parts.
@@ -36,7 +37,7 @@ def make(spark: SparkSession, definition: Definition, schema: StructType, views:
         builder = builder.comment(statement.comment)
     if statement.location:
         builder = builder.location(statement.location)
-    for key, value in {**DELTA_PROPERTIES, **dict(statement.properties), **definition.properties(views)}.items():
+    for key, value in {**DELTA_PROPERTIES, **dict(statement.properties), **definition.properties(reading)}.items():
         builder = builder if value is None else builder.property(key, value)
     try:
         with _as_engine(spark):

@@ -164,11 +164,12 @@ def _workspace(run: Run) -> Iterator[tuple[Workspace, Mapping[Aggregate, Arrange
 
 
 def _other_sources(run: Run) -> Mapping[str, str | None] | None:
-    """Return the definition's properties where the query reads other tables or views than they say, since a view was changed."""
-    definition, prepared = run.entry.definition, run.prepared
-    if definition.sources.keys() == set(prepared.paths) and set(run.entry.views) == set(prepared.reading.views):
+    """Return the definition's properties where the query reads other tables or views, or calls other functions, than they say."""
+    definition, reading = run.entry.definition, run.prepared.reading
+    known, now = (run.entry.views, run.entry.functions), (reading.views, reading.functions)
+    if definition.sources.keys() == set(run.prepared.paths) and [*map(set, known)] == [*map(set, now)]:
         return None
-    return replace(definition, sources=prepared.names).properties(prepared.reading.views)
+    return replace(definition, sources=run.prepared.names).properties(reading)
 
 
 def pinned_query(prepared: Prepared, target: Mapping[str, Version]) -> DataFrame:

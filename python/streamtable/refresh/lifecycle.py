@@ -44,7 +44,7 @@ def create(spark: SparkSession, statement: CreateStreamTable) -> Outcome:
     try:
         if existing:
             return replace_with(spark, existing, definition, prepared, started)
-        make(spark, definition, schema_of(statement, prepared), prepared.reading.views)
+        make(spark, definition, schema_of(statement, prepared), prepared.reading)
     except Exception:
         if existing or find(spark, statement.name)[0].kind == "none":
             raise

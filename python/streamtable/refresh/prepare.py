@@ -142,7 +142,7 @@ def prepare(session: SparkSession, query: Query) -> Prepared:
     except (AnalysisException, ParseException, PySparkException) as error:
         text = _moved(words_of(error), query)
         rejected = InvalidQuery(f"Spark rejects the query: {text}", hint=_nearest_table(session, text))
-        _give_back(session)
+        # Nobody else gets the session: it keeps the texts of functions that it has looked up.
         raise rejected from error
     reader = java_class(session, f"{SHIM}.PlanReader")
     name = uuid.uuid4().hex

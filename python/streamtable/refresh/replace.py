@@ -57,7 +57,7 @@ def replace_with(spark: SparkSession, existing: Entry, definition: Definition, p
     # What the old definition set and the new one does not goes back to its default.
     properties: dict[str, str | None] = {key: DELTA_PROPERTIES.get(key) for key, _ in before.properties}
     properties |= {"comment": definition.statement.comment, **dict(definition.statement.properties)}
-    properties |= definition.properties(prepared.reading.views)
+    properties |= definition.properties(prepared.reading)
     if effect(existing, definition, prepared) == SAME_PLAN:
         annotate(spark, existing, properties=properties)
         elapsed = round(1000 * (time.perf_counter() - started))

@@ -99,7 +99,7 @@ def _prepare_again(spark: SparkSession, entry: Entry) -> Prepared:
     try:
         return prepare(session, definition.statement.query)
     except InvalidQuery as error:
-        gone = "TABLE_OR_VIEW_NOT_FOUND" in error.reason or "DELTA_TABLE_NOT_FOUND" in error.reason
+        gone = any(each in error.reason for each in ("TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "UNRESOLVED_ROUTINE"))
         kind = SourceUnavailable if gone else SourceChanged
         hint = "restore the source, or drop the stream table; its last contents are kept"
         raise kind(f"the query of {definition.name} cannot be read any more: {error.reason}", hint=hint) from error
@@ -125,8 +125,8 @@ def _in_place(spark: SparkSession, entry: Entry) -> bool:
 
 
 def decided_by_versions(entry: Entry, frontier: Frontier) -> bool:
-    """Tell whether equal versions of the sources mean equal contents: no clock, no other table, no view whose text may change."""
-    return frontier.exact and not entry.views
+    """Tell whether equal versions of the sources mean equal contents: nothing unversioned, no text that may change."""
+    return frontier.exact and not entry.views and not entry.functions
 
 
 def targets(prepared: Prepared, frontier: Frontier | None, vector: Vector) -> dict[str, Version]:

@@ -3,12 +3,14 @@ package org.apache.spark.sql.streamtable
 import java.util.Locale
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation
+import org.apache.spark.sql.catalyst.analysis.{SQLFunctionNode, SQLScalarFunction, UnresolvedRelation}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
+import org.apache.spark.sql.catalyst.optimizer.EliminateSQLFunctionNode
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.Dataset
+import org.apache.spark.sql.connector.catalog.CatalogManager
 import org.apache.spark.sql.delta.{DeltaColumnMapping, NoMapping}
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
@@ -28,7 +30,10 @@ object PlanReader {
 
   /** Reads `frame`'s analysed plan under the name `id`; its expressions stay available to `st_expr` until `ExpressionRegistry.release`. */
   def read(frame: Object, id: String): String = frame.asInstanceOf[Dataset[_]].sparkSession.withActive {
-    val analyzed = frame.asInstanceOf[Dataset[_]].queryExecution.analyzed
+    val written = frame.asInstanceOf[Dataset[_]].queryExecution.analyzed
+    forgetFunctions(frame.asInstanceOf[Dataset[_]].sparkSession)
+    // What a function of the catalog computes, instead of its name: another text of it is another plan.
+    val analyzed = EliminateSQLFunctionNode(written)
     val reading = new ExpressionRegistry.Reading(id)
     val views = analyzed.collectWithSubqueries { case v: View => v }
     val plan = Clock.asColumn(SubqueriesAsJoins(Ties.broken(analyzed)))
@@ -42,10 +47,32 @@ object PlanReader {
     }.flatten
     val json = ("sources" -> sourcesOf(analyzed)) ~ ("unversioned" -> unversioned.distinct.toList) ~ ("clock" -> Clock
       .granularity(analyzed)) ~ ("plan" -> new PlanReader(reading).node(plan)) ~
+      ("functions" -> functionsOf(written)) ~
       ("views" -> views.filterNot(_.isTempView).map(_.desc.identifier.unquotedString).distinct.toList) ~
       ("temporary_views" -> views.filter(_.isTempView).map(_.desc.identifier.table).distinct.toList)
     ExpressionRegistry.keep(reading)
     compact(render(json))
+  }
+
+  /** The functions of the catalog whose text became part of the plan, with those that they call. */
+  private def functionsOf(plan: LogicalPlan): List[String] = plan
+    .collectWithSubqueries { case node =>
+      val called = node.expressions.flatMap(_.collect { case f: SQLScalarFunction => f.function.name })
+      called ++ Some(node).collect { case f: SQLFunctionNode => f.function.name }
+    }
+    .flatten
+    .map(_.unquotedString)
+    .distinct
+    .toList
+
+  /** A session keeps the text of a function from its first call on, and another one may change it. */
+  private def forgetFunctions(spark: SparkSession): Unit = {
+    val state = spark.sessionState
+    for (registry <- Seq(state.functionRegistry, state.tableFunctionRegistry))
+      registry
+        .listFunction()
+        .filter(_.catalog.contains(CatalogManager.SESSION_CATALOG_NAME))
+        .foreach(registry.dropFunction)
   }
 
   private[streamtable] def sourcesOf(plan: LogicalPlan): List[JObject] = plan.collectWithSubqueries {
