@@ -110,6 +110,8 @@ CASES = {
     ),
     "the table is dropped": (["DROP TABLE t"], SourceUnavailable.__name__, SourceUnavailable.__name__),
     "the view has another text": (["CREATE OR REPLACE VIEW w AS SELECT k, v FROM t WHERE v > 15"], "NO_DATA", "REINITIALIZE"),
+    "the view is dropped": (["DROP VIEW w"], REST, SourceUnavailable.__name__),
+    "the view is renamed": (["ALTER VIEW w RENAME TO w2"], REST, SourceUnavailable.__name__),
     "the view has another column": (["CREATE OR REPLACE VIEW w AS SELECT k, s AS v FROM t"], "NO_DATA", SourceChanged.__name__),
 }
 
@@ -194,7 +196,8 @@ def test_reorg_changes_no_row(s: Scenario) -> None:
     s.step("INSERT INTO t (k, v) VALUES (9, 90)")
 
 
-def test_an_external_table_is_created_again_at_another_location(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["created again", "moved"])
+def test_an_external_table_is_at_another_location(spark: SparkSession, tmp_path: Path, how: str) -> None:
     with Scenario(spark) as s:
         for place, rows in (("one", "(1, 10), (2, 20)"), ("two", "(1, 10), (3, 30)")):
             spark.sql(f"CREATE TABLE {place} (k INT, v INT) USING delta LOCATION '{tmp_path / place}'")
@@ -202,8 +205,11 @@ def test_an_external_table_is_created_again_at_another_location(spark: SparkSess
         spark.sql("ALTER TABLE one RENAME TO t")
         s.sources.append("t")
         s.stream("sums", QUERY)
-        spark.sql("DROP TABLE t")
-        spark.sql(f"CREATE TABLE t USING delta LOCATION '{tmp_path / 'two'}'")
+        if how == "moved":
+            spark.sql(f"ALTER TABLE t SET LOCATION '{tmp_path / 'two'}'")
+        else:
+            spark.sql("DROP TABLE t")
+            spark.sql(f"CREATE TABLE t USING delta LOCATION '{tmp_path / 'two'}'")
         s.refresh("sums", action="REINITIALIZE")
         s.step("INSERT INTO t VALUES (3, 1)")
         spark.conf.set("spark.streamtable.blockSourceDdl", "true")
