@@ -234,6 +234,8 @@ BLOCKED = (
     "ALTER TABLE sales ALTER COLUMN amount TYPE BIGINT",
     "ALTER TABLE sales DROP COLUMN amount",
     "ALTER TABLE sales REPLACE COLUMNS (id INT)",
+    "ALTER TABLE sales SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
+    "ALTER TABLE sales SET LOCATION '/nowhere'",
     "ALTER TABLE sales RENAME TO sold",
     "DROP TABLE sales",
     "CREATE OR REPLACE TABLE sales (id INT) USING delta",

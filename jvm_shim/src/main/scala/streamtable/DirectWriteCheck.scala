@@ -77,8 +77,15 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
         inPlan(w.child),
         name => s"use ALTER STREAM TABLE $name RENAME TO",
         changesShape = true)
-    case w @ (_: SetTableProperties | _: UnsetTableProperties | _: CommentOnTable) =>
-      Write("ALTER TABLE", inPlan(w), name => s"use ALTER STREAM TABLE $name SET TBLPROPERTIES")
+    case w: SetTableProperties =>
+      val target = inPlan(w)
+      val mapping = CaseInsensitiveMap(w.properties).get(columnMapping)
+      Write(
+        "ALTER TABLE",
+        target,
+        properties,
+        changesShape = mapping.isDefined && target.exists(_.properties.get(columnMapping) != mapping))
+    case w @ (_: UnsetTableProperties | _: CommentOnTable) => Write("ALTER TABLE", inPlan(w), properties)
     case w @ (_: AddColumns | _: ReplaceColumns | _: DropColumns | _: RenameColumn | _: AlterColumns |
         _: SetTableLocation) =>
       Write("ALTER TABLE", inPlan(w), redefine, changesShape = true)
@@ -143,6 +150,9 @@ private object DirectWriteCheck {
   /** The setting that asks for Python's judgement. */
   val blockSourceDdl = "spark.streamtable.blockSourceDdl"
 
+  /** The property that gives columns other names in the files than in the table. */
+  val columnMapping = "delta.columnMapping.mode"
+
   /** `place`: the path of a table, the full name of a view. */
   case class Target(name: String, place: String, properties: Map[String, String])
 
@@ -150,6 +160,7 @@ private object DirectWriteCheck {
   case class Write(operation: String, target: Option[Target], advice: String => String, changesShape: Boolean = false)
 
   private val refresh = (name: String) => s"change the tables that its query reads, then REFRESH STREAM TABLE $name"
+  private val properties = (name: String) => s"use ALTER STREAM TABLE $name SET TBLPROPERTIES"
   private val redefine = (name: String) =>
     s"its definition decides this; use CREATE OR REPLACE STREAM TABLE $name or ALTER STREAM TABLE $name"
 
