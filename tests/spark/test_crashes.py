@@ -36,7 +36,8 @@ KILL = """
 n = int(sys.argv[2])
 spark.sql(f"INSERT INTO l VALUES (2, {n}), ({30 + n}, 1)")
 spark.sql(f"INSERT INTO r VALUES (2, {100 + n}), ({30 + n}, 1)")
-spark.sql(f"DELETE FROM l WHERE v = {n - 1}")
+spark.sql(f'''MERGE INTO l USING (SELECT {n - 1} AS v) AS last ON l.v = last.v
+    WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (k, v) VALUES (2, last.v)''')
 def kill(reached):
     if reached == sys.argv[1]:
         os.killpg(0, signal.SIGKILL)  # the JVM too: nothing is flushed, nothing is closed

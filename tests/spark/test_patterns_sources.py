@@ -75,7 +75,7 @@ def test_pattern_36_partitions_are_overwritten(s: Scenario, properties: str) -> 
     assert s.rows("g") == [(1, 41), (2, 6), (3, 7), (4, 1)]
 
 
-def test_pattern_36_a_stream_writes_into_a_source(s: Scenario, tmp_path: Path) -> None:
+def test_pattern_36_streams_and_frames_write_into_a_source(s: Scenario, tmp_path: Path) -> None:
     groups(s)
     s.source("incoming", "k INT, v INT", "(1, 1), (5, 5)")
     s.stream("g", "SELECT k, sum(v) AS s FROM t GROUP BY k")
@@ -83,8 +83,11 @@ def test_pattern_36_a_stream_writes_into_a_source(s: Scenario, tmp_path: Path) -
         s.change(f"INSERT INTO incoming VALUES (5, {number})")
         writer = s.spark.readStream.table("incoming").writeStream.format("delta").option("checkpointLocation", str(tmp_path))
         writer.trigger(availableNow=True).toTable("t").awaitTermination()
+        rows = s.spark.sql(f"SELECT 6 AS k, {number + 1} AS v").write.format("delta").mode("append")
+        rows.save(str(folder(s.spark, "t")))
+        rows.saveAsTable("t")
         s.refresh("g")
-    assert s.rows("g") == [(1, 31), (2, 5), (3, 7), (5, 6)]
+    assert s.rows("g") == [(1, 31), (2, 5), (3, 7), (5, 6), (6, 6)]
 
 
 @pytest.mark.parametrize("properties", [FEED, ""], ids=["feed", "no feed"])
