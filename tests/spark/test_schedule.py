@@ -204,8 +204,10 @@ def test_a_statement_that_fails_is_in_the_history_too(shop: SparkSession) -> Non
     assert len(failures) == 2
     assert all(reason.startswith("[STREAMTABLE_REFRESH_FAILED] ") and "DIVIDE_BY_ZERO" in reason for reason in failures)
     assert [action for action, _ in history(shop, "above")] == ["REINITIALIZE"]
+    assert answer(shop, "SELECT alert, text FROM alerts('ratio')") == [("FAILED", failures[-1])]
     shop.sql("DELETE FROM sales WHERE amount = 0")
     assert done(shop, "REFRESH STREAM TABLE above CASCADE") == ("NO_DATA", "no row of a source changed")
+    assert answer(shop, "SELECT * FROM alerts('ratio')") == []
     assert_exact(shop, "ratio", "SELECT id, 100 / amount AS q FROM sales")
     shop.sql("ALTER STREAM TABLE ratio SUSPEND")
     with pytest.raises(StreamTableSuspended):
