@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from pyspark.sql import SparkSession
 
-from streamtable.delta.bridge import causes, java_exception
+from streamtable.delta.bridge import catalog_in_use
 from streamtable.errors import NotEnabled
 
 __all__ = ["not_started", "started"]
@@ -26,12 +24,7 @@ def not_started(error: Exception, said: str = "") -> NotEnabled:
     """Return what to raise for an error of `started`; `said` is what Java printed, if that was kept from the terminal."""
     if isinstance(error, NotEnabled):
         return error
-    text = "\n".join((str(error), *(str(cause) for cause in causes(java_exception(error)))))
-    if "Failed to start database" in text:  # Derby's own reason comes after the text
-        return NotEnabled(
-            f"another process uses the catalog in {Path.cwd()}, and the embedded metastore serves one process at a time",
-            hint="end the other one; or let it be a server (streamtable server), and connect to it: by --remote, or by "
-            "SPARK_REMOTE in a notebook, with sc://localhost:15002",
-        )
-    what = "Java" if "JAVA_GATEWAY_EXITED" in text else "Spark"
+    if in_use := catalog_in_use(error):
+        return in_use
+    what = "Java" if "JAVA_GATEWAY_EXITED" in str(error) else "Spark"
     return NotEnabled(f"{what} did not start: {error}\n{said}", hint="streamtable doctor looks for the cause")

@@ -28,6 +28,7 @@ SMALL = QUICK | {
     "spark.sql.shuffle.partitions": "2",
     "spark.streamtable.scheduler.pollSeconds": "1",
     "spark.connect.progress.reportInterval": "100ms",
+    "spark.hadoop.hive.hmshandler.retry.interval": "10ms",  # or it tries for 20 s to open a catalog that is in use
 }
 
 

@@ -416,6 +416,33 @@ def test_a_second_process_on_the_catalog_of_the_server(server: Running) -> None:
     assert "let it be a server (streamtable server)" in refused.stderr
 
 
+SECOND_PROGRAM = """
+from pyspark.sql import SparkSession
+from streamtable import configure, notebook
+
+quick = {"spark.ui.enabled": "false", "spark.log.level": "OFF", "spark.hadoop.hive.hmshandler.retry.interval": "10ms"}
+spark = configure(SparkSession.builder.config(map=quick)).getOrCreate()
+for ask in (
+    lambda: spark.sql("SHOW STREAM TABLES"),
+    lambda: spark.sql("SELECT * FROM stream_tables()").collect(),
+    lambda: notebook._session({}),
+):
+    try:
+        ask()
+    except Exception as error:
+        print(str(error).splitlines()[0])
+"""
+
+
+def test_a_second_program_on_the_catalog_of_the_server(server: Running) -> None:
+    """Its session starts; our statement, our table function and a notebook that has no session yet are refused."""
+    (server.folder / "second.py").write_text(SECOND_PROGRAM)
+    command, environment = (sys.executable, "second.py"), hosts.environment_of_commands()
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=server.folder)
+    said = f"[STREAMTABLE_NOT_ENABLED] another process uses the catalog in {server.folder}, and"
+    assert [line[: len(said)] for line in done.stdout.splitlines()] == [said] * 3, done.stdout + done.stderr[-3000:]
+
+
 def test_pyspark_client(server: Running, expected: list[hosts.Answer], client_python: Path) -> None:
     assert hosts.in_client(client_python, server.connect) == expected
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from py4j.java_gateway import JavaClass
@@ -13,7 +15,7 @@ from pyspark import SparkContext
 from pyspark.errors.exceptions import captured
 from pyspark.sql import DataFrame, SparkSession
 
-from streamtable.errors import ConcurrentRefresh, HistoryLost, SourceUnavailable
+from streamtable.errors import ConcurrentRefresh, HistoryLost, NotEnabled, SourceUnavailable
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -23,6 +25,7 @@ __all__ = [
     "JavaRows",
     "bridge",
     "cancelled",
+    "catalog_in_use",
     "causes",
     "frame_of",
     "interrupted",
@@ -112,6 +115,18 @@ def causes(java: JavaObject | None) -> Iterator[JavaObject]:
             return
         yield java
         java = java.getCause()
+
+
+def catalog_in_use(error: BaseException) -> NotEnabled | None:
+    """Say that another process uses the embedded catalog, if that is what `error` is about: Derby's own words come last."""
+    text = "\n".join((str(error), *(str(cause) for cause in causes(java_exception(error)))))
+    found = re.search(r"Failed to start database '([^']*)'", text)
+    return found and NotEnabled(
+        f"another process uses the catalog in {Path(found[1]).absolute().parent}, and the embedded metastore serves one process at "
+        "a time",
+        hint="end the other one; or let it be a server (streamtable server), and connect to it: by --remote, or by "
+        "SPARK_REMOTE in a notebook, with sc://localhost:15002",
+    )
 
 
 def missing_file(error: BaseException) -> str | None:
