@@ -7,12 +7,12 @@ from collections.abc import Callable
 from threading import Lock
 from urllib.parse import urlsplit
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Row, SparkSession
 
 from streamtable.errors import NotEnabled
 
-__all__ = ["ask", "connected", "without_token"]
+__all__ = ["ask", "connected", "unanswered", "without_token"]
 
 _PORT, _SECONDS_TO_ANSWER = 15002, 10
 
@@ -27,6 +27,7 @@ def connected(remote: str, opened: Callable[[str], SparkSession] | None = None) 
         url = urlsplit(remote)
         socket.create_connection((url.hostname or "", url.port or _PORT), timeout=_SECONDS_TO_ANSWER).close()
         spark = opened(remote) if opened else SparkSession.builder.remote(remote).create()
+        _give_up_soon(spark)
         spark.sql("SELECT 1").collect()
     except Exception as error:  # of the network, grpc's errors, those of the client library, and of a URL that is none
         raise _not_connected(remote, error) from error
@@ -53,6 +54,16 @@ def ask(remote: str, statement: str) -> list[Row]:
                     raise _not_connected(remote, error) from error
 
 
+def unanswered(error: BaseException) -> bool:
+    """Tell whether a server's session is gone, or nobody answers: what Spark says of a statement is of a class below."""
+    if not isinstance(error, PySparkException):
+        return False
+    gone = (error.getCondition() or "").startswith("INVALID_HANDLE.SESSION_")
+    # UNKNOWN is what a server says that stops just now.
+    code = error.getGrpcStatusCode().name if type(error).__name__ == "SparkConnectGrpcException" else None  # type: ignore[attr-defined]
+    return gone or code in ("UNAVAILABLE", "UNKNOWN")
+
+
 def without_token(remote: str) -> str:
     """Return the address without its parameters, which may hold a token."""
     return remote.partition(";")[0]
@@ -60,13 +71,16 @@ def without_token(remote: str) -> str:
 
 def _beside(remote: str) -> SparkSession:
     """Open a session that does not become the session of this process, as the builder's would."""
-    from pyspark.sql.connect.client.retries import DefaultPolicy
     from pyspark.sql.connect.session import SparkSession as RemoteSession
 
-    session = RemoteSession(remote)
-    # Else a server that went away keeps who asks, and the exit of this process, for ten minutes.
-    session.client.set_retry_policies([DefaultPolicy(max_retries=3)])
-    return session  # type: ignore[return-value]
+    return RemoteSession(remote)  # type: ignore[return-value]
+
+
+def _give_up_soon(spark: SparkSession) -> None:
+    """Retry a few times only: else a server that went away keeps who asks, and the exit of this process, for ten minutes."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    spark.client.set_retry_policies([DefaultPolicy(max_retries=3)])
 
 
 def _not_connected(remote: str, error: Exception) -> NotEnabled:

@@ -10,16 +10,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import typer
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.sql import SparkSession
 from tests.spark import hosts
 from tests.spark.serving import COMMAND
 from typer.testing import CliRunner
 
 from streamtable import opening, remote
-from streamtable.cli import doctor, options, shell
+from streamtable.cli import doctor, options, sessions, shell
 from streamtable.cli.app import app
 from streamtable.cli.output import Output
 from streamtable.cli.shell import completions
@@ -245,6 +247,31 @@ def test_init_and_doctor(command: CliRunner, tmp_path: Path, monkeypatch: pytest
 )
 def test_why_no_session_starts(raised: Exception, said: str) -> None:
     assert said in str(opening.not_started(raised, "no memory"))
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        Py4JError("An error occurred while calling o46.sql"),  # the call that was under way
+        Py4JNetworkError("Answer from Java side is empty"),
+        ConnectionRefusedError(111, "Connection refused"),  # and those after it
+    ],
+)
+def test_a_java_that_is_killed_is_no_session(raised: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = Mock(**{"sql.side_effect": raised, "stop.side_effect": ConnectionRefusedError})
+    monkeypatch.setattr(sessions, "local", lambda conf: gone)
+    told = asked(CliRunner(), "run", "-e", "SELECT 1; SELECT 2", "--keep-going", code=3).stderr
+    assert re.findall("line [0-9]+: .*", told) == [
+        "line 1: [STREAMTABLE_NOT_ENABLED] Java ended before the statement did; a refresh that was cut off has not happened"
+    ]
+    with pytest.raises(type(raised)):
+        shell._answer(gone, Output(as_json=False), "SELECT 1", 7)
+
+
+def test_a_wrong_call_of_java_is_our_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = Py4JError("An error occurred while calling o46.sql. Trace:\npy4j.Py4JException: Method sql([]) does not exist\n")
+    monkeypatch.setattr(sessions, "local", lambda conf: Mock(**{"sql.side_effect": wrong}))
+    assert CliRunner().invoke(app, ["run", "-e", "SELECT 1"]).exception is wrong
 
 
 def test_a_server_that_is_not_there_is_told_at_once() -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from streamtable.api.tables import StreamTables
 from streamtable.cli.output import ERRORS_OF_SPARK, ExitCode, Output
-from streamtable.cli.sessions import opened, silence
+from streamtable.cli.sessions import NO_JAVA, ended, opened, silence
 from streamtable.errors import NotEnabled
 
 __all__ = ["AsJson", "Conf", "Desk", "Limit", "Remote", "TableName", "at_desk", "reported", "settings_of"]
@@ -58,9 +58,12 @@ def reported(out: Output, at: str | None = None) -> Iterator[None]:
     except NotEnabled as error:
         out.error(error, at)
         raise typer.Exit(ExitCode.NO_SESSION) from None
-    except ERRORS_OF_SPARK as error:
-        out.error(error, at)
-        raise typer.Exit(ExitCode.FAILED) from None
+    except (*ERRORS_OF_SPARK, *NO_JAVA) as error:
+        end = ended(error)
+        if end is None and not isinstance(error, ERRORS_OF_SPARK):
+            raise
+        out.error(end or error, at)
+        raise typer.Exit(ExitCode.NO_SESSION if end else ExitCode.FAILED) from None
 
 
 def settings_of(conf: list[str] | None) -> dict[str, str]:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from streamtable.configuration import load
+from streamtable.errors import NotEnabled
 from streamtable.jvm_output import jvm_output
 from streamtable.opening import not_started, started
-from streamtable.remote import connected
+from streamtable.remote import connected, unanswered
 from streamtable.session import configure
 
-__all__ = ["local", "opened", "silence"]
+__all__ = ["NO_JAVA", "ended", "local", "opened", "silence"]
 
 QUIET = {
     "spark.ui.enabled": "false",
@@ -31,11 +35,21 @@ LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.
 
 WORDS_OF_JAVA = 15
 
+NO_JAVA = (Py4JError, ConnectionRefusedError, ConnectionResetError)
+"""What py4j raises when the Java at its other end is gone, and of Py4JError much else."""
+
 
 def silence() -> None:
     """Keep these loggers from telling each error a second time."""
     for name in LOGGERS:  # by this class, or Spark would meet a logger that does not understand it
         PySparkLogger.getLogger(name).disabled = True
+    logging.getLogger().addFilter(_not_of_py4j)
+    warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    """Pick what py4j writes to the root logger: Java's end, and an interrupt, with a traceback."""
+    return "py4j" not in record.pathname
 
 
 @contextmanager
@@ -45,7 +59,23 @@ def opened(remote: str | None, conf: Mapping[str, str]) -> Iterator[SparkSession
     try:
         yield spark
     finally:
-        spark.stop()
+        with suppress(*NO_JAVA):  # what there was to say of it has been said
+            spark.stop()
+
+
+def ended(error: BaseException) -> NotEnabled | None:
+    """Say that the session came to its end, if that is what `error` is about: its Java did, or its server."""
+    network = isinstance(error, (Py4JNetworkError, ConnectionRefusedError, ConnectionResetError))
+    # Of the call that was under way; what Java answers has a trace.
+    cut_off = type(error) is Py4JError and "An error occurred while calling" in str(error) and "Trace:" not in str(error)
+    if network or cut_off:
+        return NotEnabled(
+            "Java ended before the statement did; a refresh that was cut off has not happened",
+            hint="where it was killed for want of memory, give it more: --conf spark.driver.memory=4g",
+        )
+    if unanswered(error):
+        return NotEnabled("the server does not answer any more", hint="see whether it runs, and what it said last")
+    return None
 
 
 def local(conf: Mapping[str, str], *, quiet: bool = True) -> SparkSession:

@@ -13,6 +13,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from pyspark.sql import SparkSession
 
 from streamtable.cli.output import ERRORS_OF_SPARK, Output
+from streamtable.cli.sessions import ended
 from streamtable.errors import InvalidStatement
 from streamtable.sql.parse import keywords
 from streamtable.sql.scripts import is_complete, split
@@ -63,6 +64,8 @@ def _answer(spark: SparkSession, out: Output, text: str, limit: int) -> None:
             out.answer(spark, piece.sql, limit)
             out.note(f"{time.perf_counter() - started:.1f} s")
     except (*ERRORS_OF_SPARK, KeyboardInterrupt) as error:
+        if ended(error):
+            raise
         out.error(error)
 
 
