@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +43,7 @@ class Running:
     ui: str
     process: subprocess.Popen[str]
 
-    def cursor(self, password: str = PASSWORD) -> AbstractContextManager[Any]:
+    def cursor(self, password: str | None = PASSWORD) -> AbstractContextManager[Any]:
         """Log in over Thrift, as another session each time."""
         return cursor_at(self.thrift, password)
 
@@ -71,30 +71,36 @@ def _get(url: str) -> Any:
 
 
 @contextmanager
-def cursor_at(port: int, password: str = PASSWORD) -> Iterator[Any]:
-    login = {"auth_mechanism": "PLAIN", "user": USER, "password": password}
+def cursor_at(port: int, password: str | None = PASSWORD) -> Iterator[Any]:
+    """Log in over Thrift; without a password, as nobody in particular."""
+    login = {"user": USER, "password": password} if password else {}
     with (
-        closing(thrift(host="127.0.0.1", port=port, timeout=120, **login)) as connection,
+        closing(thrift(host="127.0.0.1", port=port, timeout=120, auth_mechanism="PLAIN", **login)) as connection,
         closing(connection.cursor()) as made,
     ):
         yield made
 
 
+GUARDED = 'users = "users.txt"\ntoken_file = "token.txt"\n'
+
+
 @contextmanager
-def serving(folder: Path, *options: str) -> Iterator[Running]:
-    """Start the program with these options, and stop it by SIGTERM unless it has ended."""
+def serving(
+    folder: Path, *options: str, doors: str = GUARDED, spark: Mapping[str, str] | None = None, as_json: bool = True
+) -> Iterator[Running]:
+    """Start the program with these options and settings, and stop it by SIGTERM unless it has ended."""
     add_user(folder / "users.txt", USER, PASSWORD)
     (folder / "token.txt").write_text(f"{TOKEN}\n")
     with closing(socket.create_server(("127.0.0.1", 0))) as free:
         ui = free.getsockname()[1]
-    spark = {**SMALL, "spark.ui.enabled": "true", "spark.ui.port": ui}
-    settings = "\n".join(f'"{key}" = "{value}"' for key, value in spark.items())
+    given = {**SMALL, "spark.ui.enabled": "true", "spark.ui.port": ui, **(spark or {})}
+    settings = "\n".join(f'"{key}" = "{value}"' for key, value in given.items())
     (folder / "streamtable.toml").write_text(
-        f'[spark]\n{settings}\n[server]\nusers = "users.txt"\ntoken_file = "token.txt"\nthrift_port = 0\nconnect_port = 0\nmetrics_port = 0\n'
+        f"[spark]\n{settings}\n[server]\n{doors}thrift_port = 0\nconnect_port = 0\nmetrics_port = 0\n"
     )
     with (folder / "server.log").open("w") as log:
         process = subprocess.Popen(
-            [*COMMAND, "server", "--json", *options],
+            [*COMMAND, "server", *(("--json",) if as_json else ()), *options],
             cwd=folder,
             env=environment_of_commands(),
             stdout=subprocess.PIPE,
@@ -104,8 +110,12 @@ def serving(folder: Path, *options: str) -> Iterator[Running]:
     assert process.stdout is not None
     said = process.stdout.readline()
     assert said, (folder / "server.log").read_text()
-    found = json.loads(said)
-    assert found.pop("ready") is True
+    if as_json:
+        found = json.loads(said)
+        assert found.pop("ready") is True
+    else:
+        assert said == "streamtable server is ready\n"
+        found = dict(process.stdout.readline().split() for _ in range(3))
     running = Running(
         folder,
         int(found["thrift"].rpartition(":")[2]),
@@ -114,7 +124,9 @@ def serving(folder: Path, *options: str) -> Iterator[Running]:
         f"http://127.0.0.1:{ui}",
         process,
     )
-    yield running
-    process.stdout.close()
-    if process.poll() is None:
-        running.ends(signal.SIGTERM)
+    try:
+        yield running
+    finally:
+        process.stdout.close()
+        if process.poll() is None:
+            running.ends(signal.SIGTERM)

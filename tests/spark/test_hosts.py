@@ -105,6 +105,10 @@ def test_a_python_client_of_thrift(server: Running, expected: list[hosts.Answer]
         cursor.execute("DROP STREAM TABLE typed_names")
 
 
+LOCAL = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
+"""The addresses of loopback."""
+
+
 def listening(process: int) -> set[str]:
     """Return the addresses of this machine, in hexadecimal as Linux keeps them, on which a process or a child of it listens."""
     family = [process, *map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split())]
@@ -120,8 +124,7 @@ def test_a_server_listens_on_loopback_alone(server: Running) -> None:
     """All that it opens: end points, Spark's own ports and its UI, and the connections between Python and Java."""
     found = listening(server.process.pid)
     assert {int(each.rpartition(":")[2], 16) for each in found} >= {server.thrift, int(server.ui.rpartition(":")[2])}
-    local = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
-    assert {each.rpartition(":")[0] for each in found} <= local
+    assert {each.rpartition(":")[0] for each in found} <= LOCAL
 
 
 def wait_until(happened: Callable[[], bool]) -> None:
@@ -228,8 +231,8 @@ def test_a_subscription_follows_a_schema_of_a_server(spark: SparkSession, server
     spark.sql("DROP DATABASE copied CASCADE")
 
 
-def refreshes_slow(server: Running) -> bool:
-    return any("slow" in job for job in server.running_jobs())
+def refreshes_slow(server: Running, name: str = "slow") -> bool:
+    return any(name in job for job in server.running_jobs())
 
 
 def begin_slow_refresh(server: Running, cursor: Any) -> None:
@@ -238,7 +241,7 @@ def begin_slow_refresh(server: Running, cursor: Any) -> None:
         "CREATE STREAM TABLE slow AS SELECT id, count(*) AS n FROM (SELECT id, explode(sequence(0, length)) FROM lengths) GROUP BY id"
     )
     # It would take minutes. A task notices that it was cancelled when it asks for the next few thousand rows of a file.
-    cursor.execute("INSERT INTO lengths SELECT id, 10000 FROM range(2, 1000000)")
+    cursor.execute("INSERT INTO lengths SELECT id, 10000 FROM range(2, 1000000, 1, 1)")  # one task, which leaves a core to others
     cursor.execute_async("REFRESH STREAM TABLE slow")
     wait_until(lambda: refreshes_slow(server))
 
@@ -512,26 +515,73 @@ def test_the_notebook(server: Running, monkeypatch: pytest.MonkeyPatch, tmp_path
     assert not any(" tasks, " in each.get("text/plain", "") for each in outputs)
 
 
+@contextmanager
+def watching(server: Running) -> Iterator[subprocess.Popen[str]]:
+    """Run `status --watch` as a process that has looked once."""
+    where = server.connect.replace("0.0.0.0", "localhost")  # noqa: S104  (a token goes to that name alone)
+    # What runs in the background of a shell ignores SIGINT, and so would its children.
+    command = ["env", "--default-signal=INT", *COMMAND, "status", "--watch", "0.5", "--json", "--remote", where]
+    with subprocess.Popen(command, env=hosts.environment_of_commands(), stdout=-1, stderr=-1, text=True) as watch:
+        assert watch.stdout is not None
+        assert "slow" in watch.stdout.readline()
+        yield watch
+
+
+def begin_brief_refresh(server: Running, cursor: Any) -> None:
+    """Let the scheduler begin a refresh of a few seconds."""
+    cursor.execute("CREATE TABLE few USING delta AS SELECT 1 AS id, 0 AS length")
+    count = "SELECT id, count(*) AS n FROM (SELECT id, explode(sequence(0, length)) FROM few) GROUP BY id"
+    cursor.execute(f"CREATE STREAM TABLE brief SCHEDULE '1s' AS {count}")
+    cursor.execute("INSERT INTO few SELECT id, 250 FROM range(2, 1002, 1, 1)")
+    wait_until(lambda: refreshes_slow(server, "brief"))
+
+
 @pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
-def test_the_end_of_a_server(server: Running) -> None:
-    """The last test of this module: SIGTERM cuts off a client's REFRESH, Ctrl-C the scheduler's; then Java dies under a server."""
-    with suppress(ThriftError, TTransportException, OSError), server.cursor() as cursor:
+def test_the_end_of_a_server(server: Running, tmp_path: Path) -> None:
+    """The last test of this module.
+
+    SIGTERM cuts off a client's REFRESH and lets the scheduler's finish; Ctrl-C cuts off the scheduler's, after `stop_seconds`; then
+    Java dies under a server. The second server lets everybody in, and finds its catalog elsewhere; the third is open to the network.
+    """
+    with suppress(ThriftError, TTransportException, OSError), server.cursor() as cursor, server.cursor() as other:
         begin_slow_refresh(server, cursor)
+        begin_brief_refresh(server, other)
         server.ends(signal.SIGTERM)
     assert server.process.returncode == 0, "it was not asked to end"
-    with serving(server.folder, "--stop-seconds", "1") as again:
-        with again.cursor() as cursor:
+    ended = time.time()
+    named = {
+        "spark.sql.warehouse.dir": f"{server.folder}/spark-warehouse",
+        "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={server.folder}/metastore_db;create=true",
+    }
+    with serving(tmp_path, "--stop-seconds", "1", doors="", spark=named, as_json=False) as again:
+        with again.cursor(None) as cursor:
+            moved = f"rows_inserted > 0 AND unix_seconds(end_time) <= {ended}"
+            cursor.execute(f"SELECT rows_inserted FROM refresh_history('brief') WHERE {moved} ORDER BY version")
+            assert cursor.fetchall() == [(1,), (1000,)], "what the scheduler had begun was finished"
             cursor.execute("ALTER STREAM TABLE slow SET SCHEDULE '1s'")
+        with remote_session(again) as remote:
+            assert remote.sql("SHOW STREAM TABLES").count() == 2
+        with watching(again) as watch:
+            watch.send_signal(signal.SIGINT)
+            assert watch.wait(60) == 130
         wait_until(lambda: refreshes_slow(again))
         again.ends(signal.SIGINT)
-    with serving(server.folder, "--no-scheduler") as again:
+    assert not (tmp_path / "metastore_db").exists()
+    guarded = ("--host", "0.0.0.0", "--users", "users.txt", "--token-file", "token.txt")  # noqa: S104  (with both)
+    with serving(server.folder, "--no-scheduler", *guarded, doors="") as again:
+        beyond = {int(each.rpartition(":")[2], 16) for each in listening(again.process.pid) if each.rpartition(":")[0] not in LOCAL}
+        assert beyond == {again.thrift, int(re.findall(r":(\d+)/", again.connect)[0])}
         with again.cursor() as cursor:
             cursor.execute("VERIFY STREAM TABLE slow")
             assert cursor.fetchall()[0][1]
             cursor.execute("SELECT * FROM slow")
             assert cursor.fetchall() == [(1, 1)]
-        (java,) = Path(f"/proc/{again.process.pid}/task/{again.process.pid}/children").read_text().split()
-        os.kill(int(java), signal.SIGKILL)
-        assert again.process.wait(60) == ExitCode.NO_SESSION
-        assert "Java ended with exit code -9" in again.log()
+        with watching(again) as watch:
+            (java,) = Path(f"/proc/{again.process.pid}/task/{again.process.pid}/children").read_text().split()
+            os.kill(int(java), signal.SIGKILL)
+            assert again.process.wait(60) == ExitCode.NO_SESSION
+            assert "Java ended with exit code -9" in again.log()
+            assert watch.wait(60) == ExitCode.NO_SESSION, "it tries for some seconds, not for minutes"
+            assert watch.stderr is not None
+            assert "the server does not answer any more" in watch.stderr.read()
     gc.collect()  # impyla leaves the socket open
