@@ -155,6 +155,14 @@ def exact_on_a_cluster(folder: Path, *kills: str) -> list[hosts.Answer]:
     return hosts.read((driver / "answers").read_text())
 
 
+def test_folders_can_be_hidden_from_executors(tmp_path: Path) -> None:
+    """Where they cannot, the tests below prove less: executors could read our jars and the driver's folder by themselves."""
+    (tmp_path / "file").touch()
+    if not (hiding := without([tmp_path])):
+        pytest.skip("unshare is not permitted here: nothing is hidden from the executors of this module")
+    assert subprocess.run([*hiding, "ls", str(tmp_path)], check=True, capture_output=True, text=True).stdout == ""
+
+
 def test_a_cluster(expected: list[hosts.Answer], tmp_path: Path) -> None:
     assert exact_on_a_cluster(tmp_path, "joined:1") == expected
 
