@@ -2,8 +2,8 @@
 
 Each session changes sources, reads stream tables, refreshes them, follows one by a cursor and types nonsense; half of them log
 out and in again, mostly without a CLOSE.
-Threads, files (connections among them) and memory of the server are looked at when all sessions are gone: after half a minute, when
-the pools of Spark and HiveServer2 have their size, and at the end.
+Threads, files (connections among them), memory and Spark's sessions in the server are looked at when all users are gone: after half
+a minute, when the pools of Spark and HiveServer2 have their size, and at the end.
 
     ./run soak sessions         MINUTES=1 SESSIONS=10 ./run soak sessions for less
 """
@@ -86,9 +86,12 @@ OWN_ERRORS = (
 """What the statements ask for; that somebody else refreshed a table at the same moment; cursors in any order."""
 NAMELESS = "Expected state FINISHED, but found ERROR"
 """What HiveServer2 says of a failed statement when it is asked before the error is stored: it sets the state first."""
+REFUSED = STATEMENTS[-2:]
+"""What fails whenever it is asked."""
 
-
-GROWTH = {"threads": 1.1, "files": 1.1, "python_mib": 1.2, "heap_mib": 1.3}
+GROWTH = {"threads": 1.1, "files": 1.1, "python_mib": 1.2, "heap_mib": 1.3, "sessions": 1.2}
+SESSION = re.compile(r"^ *\d+: +(\d+) .* org\.apache\.spark\.sql\.(?:classic\.SparkSession|\S*SessionState)(?: |$)", re.MULTILINE)
+"""Lines of a histogram of the heap: what a session is, with its temporary views and settings."""
 
 
 @dataclass(frozen=True)
@@ -98,22 +101,24 @@ class Held:
     threads: int
     files: int
     python_mib: int
-    heap_mib: int
+    heap_mib: int | None
+    sessions: int | None
+    """Spark's objects of sessions; it and the heap are None where nothing measures them."""
 
     def grown_since(self, before: Held) -> list[str]:
         """Return what is more than it was, by more than pools and caches are by chance."""
-        return [what for what, share in GROWTH.items() if getattr(self, what) > share * getattr(before, what)]
+        return [what for what, share in GROWTH.items() if (getattr(self, what) or 0) > share * (getattr(before, what) or 0)]
 
     @classmethod
     def by(cls, python: int) -> Held:
         (java,) = (int(each) for each in Path(f"/proc/{python}/task/{python}/children").read_text().split() if _is_java(each))
         both = (python, java)
-        heap = _heap(java)
+        heap, sessions = (_heap(java), _sessions(java)) if shutil.which("jcmd") else (None, None)
         time.sleep(5)  # until Python saw which connections are closed
         status = Path(f"/proc/{python}/status").read_text()
         resident = int(re.search(r"VmRSS:\s+(\d+)", status)[1]) // 1024  # type: ignore[index]
         threads, files = (sum(1 for pid in both for _ in Path(f"/proc/{pid}/{kind}").iterdir()) for kind in ("task", "fd"))
-        return cls(threads, files, resident, heap)
+        return cls(threads, files, resident, heap, sessions)
 
 
 def _is_java(pid: str) -> bool:
@@ -121,8 +126,6 @@ def _is_java(pid: str) -> bool:
 
 
 def _heap(java: int) -> int:
-    if shutil.which("jcmd") is None:  # a runtime without tools
-        return 0
     used = list[int]()
     # The least of several: Spark frees blocks after a collection, and a scheduled refresh that runs just now has some.
     for _ in range(6):
@@ -131,6 +134,14 @@ def _heap(java: int) -> int:
         told = subprocess.run(["jcmd", str(java), "GC.heap_info"], check=True, capture_output=True, text=True).stdout
         used.append(sum(int(each) for each in re.findall(r"(?:heap|Gen)\s+total \d+K, used (\d+)K", told)) // 1024)
     return min(used)
+
+
+def _sessions(java: int) -> int:
+    """Count what is in reach: the histogram begins with a collection."""
+    told = subprocess.run(["jcmd", str(java), "GC.class_histogram"], check=True, capture_output=True, text=True).stdout
+    found = [int(each) for each in SESSION.findall(told)]
+    assert found, "a server has sessions of its own"
+    return sum(found)
 
 
 @contextmanager
@@ -159,6 +170,17 @@ def cursor(port: int) -> Iterator[Any]:
         yield made
 
 
+def reason(session: Any, error: Error) -> str:
+    """Return why a statement failed; a failure that has no name is asked for it again."""
+    if NAMELESS in str(error):
+        time.sleep(0.5)
+        try:
+            session._wait_to_finish()
+        except Error as named:
+            return str(named)
+    return str(error)
+
+
 def use(port: int, seed: int, until: float, told: Counter[str], wrong: list[str]) -> None:
     """Be one user; those with an even number log out after every few statements."""
     rnd = random.Random(seed)
@@ -172,11 +194,12 @@ def use(port: int, seed: int, until: float, told: Counter[str], wrong: list[str]
                         session.fetchall()
                     told["done"] += 1
                 except Error as error:
-                    fails = statement in STATEMENTS[-2:] or statement.startswith(("REFRESH", *CURSORS))
-                    expected = (*OWN_ERRORS, NAMELESS) if fails else ()
-                    own = next((each for each in expected if each in str(error)), None)
+                    said = reason(session, error)
+                    fails = statement in REFUSED or statement.startswith(("REFRESH", *CURSORS))
+                    expected = (*(OWN_ERRORS if fails else ()), *((NAMELESS,) if statement in REFUSED else ()))
+                    own = next((each for each in expected if each in said), None)
                     told[own or "wrong"] += 1
-                    wrong += [] if own else [f"{statement}: {error}"]
+                    wrong += [] if own else [f"{statement}: {said}"]
                 if seed % 2 == 0 and rnd.random() < 0.2:
                     break
 
@@ -210,7 +233,8 @@ def main() -> int:
                 wrong += [f"{row}" for row in session.fetchall() if row[1] is not True]
     table = Table("no session is there", "after a warm-up", "at the end", title=f"{SESSIONS} sessions, {MINUTES:g} minutes")
     for what in GROWTH:
-        table.add_row(what, f"{getattr(early, what):,}", f"{getattr(late, what):,}")
+        values = (getattr(held, what) for held in (early, late))
+        table.add_row(what, *("not measured: there is no jcmd" if value is None else f"{value:,}" for value in values))
     console.print(table)
     console.print(", ".join(f"{what}: {count:,}" for what, count in sorted(told.items())))
     for text in wrong[:5]:
