@@ -23,6 +23,7 @@ def use_frames(spark: SparkSession) -> None:
     assert evens.join(spark.table("of_client"), "id").agg(F.sum("id")).first()[0] == 18  # type: ignore[index]
     assert sorted(evens.toArrow().column("id").to_pylist()) == [4, 6, 8]
     assert refused(lambda: evens.limit(1).write.format("delta").mode("append").saveAsTable("evens")) == "STREAMTABLE_DIRECT_WRITE"
+    assert refused(lambda: spark.sql("REFRESH STREAM TABLE nobody")) == "STREAMTABLE_NOT_FOUND"
     spark.sql("DROP STREAM TABLE evens")
     spark.sql("DROP TABLE of_client")
 

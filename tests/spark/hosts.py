@@ -20,7 +20,6 @@ ROOT = Path(__file__).parents[2]
 SPARK = Path(pyspark.__file__).parent
 JARS = SPARK / "jars"
 MARK = "--- next ---"
-CONDITION = re.compile(r"\[(STREAMTABLE_\w+)\]")
 ERROR = re.compile(r".*\[(STREAMTABLE_\w+)\](.*)SQLSTATE: (\w{5})", re.DOTALL)
 """An error's last copy, since those of Thrift repeat it; within it there may be Spark's own error with another SQLSTATE."""
 NUMBERED = re.compile(r"#\d+L?")
@@ -143,8 +142,9 @@ def in_spark_sql(folder: Path, properties: Path) -> tuple[list[Answer], str]:
 
 
 def errors_in(stderr: str) -> list[str]:
-    """Return the texts of our errors in what spark-sql printed."""
-    return [text for text in re.split(r"\n(?=\[STREAMTABLE_)", f"\n{stderr}") if CONDITION.match(text)]
+    """Return the texts of errors, ours and Spark's, in what spark-sql printed."""
+    _, *texts = re.split(r"\n(?=\[[A-Z][A-Z_.]+\] )", f"\n{stderr}")
+    return texts
 
 
 def in_client(python: Path, url: str) -> list[Answer]:
@@ -226,10 +226,12 @@ def _blocks(lines: Iterable[Sequence[str]], errors: Sequence[str]) -> list[Answe
     def said(head: Sequence[str], *rows: Sequence[str]) -> Answer:
         return answer(head, [["\t".join(row)] for row in rows] if len(head) == 1 else rows)  # COPY's own tabs
 
-    return [
+    found = [
         failure(next(remaining)) if statement in REFUSED else said(*(block or [()]))
         for statement, block in zip(SCRIPT, blocks, strict=True)
     ]
+    assert (more := next(remaining, None)) is None, more
+    return found
 
 
 def _text(value: object) -> str:
