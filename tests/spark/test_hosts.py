@@ -246,10 +246,16 @@ def begin_slow_refresh(server: Running, cursor: Any) -> None:
     wait_until(lambda: refreshes_slow(server))
 
 
-def test_a_cancelled_refresh_has_not_happened(server: Running) -> None:
+@pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+def test_a_refresh_that_is_cancelled_or_whose_client_is_gone_has_not_happened(server: Running) -> None:
     with server.cursor() as cursor, server.cursor() as other:
         begin_slow_refresh(server, cursor)
         cursor.cancel_operation()
+        wait_until(lambda: not refreshes_slow(server))
+        with pytest.raises(ThriftError, match="Session does not exist"), server.cursor() as left:  # noqa: PT012  (closing says it)
+            left.execute_async("REFRESH STREAM TABLE slow")
+            wait_until(lambda: refreshes_slow(server))
+            left.session.client._iprot.trans._trans.handle.shutdown(socket.SHUT_RDWR)  # without a word of Thrift's
         wait_until(lambda: not refreshes_slow(server))
         other.execute("SELECT * FROM slow")
         assert other.fetchall() == [(1, 1)]
