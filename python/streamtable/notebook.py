@@ -87,7 +87,7 @@ class _Place:
     def __init__(self) -> None:
         self._handle: Any = None
 
-    def tell(self, line: str) -> None:
+    def tell(self, line: str, _: float | None) -> None:
         self.show(_Line(line))
 
     def show(self, shown: object) -> None:

@@ -20,16 +20,17 @@ EVERY = 1.0
 
 
 @contextmanager
-def watched(spark: SparkSession, show: Callable[[str], object], every: float = EVERY) -> Iterator[None]:
-    """While the block runs statements on this thread, give `show` a line now and then that says how far they are.
+def watched(spark: SparkSession, show: Callable[[str, float | None], object], every: float = EVERY) -> Iterator[None]:
+    """While the block runs statements on this thread, tell `show` now and then how far they are.
 
-    A statement that is done before the first look is not told of. After the block `show` is not called any more.
+    It gets a line, and which share of the tasks that are known so far is done, None while there are none. A statement that is done
+    before the first look is not told of. After the block `show` is not called any more.
     """
     started = time.monotonic()
 
     def tell(completed: int, tasks: int) -> None:
         of_tasks = f"{completed} of {tasks} tasks, " if tasks else ""
-        show(f"{of_tasks}{time.monotonic() - started:.0f} s")
+        show(f"{of_tasks}{time.monotonic() - started:.0f} s", completed / tasks if tasks else None)
 
     with _reported(spark, tell) if not isinstance(spark, SparkSession) else _polled(spark.sparkContext, tell, every):
         yield

@@ -69,6 +69,14 @@ def test_the_driver_does_not_hold_a_change_that_the_log_takes_for_a_small_one(
     assert kept, "2,999 rows went through the driver"
 
 
+def test_nothing_is_read_to_be_joined_with_what_turns_out_to_be_empty(spark: SparkSession) -> None:
+    with Workspace(spark) as held:
+        for rows in (1, workspace.FEW + 1):
+            empty = held.hold(spark.range(10).where("id * id > 100"), rows)
+            joined = empty.join(spark.range(1000).distinct(), "id")
+            assert str(joined._jdf.queryExecution().optimizedPlan()).startswith("LocalRelation <empty>")
+
+
 def test_a_change_too_large_for_the_memory_is_computed_in_full(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     def too_large(*_: object) -> None:
         java_class(spark, "java.lang.reflect.Array").newInstance(java_class(spark, "java.lang.Long").TYPE, 2**31 - 1)

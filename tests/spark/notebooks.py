@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -12,9 +13,9 @@ from tests.spark.hosts import Answer, answer, failure
 from tests.spark.script import SCRIPT
 
 
-def in_cells(folder: Path) -> list[Answer]:
-    """Run the script by cells of a notebook, in a kernel of its own that finds the server in SPARK_REMOTE."""
-    cells = ["%load_ext streamtable", *(f"%%sql\n{statement}" for statement in SCRIPT)]
+def in_cells(folder: Path, statements: Sequence[str] = SCRIPT) -> list[Answer]:
+    """Run statements by cells of a notebook, in a kernel of its own: on the server that SPARK_REMOTE names, or by itself."""
+    cells = ["%load_ext streamtable", *(f"%%sql\n{statement}" for statement in statements)]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])  # type: ignore[no-untyped-call]
     where = {"metadata": {"path": str(folder)}}
     nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3", resources=where, allow_errors=True).execute()

@@ -246,16 +246,16 @@ def begin_slow_refresh(server: Running, cursor: Any) -> None:
     wait_until(lambda: refreshes_slow(server))
 
 
-@pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
 def test_a_refresh_that_is_cancelled_or_whose_client_is_gone_has_not_happened(server: Running) -> None:
     with server.cursor() as cursor, server.cursor() as other:
         begin_slow_refresh(server, cursor)
         cursor.cancel_operation()
         wait_until(lambda: not refreshes_slow(server))
-        with pytest.raises(ThriftError, match="Session does not exist"), server.cursor() as left:  # noqa: PT012  (closing says it)
-            left.execute_async("REFRESH STREAM TABLE slow")
+        login = f"host='127.0.0.1', port={server.thrift}, user={USER!r}, password={PASSWORD!r}, auth_mechanism='PLAIN'"
+        client = f"from impala.dbapi import connect; connect({login}).cursor().execute('REFRESH STREAM TABLE slow')"
+        with subprocess.Popen([sys.executable, "-c", client]) as left:
             wait_until(lambda: refreshes_slow(server))
-            left.session.client._iprot.trans._trans.handle.shutdown(socket.SHUT_RDWR)  # without a word of Thrift's
+            left.kill()
         wait_until(lambda: not refreshes_slow(server))
         other.execute("SELECT * FROM slow")
         assert other.fetchall() == [(1, 1)]
@@ -402,7 +402,6 @@ def test_several_sessions_at_once(server: Running) -> None:
         cursor.execute("DROP STREAM TABLE shared")
 
 
-@pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
 def test_a_wrong_password_and_a_wrong_port(server: Running, tmp_path: Path) -> None:
     with pytest.raises(TTransportException, match="validating the login"), server.cursor("guessed"):
         pass
@@ -469,12 +468,28 @@ def test_cells_of_a_notebook(
     assert notebooks.in_cells(tmp_path) == expected
 
 
+def test_a_notebook_without_a_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its first cell starts Spark, with the catalog in its folder."""
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    monkeypatch.setenv("PYTHONPATH", hosts.environment_of_commands()["PYTHONPATH"])
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    statements = (
+        "CREATE STREAM TABLE three AS SELECT id FROM range(3)",
+        "REFRESH STREAM TABLE three",
+        "SELECT count(*) AS n FROM three",
+    )
+    _, refreshed, counted = notebooks.in_cells(tmp_path, statements)
+    assert "NO_DATA" in refreshed.rows[0]
+    assert counted == hosts.Answer(("n",), (("3",),))
+    assert (tmp_path / "metastore_db").is_dir()
+
+
 def test_our_package_over_spark_connect(server: Running, tmp_path: Path) -> None:
     remote = RemoteSession.builder.remote(server.connect).create()
     try:
         remote.sql("CREATE TABLE numbers USING delta AS SELECT id FROM range(3)")
         told = list[str]()
-        with watched(remote, told.append):  # type: ignore[arg-type]
+        with watched(remote, lambda line, _: told.append(line)):  # type: ignore[arg-type]
             table = StreamTables(remote).create("large", "SELECT id FROM numbers WHERE id > 0")  # type: ignore[arg-type]
         assert any(re.fullmatch(r"\d+ of [1-9]\d* tasks, \d+ s", line) for line in told), told
         assert table.to_df().groupBy().sum("id").collect()[0][0] == 3
@@ -542,7 +557,6 @@ def begin_brief_refresh(server: Running, cursor: Any) -> None:
     wait_until(lambda: refreshes_slow(server, "brief"))
 
 
-@pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
 def test_the_end_of_a_server(server: Running, tmp_path: Path) -> None:
     """The last test of this module.
 

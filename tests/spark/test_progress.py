@@ -23,12 +23,12 @@ OFTEN = partial(watched, every=0.01)
 
 def test_the_jobs_of_the_block_are_counted_and_no_others(shop: SparkSession) -> None:
     told = list[str]()
-    with OFTEN(shop, told.append):
+    with OFTEN(shop, lambda line, _: told.append(line)):
         shop.sql(CREATE).collect()
     assert any(TOLD.fullmatch(line) for line in told), told
     assert not shop.sparkContext.getJobTags()
     of_another = list[str]()
-    with OFTEN(shop, of_another.append):
+    with OFTEN(shop, lambda line, _: of_another.append(line)):
         while not of_another:
             time.sleep(0.01)
     assert set(of_another) == {"0 s"}
@@ -51,7 +51,7 @@ def test_a_cell_and_a_terminal_tell(
     out._errors = Console(stderr=True, force_terminal=True)
     out.answer(shop, "REFRESH STREAM TABLE counted FULL", limit=10)
     said = capsys.readouterr()
-    assert TOLD.search(said.err) and "FULL" in said.out
+    assert TOLD.search(said.err) and "━" in said.err and "FULL" in said.out
     out._errors = Console(stderr=True)
     out.answer(shop, "REFRESH STREAM TABLE counted FULL", limit=10)
     assert capsys.readouterr().err == ""  # nobody sits at a file

@@ -15,6 +15,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import Row, SparkSession
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -65,8 +66,15 @@ class Output:
         if self.as_json or not self._errors.is_terminal:
             yield
             return
-        with self._errors.status("") as status, watched(spark, status.update):
-            yield
+        columns = (SpinnerColumn(), BarColumn(), TextColumn("{task.description}"))
+        with Progress(*columns, console=self._errors, transient=True) as progress:
+            task = progress.add_task("", total=None)
+
+            def show(line: str, share: float | None) -> None:
+                progress.update(task, description=line, completed=share or 0, total=None if share is None else 1)
+
+            with watched(spark, show):
+                yield
 
     def rows(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Print rows: a table, or a line with a JSON array of objects."""

@@ -50,7 +50,8 @@ class Workspace:
         """Compute `frame` now, so that Spark knows how large it is; about `rows` are expected, where that is known.
 
         Few rows become a relation of the driver, which takes no job to read or to be found empty. The driver holds no more than
-        FEW, and no more bytes than spark.driver.maxResultSize, whatever was expected.
+        FEW, and no more bytes than spark.driver.maxResultSize, whatever was expected. What turns out to have no rows is a relation
+        that the optimizer sees to be empty: nothing is read to be joined with it.
         """
         if rows is None or rows <= FEW:
             held = java_class(self.session, f"{SHIM}.Held")
@@ -58,8 +59,8 @@ class Workspace:
             if local is not None:
                 return frame_of(self.session, local)
         kept = self.keep(frame)
-        self._measured[kept] = _measured(kept)
-        return kept
+        count, self._measured[kept] = _measured(kept)
+        return kept if count else kept.limit(0)
 
     def extents(self, name: str) -> ColumnExtents:
         """Return the least and greatest value, as text, of each column of what bears `name`, if `hold` computed it.
@@ -89,10 +90,10 @@ class Workspace:
             frame.unpersist()
 
 
-def _measured(kept: DataFrame) -> ColumnExtents:
-    """Compute a kept frame, and the extents of its columns with it."""
+def _measured(kept: DataFrame) -> tuple[int, ColumnExtents]:
+    """Compute a kept frame; return how many rows it has, and the extents of its columns."""
     names = [f.name for f in kept.schema if isinstance(f.dataType, (IntegralType, DateType, DecimalType))]
     wanted = [cast(call(function, column(name)), "STRING") for name in names for function in ("min", "max")]
-    _, *found = kept.agg(*(F.expr(text(each)) for each in (call("count", number(1)), *wanted))).collect()[0]
+    count, *found = kept.agg(*(F.expr(text(each)) for each in (call("count", number(1)), *wanted))).collect()[0]
     pairs = zip(names, found[::2], found[1::2], strict=True)
-    return {name: (least, most) for name, least, most in pairs if least is not None}
+    return count, {name: (least, most) for name, least, most in pairs if least is not None}
