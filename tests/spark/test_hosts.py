@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import re
@@ -30,7 +29,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.connect.session import SparkSession as RemoteSession
 from tests.spark import hosts, notebooks
 from tests.spark.script import REFUSED, SCRIPT
-from tests.spark.serving import COMMAND, PASSWORD, TOKEN, USER, Running, cursor_at, serving
+from tests.spark.serving import COMMAND, PASSWORD, TOKEN, USER, Running, cursor_at, leaving_a_socket, serving
 from thrift.transport.TTransport import TTransportException
 from typer.testing import CliRunner
 
@@ -403,7 +402,8 @@ def test_several_sessions_at_once(server: Running) -> None:
 
 
 def test_a_wrong_password_and_a_wrong_port(server: Running, tmp_path: Path) -> None:
-    with pytest.raises(TTransportException, match="validating the login"), server.cursor("guessed"):
+    login_refused = pytest.raises(TTransportException, match="validating the login")
+    with leaving_a_socket(), login_refused, server.cursor("guessed"):
         pass
     url = f"jdbc:hive2://127.0.0.1:{server.thrift}"
     refused = hosts.beeline(tmp_path, url, USER, "guessed", "-e", "SELECT 1")
@@ -412,7 +412,6 @@ def test_a_wrong_password_and_a_wrong_port(server: Running, tmp_path: Path) -> N
         port = taken.getsockname()[1]
     with pytest.raises(TTransportException, match=f"Could not connect to .*{port}"), cursor_at(port):
         pass
-    gc.collect()  # impyla leaves the socket open
 
 
 def test_a_second_process_on_the_catalog_of_the_server(server: Running) -> None:
@@ -563,7 +562,8 @@ def test_the_end_of_a_server(server: Running, tmp_path: Path) -> None:
     SIGTERM cuts off a client's REFRESH and lets the scheduler's finish; Ctrl-C cuts off the scheduler's, after `stop_seconds`; then
     Java dies under a server. The second server lets everybody in, and finds its catalog elsewhere; the third is open to the network.
     """
-    with suppress(ThriftError, TTransportException, OSError), server.cursor() as cursor, server.cursor() as other:
+    gone = suppress(ThriftError, TTransportException, OSError)
+    with leaving_a_socket(), gone, server.cursor() as cursor, server.cursor() as other:
         begin_slow_refresh(server, cursor)
         begin_brief_refresh(server, other)
         server.ends(signal.SIGTERM)
@@ -604,4 +604,3 @@ def test_the_end_of_a_server(server: Running, tmp_path: Path) -> None:
             assert watch.wait(60) == ExitCode.NO_SESSION, "it tries for some seconds, not for minutes"
             assert watch.stderr is not None
             assert "the server does not answer any more" in watch.stderr.read()
-    gc.collect()  # impyla leaves the socket open
