@@ -1,9 +1,9 @@
 """The soak: stream tables in chains and diamonds, refreshed by their schedules, while everything that can happen does.
 
-Writers on all sources, DDL, RESTORE, OPTIMIZE and other schedules now and then, and SIGKILL of the process with its JVM at labelled
-points and at random times. At the end a scheduler alone must bring all tables up to date; then every table must VERIFY, nothing may
-be suspended, what the history says came and went must be what each version holds, nothing may be rebuilt, only what a kill explains
-may have failed, and no writer may complain.
+Writers on all sources; DDL on them and on the stream tables, RESTORE and OPTIMIZE now and then; SIGKILL of the process with its JVM
+at labelled points and at random times. At the end a scheduler alone must bring all tables up to date; then every table must VERIFY,
+none may be suspended, what the history says came and went must be what each version holds, nothing may be rebuilt unasked, only
+what a kill or another statement explains may have failed, and no writer may complain.
 
     ./run soak              20 minutes; MINUTES=3 ./run soak for less, SEED=7 for other random choices
 """
@@ -23,13 +23,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from threading import Event, Thread
 
-from pyspark.errors import PySparkException
+from bench.soak_tables import COMPLAINTS, LEAVES, make, write
 from pyspark.sql import Row, SparkSession
 from rich.console import Console
 from rich.table import Table
 
 from streamtable import configure, start_scheduler
-from streamtable.refresh.choose import NOT_POPULATED
+from streamtable.refresh.choose import NOT_POPULATED, REPLACED
 from streamtable.refresh.milestones import MILESTONES, watch
 
 MINUTES = float(os.environ.get("MINUTES", "20"))
@@ -37,19 +37,13 @@ SEED = int(os.environ.get("SEED", "1"))
 LIFE = 20.0, 120.0
 """Between so many seconds a process lives once all tables are there; one in five is killed by then, maybe in a CREATE."""
 
-REBUILDS = {NOT_POPULATED}
-"""Why a table may start anew here: nothing that the writers do asks for it, nor does a column that no query uses."""
+REBUILDS = {NOT_POPULATED, REPLACED}
+"""Why a table may start anew here: nothing else that the writers do asks for it, nor does a column that no query uses."""
 
 FAILURES = re.compile(r"\[STREAMTABLE_(CONCURRENT_REFRESH|SOURCE_UNAVAILABLE)\]")
-"""Why a refresh may fail here: another one came first too often, or a killed CREATE left nothing of what it reads for a while."""
+"""Why a refresh may fail here: another one came first too often, or what it reads was dropped or half renamed for a while."""
 
 _ANY = "a random time"
-
-COMPLAINTS = "complaints.txt"
-"""Where writers leave what must not be."""
-
-PASSING = re.compile("CONCURRENT|CANNOT_RESTORE", re.IGNORECASE)
-"""Why a writer may fail: another one came first, in this process or in that of the scheduler, or nothing was written yet."""
 
 # As a module: as a script its folder would be searched first, and bench/queue.py would be taken for Python's own queue.
 ITSELF = (sys.executable, "-m", "bench.soak")
@@ -62,24 +56,6 @@ SETTINGS = {
     "spark.log.level": "ERROR",
     "spark.streamtable.scheduler.pollSeconds": "1",
 }
-BASES = ("b0", "b1", "b2", "b3")
-MATCHED = "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (k, v) VALUES (s.k, s.v)"
-TABLES = {
-    **{f"filtered{n}": ("'1s'", f"SELECT k, v FROM b{n} WHERE v % 3 <> 0") for n in range(4)},
-    **{f"counted{n}": ("'2s'", f"SELECT k, count(*) AS n, sum(v) AS s, max(v) AS m FROM b{n} GROUP BY k") for n in range(4)},
-    "joined01": ("'2s'", "SELECT b0.k, b0.v, b1.v AS w FROM b0 JOIN b1 ON b0.k = b1.k AND b0.v < b1.v"),
-    "padded23": ("'3s'", "SELECT b2.k, b2.v, b3.v AS w FROM b2 LEFT JOIN b3 ON b2.k = b3.k AND b3.v > 50"),
-    "diamond0": ("'2s'", "SELECT f.k, f.v, c.n FROM filtered0 f JOIN counted0 c ON f.k = c.k"),
-    "diamond1": ("'3s'", "SELECT c.k, c.s, f.v FROM counted1 c LEFT JOIN filtered1 f ON f.k = c.k"),
-    "missing2": ("'3s'", "SELECT k FROM counted2 EXCEPT SELECT k FROM filtered2"),
-    "distinct3": ("'1s'", "SELECT DISTINCT k FROM filtered3"),
-    "sums": ("'4s'", "SELECT k, s FROM counted0 UNION ALL SELECT k, s FROM counted1 UNION ALL SELECT k, m FROM counted2"),
-    "totals": ("'5s'", "SELECT count(*) AS n, sum(s) AS s FROM sums"),
-    "ranked": ("'3s'", "SELECT k, v, rank() OVER (PARTITION BY k ORDER BY v DESC) AS r FROM filtered0"),
-    "groups_of_groups": ("CALCULATED", "SELECT n, count(*) AS groups FROM diamond0 GROUP BY n"),
-    "top": ("'5s'", "SELECT n, groups FROM groups_of_groups ORDER BY groups DESC, n LIMIT 3"),
-    "wide": ("'4s'", "SELECT d.k, d.v, j.w FROM diamond1 d JOIN joined01 j ON d.k = j.k"),
-}
 
 
 def session() -> SparkSession:
@@ -87,46 +63,6 @@ def session() -> SparkSession:
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
-
-
-def make(spark: SparkSession) -> None:
-    """Make what is not there yet: a process before may have been killed while it made it."""
-    for n, base in enumerate(BASES):
-        feed = "true" if n % 2 else "false"
-        spark.sql(
-            f"CREATE TABLE IF NOT EXISTS {base} (k INT, v INT) USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = '{feed}')"
-        )
-    for name, (schedule, query) in TABLES.items():
-        spark.sql(f"CREATE STREAM TABLE IF NOT EXISTS {name} SCHEDULE {schedule} AS {query}")
-
-
-def write(spark: SparkSession, rnd: random.Random, stopping: Event) -> None:
-    """Change one table after the other at random until told to stop."""
-    while not stopping.wait(rnd.uniform(0.1, 1.5)):
-        base, k, v = rnd.choice(BASES), rnd.randrange(12), rnd.randrange(100)
-        statement = rnd.choices(
-            (
-                f"INSERT INTO {base} (k, v) SELECT id % 12, cast(rand({v}) * 100 AS INT) FROM range({rnd.randrange(1, 40)})",
-                f"DELETE FROM {base} WHERE k = {k} AND v < {v}",
-                f"UPDATE {base} SET v = v + 1 WHERE k = {k}",
-                f"MERGE INTO {base} t USING (SELECT {k} AS k, {v} AS v) s ON t.k = s.k AND t.v = s.v {MATCHED}",
-                f"INSERT OVERWRITE {base} (k, v) SELECT k, v FROM {base} WHERE v < 90",
-                f"TRUNCATE TABLE {base}",
-                f"RESTORE TABLE {base} TO VERSION AS OF 1",
-                f"OPTIMIZE {base}",
-                f"REORG TABLE {base} APPLY (PURGE)",
-                f"ALTER TABLE {base} ADD COLUMN x{time.time_ns()} INT",
-                f"ALTER TABLE {base} SET TBLPROPERTIES ('written' = '{v}')",
-                f"ALTER STREAM TABLE {rnd.choice([*TABLES])} SET SCHEDULE '{rnd.randrange(1, 6)}s'",
-            ),
-            weights=(8, 4, 4, 4, 0.5, 0.2, 0.2, 1, 0.2, 0.2, 0.2, 0.3),
-        )[0]
-        try:
-            spark.sql(statement).collect()
-        except PySparkException as error:  # writers in threads of one process may meet
-            if not PASSING.search(str(error)):
-                with Path(COMPLAINTS).open("a") as complaints:
-                    complaints.write(f"{statement}: {error}\n")
 
 
 def live(seed: int, point: str) -> None:
@@ -179,6 +115,8 @@ def judge() -> int:
     """Let the scheduler catch up and look; return how many tables are not what they should be."""
     spark = session()
     make(spark)
+    for leaf in LEAVES:
+        spark.sql(f"ALTER STREAM TABLE {leaf} RESUME")
     table = Table("table", "status", "refreshes", "failed", "rebuilt", "untrue", "last", "VERIFY", title="After the soak")
     wrong = int(not caught_up(spark))
     for row in spark.sql("SELECT * FROM stream_tables()").collect():

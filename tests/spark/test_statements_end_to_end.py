@@ -310,6 +310,18 @@ def test_a_rename_that_was_killed_goes_on(shop: SparkSession, monkeypatch: pytes
         shop.sql("ALTER STREAM TABLE st RENAME TO busy")
 
 
+@pytest.mark.parametrize("commits", [1, 2])
+def test_a_rename_that_was_killed_is_taken_back(shop: SparkSession, monkeypatch: pytest.MonkeyPatch, commits: int) -> None:
+    shop.sql(f"CREATE STREAM TABLE st AS {ALL}")
+    shop.sql("CREATE STREAM TABLE above AS SELECT id FROM st")
+    rename_and_be_killed(shop, monkeypatch, commits)
+    assert answer(shop, "ALTER STREAM TABLE busy RENAME TO st") == [("spark_catalog.shop.st", "ACTIVE")]
+    shop.sql("INSERT INTO sales VALUES (77, 'north', 5)")
+    shop.sql("REFRESH STREAM TABLE st")
+    assert done(shop, "REFRESH STREAM TABLE above")[0] == "DIFFERENTIAL"
+    assert_exact(shop, "above", "SELECT id FROM st")
+
+
 def test_drop_leaves_neither_name_nor_files(shop: SparkSession) -> None:
     shop.sql(f"CREATE STREAM TABLE st AS {BY_REGION}")
     place = Path(detail(shop, "st")["location"].removeprefix("file:"))

@@ -101,6 +101,9 @@ def _rename(spark: SparkSession, name: Name, to: Name) -> Definition:
     if before.kind == "none" and there and there.definition.name.casefold() == ".".join(old).casefold():
         return rename_with_readers(spark, there, Name(located.name), begun=True)
     entry = load(spark, name)
+    if entry.definition.name.casefold() != ".".join(old).casefold():
+        rename_with_readers(spark, entry, Name(old), begun=True)  # an earlier one was killed on the way to this name
+        entry = load(spark, name)
     if located.name[:-1] != old[:-1]:
         hint = "CREATE STREAM TABLE there, then DROP STREAM TABLE here"
         raise NotSupported(f"a stream table cannot move to another schema: {'.'.join(located.name[:-1])}", hint=hint)
