@@ -117,12 +117,18 @@ class Held:
         time.sleep(5)  # until Python saw which connections are closed
         status = Path(f"/proc/{python}/status").read_text()
         resident = int(re.search(r"VmRSS:\s+(\d+)", status)[1]) // 1024  # type: ignore[index]
-        threads, files = (sum(1 for pid in both for _ in Path(f"/proc/{pid}/{kind}").iterdir()) for kind in ("task", "fd"))
+        threads = sum(not _is_pooled(task) for pid in both for task in Path(f"/proc/{pid}/task").iterdir())
+        files = sum(1 for pid in both for _ in Path(f"/proc/{pid}/fd").iterdir())
         return cls(threads, files, resident, heap, sessions)
 
 
 def _is_java(pid: str) -> bool:
     return Path(f"/proc/{pid}/comm").read_text().strip() == "java"
+
+
+def _is_pooled(task: Path) -> bool:
+    """Tell whether a thread is one of the 200 that Spark's block manager makes when many frames are dropped, and keeps."""
+    return (task / "comm").read_text().startswith("block-manager")
 
 
 def _heap(java: int) -> int:

@@ -71,7 +71,7 @@ def live(seed: int, point: str) -> None:
     make(spark)
     print("serving", flush=True)
     scheduler = start_scheduler(spark)
-    passed = iter(range(rnd.randrange(3, 30), 0, -1))
+    passed = iter(range(rnd.randrange(1, 12), 0, -1))
 
     def kill(reached: str) -> None:
         if reached == point and next(passed, 0) == 1:

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 from decimal import Decimal
 from functools import lru_cache
@@ -29,6 +31,7 @@ from pyspark.sql.types import StructType
 
 from streamtable.delta.bridge import SHIM, JavaRows, catalog_in_use, causes, java_class, java_exception
 from streamtable.errors import InternalError, StreamTableError, all_errors
+from streamtable.handles import keep_no_cycles
 from streamtable.tracebacks import let_go
 
 if TYPE_CHECKING:
@@ -37,10 +40,11 @@ if TYPE_CHECKING:
 HANDLERS = f"{SHIM}.Handlers"
 # What the shim throws, and what Spark makes of it when a check rule throws it: a copy of another class.
 OURS = (f"{SHIM}.StreamTableException", "org.apache.spark.sql.catalyst.ExtendedAnalysisException")
-KEPT_ERRORS = 256  # those that reach a client outside this process are never asked for again
+KEPT_ERRORS, KEPT_SECONDS = 256, 60.0  # one that reaches a client outside this process is never asked for again
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
-_kept: OrderedDict[str, StreamTableError] = OrderedDict()
+_kept: OrderedDict[str, tuple[StreamTableError, float]] = OrderedDict()
+"""Errors that are on their way, with when they set out, the oldest first."""
 
 
 class Answers(Protocol):
@@ -140,12 +144,14 @@ def register(spark: SparkSession, answers: Answers) -> None:
     gateway: Any = spark.sparkContext._gateway
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     _raise_originals()
+    keep_no_cycles()
     # py4j holds the Handler for as long as the JVM holds its proxy.
     java_class(spark, HANDLERS).set(Handler(answers), gateway.java_gateway_server.getCallbackClient())
 
 
 def _answer(compute: Callable[[], dict[str, Any]]) -> str:
     try:
+        _forget_errors()
         return json.dumps(compute())
     except Exception as error:  # whatever it is, the JVM must get an answer that it can raise
         told = json.dumps({"error": _error(error)})
@@ -177,10 +183,17 @@ def _error(error: Exception) -> dict[str, str]:
         java_class(SparkContext, HANDLERS).keep(key, java)
         return {"id": key}
     known = in_use or (error if isinstance(error, StreamTableError) else _internal(error))
-    _kept[key] = known
-    while len(_kept) > KEPT_ERRORS:
-        _kept.popitem(last=False)
+    _kept[key] = known, time.monotonic()
     return {"id": key, "condition": known.getCondition(), "sqlState": known.getSqlState(), "message": str(known)}
+
+
+def _forget_errors() -> None:
+    """Let go of those that nobody has asked for: functions in their frames may hold sessions and plans."""
+    with suppress(KeyError, RuntimeError):  # another thread forgets as well
+        while (oldest := next(iter(_kept), None)) is not None:
+            if len(_kept) <= KEPT_ERRORS and time.monotonic() - _kept[oldest][1] < KEPT_SECONDS:
+                break
+            del _kept[oldest]
 
 
 def _internal(error: Exception) -> InternalError:
@@ -226,7 +239,8 @@ def _original(java: JavaObject | None) -> StreamTableError | None:
     for cause in causes(java):
         if cause.getClass().getName() in OURS and cause.getCondition() in _kinds():
             parameters = dict(cause.getMessageParameters())
-            return _kept.pop(parameters.get("id", ""), None) or _raised_by_shim(cause.getCondition(), parameters)
+            kept, _ = _kept.pop(parameters.get("id", ""), (None, 0.0))
+            return kept or _raised_by_shim(cause.getCondition(), parameters)
     return None
 
 

@@ -458,3 +458,33 @@ def test_an_error_that_no_client_here_fetches_keeps_nothing_of_its_statement(spa
         spark.sql(statement).collect()
     assert "inner" in [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)], "its lines stay"
     assert isinstance(caught.value.__cause__, ValueError)
+
+
+def test_an_error_that_nobody_asks_for_is_not_kept_for_long(
+    spark: SparkSession, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = list[weakref.ref[Held]]()
+
+    def reply(session: SparkSession, sql: str) -> Iterable[Sequence[Any]]:
+        work = Held()
+        held.append(weakref.ref(work))
+
+        def inner() -> None:
+            raise RefreshError(f"cannot go on with {work}")
+
+        inner()
+        return []
+
+    recorder.reply = reply
+    handler, statement = callback.Handler(recorder), "SHOW STREAM TABLES"
+    gc.disable()
+    try:
+        assert "cannot go on" in handler.run(spark._jsparkSession, statement)
+        recorder.reply = lambda *_: []
+        handler.run(spark._jsparkSession, statement)
+        assert held[0]() is not None, "its lines stay, and a function that was defined where it failed"
+        monkeypatch.setattr(callback, "KEPT_SECONDS", 0.0)
+        handler.run(spark._jsparkSession, statement)
+        assert held[0]() is None
+    finally:
+        gc.enable()

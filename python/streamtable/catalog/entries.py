@@ -15,6 +15,7 @@ from streamtable.catalog.definition import Definition
 from streamtable.delta.tables import Located, TableState, locate, state
 from streamtable.delta.unreadable import left_out
 from streamtable.errors import SourceUnavailable, StreamTableNotFound, near_names
+from streamtable.handles import catalog_of
 from streamtable.sql.literals import unquote_name
 from streamtable.sql.statements import Name
 
@@ -39,7 +40,7 @@ CATALOG = "spark_catalog"
 
 def at_home(spark: SparkSession) -> SparkSession:
     """Return a session in which a name of two parts is one of that catalog, whichever is the current one."""
-    return spark if spark.catalog.currentCatalog() == CATALOG else spark.newSession()
+    return spark if catalog_of(spark).currentCatalog() == CATALOG else spark.newSession()
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ def table_names(spark: SparkSession, namespace: Sequence[str] | None = None) -> 
         else [(CATALOG, unquote_name(row[0])) for row in spark.sql(f"SHOW DATABASES IN {CATALOG}").collect()]
     )
     for space in spaces:
-        parts = space if len(space) > 1 else (spark.catalog.currentCatalog(), *space)
+        parts = space if len(space) > 1 else (catalog_of(spark).currentCatalog(), *space)
         shown = spark.sql(f"SHOW TABLES IN {Name(parts)}").collect()
         yield from sorted((*parts, row["tableName"]) for row in shown if not row["isTemporary"])
 

@@ -21,6 +21,7 @@ from streamtable.delta.commit import commit
 from streamtable.delta.tables import Located, drop_files, locate, state, versions
 from streamtable.delta.unreadable import left_out
 from streamtable.errors import InvalidStatement, SourceUnavailable, near_names
+from streamtable.handles import catalog_of
 from streamtable.sql.statements import Name
 
 __all__ = ["COLUMNS", "Kind", "Stored", "change", "create", "drop", "every", "find", "free", "is_one", "load", "rename", "wanted"]
@@ -103,7 +104,7 @@ def load(spark: SparkSession, kind: Kind, name: Name) -> Stored:
     if stored := find(spark, kind, name):
         return stored
     full = locate(spark, name.parts).name
-    known = [str(each) for each in every(spark, kind, full[:-1])] if spark.catalog.databaseExists(str(Name(full[:-1]))) else []
+    known = [str(each) for each in every(spark, kind, full[:-1])] if catalog_of(spark).databaseExists(str(Name(full[:-1]))) else []
     near = near_names(".".join(full), known)
     raise kind.not_found(f"there is no {kind.noun} {'.'.join(full)}.{near}", hint=f"{kind.listed_by} lists them")
 

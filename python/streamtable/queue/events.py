@@ -8,6 +8,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from streamtable.algebra.operators import WEIGHT
 from streamtable.delta.bridge import java_class
+from streamtable.handles import catalog_of
 from streamtable.queue import history
 from streamtable.queue.consumers import Consumer
 from streamtable.queue.definition import RETRIES, SCHEMA, Queue
@@ -57,8 +58,8 @@ def circumstances(spark: SparkSession, queue: Queue) -> SparkSession:
         session = spark.newSession()
         for setting, value in queue.settings.items():
             session.conf.set(setting, value)
-        session.catalog.setCurrentCatalog(queue.namespace[0])
-        session.catalog.setCurrentDatabase(queue.namespace[1])
+        catalog_of(session).setCurrentCatalog(queue.namespace[0])
+        catalog_of(session).setCurrentDatabase(queue.namespace[1])
         _sessions[key] = session
     return session
 

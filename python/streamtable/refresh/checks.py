@@ -25,6 +25,7 @@ from streamtable.errors import (
     StreamTableError,
     near_names,
 )
+from streamtable.handles import catalog_of
 from streamtable.refresh.prepare import Prepared, captured_settings, prepare, refresh_session, release
 from streamtable.sql.literals import unquote_name
 from streamtable.sql.rewrite import moving_literal
@@ -42,7 +43,7 @@ def prepared_for(
         hint = "write current_date() or current_timestamp(), which are kept up to date"
         raise InvalidQuery(f"{literal} is another time each time that the query is read", hint=hint)
     id_ = existing.definition.id if existing else uuid.uuid4().hex
-    namespace = (spark.catalog.currentCatalog(), spark.catalog.currentDatabase())
+    namespace = (catalog_of(spark).currentCatalog(), catalog_of(spark).currentDatabase())
     settings = captured_settings(spark)
     check_schedule(spark, statement.schedule, settings)
     try:

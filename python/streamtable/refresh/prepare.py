@@ -21,6 +21,7 @@ from streamtable.algebra.reading import Reading, read_plan
 from streamtable.delta.bridge import SHIM, java_class
 from streamtable.differentiate.rules import Finding, obstacle
 from streamtable.errors import InvalidQuery, near_names
+from streamtable.handles import catalog_of
 from streamtable.sql.rewrite import rewritten
 from streamtable.sql.statements import Query
 from streamtable.tracebacks import words_of
@@ -129,9 +130,9 @@ def refresh_session(spark: SparkSession, namespace: tuple[str, ...], settings: M
     for setting in _INHERITED:
         if (inherited := spark.conf.get(setting, None)) is not None:
             session.conf.set(setting, inherited)
-    session.catalog.setCurrentCatalog(namespace[0])
+    catalog_of(session).setCurrentCatalog(namespace[0])
     if database := ".".join(namespace[1:]):  # not every catalog has one to begin with
-        session.catalog.setCurrentDatabase(database)
+        catalog_of(session).setCurrentDatabase(database)
     return session
 
 

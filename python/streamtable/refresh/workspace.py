@@ -12,6 +12,7 @@ from pyspark.sql.types import DateType, DecimalType, IntegralType
 from sqlglot import exp
 
 from streamtable.delta.bridge import SHIM, frame_of, java_class
+from streamtable.handles import catalog_of
 from streamtable.sql.builder import call, cast, column, number, text
 
 __all__ = ["FEW", "Workspace"]
@@ -85,7 +86,7 @@ class Workspace:
 
     def __exit__(self, *_: object) -> None:
         for name in self._frames:
-            self.session.catalog.dropTempView(name)
+            catalog_of(self.session).dropTempView(name)
         for frame in self._kept:
             frame.unpersist()
 

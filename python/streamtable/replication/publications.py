@@ -15,6 +15,7 @@ from streamtable.delta.bridge import java_class
 from streamtable.delta.rows import read
 from streamtable.delta.tables import Located, TableState, locate, state
 from streamtable.errors import InvalidStatement, SourceUnavailable
+from streamtable.handles import catalog_of
 from streamtable.replication.kinds import PUBLICATION
 from streamtable.replication.publisher import Publisher
 from streamtable.sql.parse import parse
@@ -133,7 +134,7 @@ def _canonical(spark: SparkSession, wanted: Objects, home: tuple[str, ...]) -> O
         raise InvalidStatement(f"the table {again[0]} is listed twice", hint="list it once; conditions are joined by OR")
     schemas = _schemas(spark, wanted)
     for schema in schemas:
-        if not spark.catalog.databaseExists(str(schema)):
+        if not catalog_of(spark).databaseExists(str(schema)):
             raise InvalidStatement(f"there is no schema {schema}", hint="SHOW SCHEMAS")
         if not _same(home, schema.parts):
             message = f"a publication of the schema {'.'.join(home)} cannot be for the tables in {'.'.join(schema.parts)}"
@@ -144,7 +145,7 @@ def _canonical(spark: SparkSession, wanted: Objects, home: tuple[str, ...]) -> O
 
 def _schemas(spark: SparkSession, wanted: Objects) -> tuple[Name, ...]:
     """Name the schemas in full."""
-    catalog = spark.catalog.currentCatalog()
+    catalog = catalog_of(spark).currentCatalog()
     return tuple(Name((catalog, *schema.parts)[-2:]) for schema in wanted.schemas)
 
 

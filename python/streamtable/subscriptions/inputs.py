@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from threading import Lock
+from weakref import WeakMethod
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
@@ -82,7 +83,7 @@ class Inputs:
         self._views = views
         self.opened = tuple(inputs)
         self._inputs = list(inputs)
-        self._fits = fits
+        self._fits = WeakMethod(fits)  # of the relation, which holds this
         self._seen: Vector = ()
         self._read_at = -math.inf
         self._lock = Lock()
@@ -121,7 +122,8 @@ class Inputs:
         for n, each in enumerate(self._inputs):
             schema = state(self._session, each.path).schema_json
             if schema != each.schema_json:
-                self._fits(each, schema)
+                if fits := self._fits():
+                    fits(each, schema)
                 self._inputs[n] = replace(each, schema_json=schema)
 
     def begin(self, as_of: int, at_least: bool, snapshot: bool) -> int:

@@ -17,6 +17,7 @@ from streamtable.differentiate import touched_groups
 from streamtable.differentiate.deltas import Deltas, Shared
 from streamtable.differentiate.rules import RULES, obstacle
 from streamtable.errors import InvalidQuery, NotSupported, SourceChanged, StreamTableError
+from streamtable.handles import catalog_of
 from streamtable.refresh.checks import refuse_session_names
 from streamtable.refresh.execute import pinned_query
 from streamtable.refresh.prepare import Prepared, captured_settings, prepare, refresh_session, release
@@ -41,7 +42,7 @@ class QueryRelation:
 
     def __init__(self, spark: SparkSession, query: Query) -> None:
         self._query = query
-        self._namespace = (spark.catalog.currentCatalog(), spark.catalog.currentDatabase())
+        self._namespace = (catalog_of(spark).currentCatalog(), catalog_of(spark).currentDatabase())
         self._settings = captured_settings(spark)
         self._spark = spark
         self._prepared = self._prepare()

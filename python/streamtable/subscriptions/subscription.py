@@ -138,6 +138,7 @@ class Subscription(Generic[R]):
         """Stop; what others share stays."""
         if not self.closed:
             self.closed = self.ended = True
+            self._steps, self._step = iter(()), None  # they refer to this
             close_feed(self._feed)
 
     def _run(self) -> Iterator[Callable[[], R] | None]:

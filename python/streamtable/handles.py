@@ -1,0 +1,34 @@
+"""Python's side of the objects in the JVM: each is let go of when the last name of it goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from py4j.java_gateway import JavaMember, JavaObject, is_magic_member
+from py4j.protocol import REFERENCE_TYPE, register_output_converter
+from pyspark.sql import SparkSession
+
+__all__ = ["catalog_of", "keep_no_cycles"]
+
+
+class _Handle(JavaObject):  # type: ignore[misc]  # py4j has no types
+    """A Java object that does not keep its methods.
+
+    py4j's own keeps each method that was called, and the method refers to the object. Until Python happens to look for such cycles,
+    which it does after tens of thousands of new objects, the JVM would hold every session, plan and broadcast table that was used.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        if is_magic_member(name):
+            raise AttributeError(name)
+        return JavaMember(name, self, self._target_id, self._gateway_client)
+
+
+def keep_no_cycles() -> None:
+    """Let py4j make such objects in this process from now on."""
+    register_output_converter(REFERENCE_TYPE, _Handle)
+
+
+def catalog_of(session: SparkSession) -> Any:
+    """Return the session's catalog as it is in the JVM: PySpark's is kept in the session and refers to it."""
+    return session._jsparkSession.catalog()
