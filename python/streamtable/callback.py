@@ -125,7 +125,11 @@ def _session(session: JavaObject) -> SparkSession:
 
 
 def _rows(rows: Iterable[Sequence[Any]] | JavaRows) -> dict[str, Any]:
-    return _held(rows.list) if isinstance(rows, JavaRows) else {"rows": [[_plain(value) for value in row] for row in rows]}
+    if not isinstance(rows, JavaRows):
+        return {"rows": [[_plain(value) for value in row] for row in rows]}
+    told = _held(rows.list)
+    rows.session._sc._gateway.detach(rows.list)  # type: ignore[union-attr]  # py4j's lists are in cycles by construction
+    return told
 
 
 def _held(result: JavaObject) -> dict[str, Any]:

@@ -21,6 +21,8 @@ class _Handle(JavaObject):  # type: ignore[misc]  # py4j has no types
     def __getattr__(self, name: str) -> Any:
         if is_magic_member(name):
             raise AttributeError(name)
+        if self._auto_field:  # of somebody else's gateway: which names are fields is asked once and kept
+            return super().__getattr__(name)
         return JavaMember(name, self, self._target_id, self._gateway_client)
 
 
