@@ -34,6 +34,7 @@ from streamtable.refresh.history import errors_in_a_row, history
 from streamtable.refresh.prepare import Prepared, prepare, refresh_session, release
 from streamtable.refresh.records import Initiator, Record, annotate
 from streamtable.sql.statements import RefreshMode
+from streamtable.tracebacks import let_go
 
 __all__ = ["Outcome", "decided_by_versions", "outcome", "pinned", "refresh", "targets"]
 
@@ -180,6 +181,7 @@ def _carry_out(run: Run, choice: Choice) -> Outcome:
                 done = differentially(run, choice)
             except (NotWhatTheFrontierSays, HistoryLost, Py4JJavaError) as error:
                 choice = _instead(run, error)
+                let_go(error)  # what was computed so far goes before all is computed anew
                 done = fully(run, choice)
         case _:
             done = fully(run, choice)
