@@ -123,12 +123,20 @@ class Held:
 
 
 def _is_java(pid: str) -> bool:
-    return Path(f"/proc/{pid}/comm").read_text().strip() == "java"
+    return _named(Path("/proc", pid)) == "java"
 
 
 def _is_pooled(task: Path) -> bool:
     """Tell whether a thread is one of the 200 that Spark's block manager makes when many frames are dropped, and keeps."""
-    return (task / "comm").read_text().startswith("block-manager")
+    return _named(task).startswith("block-manager")
+
+
+def _named(task: Path) -> str:
+    """Return the name of a process or thread; it may have ended since it was listed."""
+    try:
+        return (task / "comm").read_text().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def _heap(java: int) -> int:

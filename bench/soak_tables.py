@@ -53,7 +53,7 @@ def make(spark: SparkSession) -> None:
     """Make what is not there yet: a process before may have been killed while it made, or renamed, it."""
     for names in (RENAMED, RENAMED[::-1]):
         with suppress(StreamTableNotFound):
-            rename(spark, *names)
+            spark.sql(renamed(*names))
     for n, base in enumerate(BASES):
         feed = "true" if n % 2 else "false"
         spark.sql(
@@ -63,8 +63,8 @@ def make(spark: SparkSession) -> None:
         spark.sql(created(name))
 
 
-def rename(spark: SparkSession, old: str, new: str) -> None:
-    spark.sql(f"ALTER STREAM TABLE {old} RENAME TO {new}")
+def renamed(old: str, new: str) -> str:
+    return f"ALTER STREAM TABLE {old} RENAME TO {new}"
 
 
 def created(name: str) -> str:
@@ -82,7 +82,7 @@ def ddl(rnd: random.Random) -> str:
             f"ALTER STREAM TABLE {name} SET SCHEDULE '{rnd.randrange(1, 6)}s'",
             f"ALTER STREAM TABLE {other} AS {query}",
             f"CREATE OR REPLACE STREAM TABLE {other} SCHEDULE '2s' AS {query}",
-            f"ALTER STREAM TABLE {old} RENAME TO {new}",
+            renamed(old, new),
             f"ALTER STREAM TABLE {leaf} SUSPEND",
             f"ALTER STREAM TABLE {leaf} RESUME",
             f"DROP STREAM TABLE IF EXISTS {leaf}",

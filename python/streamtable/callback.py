@@ -13,9 +13,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from datetime import datetime, timezone
 from decimal import Decimal
 from functools import lru_cache
@@ -43,7 +41,7 @@ OURS = (f"{SHIM}.StreamTableException", "org.apache.spark.sql.catalyst.ExtendedA
 KEPT_ERRORS, KEPT_SECONDS = 256, 60.0  # one that reaches a client outside this process is never asked for again
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
-_kept: OrderedDict[str, tuple[StreamTableError, float]] = OrderedDict()
+_kept: dict[str, tuple[StreamTableError, float]] = {}
 """Errors that are on their way, with when they set out, the oldest first."""
 
 
@@ -193,11 +191,10 @@ def _error(error: Exception) -> dict[str, str]:
 
 def _forget_errors() -> None:
     """Let go of those that nobody has asked for: functions in their frames may hold sessions and plans."""
-    with suppress(KeyError, RuntimeError):  # another thread forgets as well
-        while (oldest := next(iter(_kept), None)) is not None:
-            if len(_kept) <= KEPT_ERRORS and time.monotonic() - _kept[oldest][1] < KEPT_SECONDS:
-                break
-            del _kept[oldest]
+    for key, (_, since) in list(_kept.items()):
+        if len(_kept) <= KEPT_ERRORS and time.monotonic() - since < KEPT_SECONDS:
+            break
+        _kept.pop(key, None)  # another thread forgets as well
 
 
 def _internal(error: Exception) -> InternalError:

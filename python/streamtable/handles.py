@@ -8,7 +8,7 @@ from py4j.java_gateway import JavaMember, JavaObject, is_magic_member
 from py4j.protocol import REFERENCE_TYPE, register_output_converter
 from pyspark.sql import SparkSession
 
-__all__ = ["catalog_of", "keep_no_cycles"]
+__all__ = ["catalog_of", "keep_no_cycles", "namespace_of"]
 
 
 class _Handle(JavaObject):  # type: ignore[misc]  # py4j has no types
@@ -34,3 +34,9 @@ def keep_no_cycles() -> None:
 def catalog_of(session: SparkSession) -> Any:
     """Return the session's catalog as it is in the JVM: PySpark's is kept in the session and refers to it."""
     return session._jsparkSession.catalog()
+
+
+def namespace_of(session: SparkSession) -> tuple[str, str]:
+    """Return the names of the session's current catalog and database."""
+    catalog = catalog_of(session)
+    return catalog.currentCatalog(), catalog.currentDatabase()

@@ -13,7 +13,7 @@ from streamtable.catalog.definition import Definition
 from streamtable.catalog.entries import Entry, entries, find, load
 from streamtable.delta.bridge import JavaRows
 from streamtable.differentiate.rules import findings
-from streamtable.handles import catalog_of
+from streamtable.handles import namespace_of
 from streamtable.monitor.dependencies import dependency_rows
 from streamtable.monitor.queues import describe_queue, run_queue
 from streamtable.monitor.replication import describe_replication, run_replication
@@ -189,7 +189,7 @@ def _refreshed(done: Outcome) -> tuple[Any, ...]:
 
 
 def _listed(spark: SparkSession, namespace: Name | None, like: str | None) -> list[Entry]:
-    space = namespace.parts if namespace else (catalog_of(spark).currentCatalog(), catalog_of(spark).currentDatabase())
+    space = namespace.parts if namespace else namespace_of(spark)
     patterns = [part.strip().casefold() for part in (like or "*").split("|")]
     return [
         each

@@ -11,7 +11,7 @@ from pyspark.sql.types import DecimalType, DoubleType, LongType, StringType, Str
 
 from streamtable.delta.bridge import JavaRows
 from streamtable.errors import InvalidStatement
-from streamtable.handles import catalog_of
+from streamtable.handles import namespace_of
 from streamtable.monitor.results import Row, Rows, columns
 from streamtable.queue import batches, consumers, definition, events, history, space
 from streamtable.queue.batches import Lag
@@ -89,7 +89,7 @@ def run_queue(spark: SparkSession, statement: QueueStatement) -> Rows | JavaRows
             queue = definition.load(spark, name)
             return [(str(queue), space.purge(spark, queue))]
         case ShowQueues(namespace):
-            here = (catalog_of(spark).currentCatalog(), catalog_of(spark).currentDatabase())
+            here = namespace_of(spark)
             known = definition.queues(spark, namespace.parts if namespace else here)
             return [(str(each), to_sql(each.statement)) for each in known]
         case ShowConsumers(name):

@@ -14,7 +14,7 @@ from streamtable.catalog import objects
 from streamtable.catalog.objects import Kind, Stored
 from streamtable.delta.tables import locate
 from streamtable.errors import InvalidStatement, QueueExists, QueueNotFound
-from streamtable.handles import catalog_of
+from streamtable.handles import namespace_of
 from streamtable.refresh.prepare import captured_settings
 from streamtable.sql.parse import parse
 from streamtable.sql.printing import to_sql
@@ -101,7 +101,7 @@ def create(spark: SparkSession, statement: CreateQueue) -> Queue:
     content = {
         "id": uuid.uuid4().hex,
         "sql": to_sql(replace(statement, name=name, events=events, if_not_exists=False)),
-        "namespace": (catalog_of(spark).currentCatalog(), catalog_of(spark).currentDatabase()),
+        "namespace": namespace_of(spark),
         "settings": captured_settings(spark),
     }
     return Queue.of(objects.create(spark, QUEUE, name, content, columns, properties))

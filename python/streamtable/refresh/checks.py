@@ -25,7 +25,7 @@ from streamtable.errors import (
     StreamTableError,
     near_names,
 )
-from streamtable.handles import catalog_of
+from streamtable.handles import catalog_of, namespace_of
 from streamtable.refresh.prepare import Prepared, captured_settings, prepare, refresh_session, release
 from streamtable.sql.literals import unquote_name
 from streamtable.sql.rewrite import moving_literal
@@ -43,7 +43,7 @@ def prepared_for(
         hint = "write current_date() or current_timestamp(), which are kept up to date"
         raise InvalidQuery(f"{literal} is another time each time that the query is read", hint=hint)
     id_ = existing.definition.id if existing else uuid.uuid4().hex
-    namespace = (catalog_of(spark).currentCatalog(), catalog_of(spark).currentDatabase())
+    namespace = namespace_of(spark)
     settings = captured_settings(spark)
     check_schedule(spark, statement.schedule, settings)
     try:
@@ -84,7 +84,7 @@ def _is_variable(spark: SparkSession, name: str) -> bool:
 _OF_SESSION: tuple[tuple[str, Callable[[SparkSession, str], bool], str, str], ...] = (
     (
         r"(?:Cannot resolve routine|Could not resolve) (`.+?`) (?:on search path|to a table-valued function)",
-        lambda spark, name: spark.catalog.functionExists(str(Name((name,)))),
+        lambda spark, name: catalog_of(spark).functionExists(str(Name((name,)))),
         "calls the temporary function",
         "create a permanent function with CREATE FUNCTION, or write what it computes into the query",
     ),

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from threading import Lock
-from weakref import WeakMethod
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
@@ -69,7 +68,8 @@ class Step:
 class Inputs:
     """All tables of a subscription, and the views by which it reads them.
 
-    `fits` raises SourceChanged when a table's new schema is no longer the one subscribed to.
+    `fits` raises SourceChanged when a table's new schema is no longer the one subscribed to. It is no method of who holds the
+    inputs, or both would be in a cycle.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Inputs:
         self._views = views
         self.opened = tuple(inputs)
         self._inputs = list(inputs)
-        self._fits = WeakMethod(fits)  # of the relation, which holds this
+        self._fits = fits
         self._seen: Vector = ()
         self._read_at = -math.inf
         self._lock = Lock()
@@ -122,8 +122,7 @@ class Inputs:
         for n, each in enumerate(self._inputs):
             schema = state(self._session, each.path).schema_json
             if schema != each.schema_json:
-                if fits := self._fits():
-                    fits(each, schema)
+                self._fits(each, schema)
                 self._inputs[n] = replace(each, schema_json=schema)
 
     def begin(self, as_of: int, at_least: bool, snapshot: bool) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -17,7 +19,7 @@ from streamtable.differentiate import touched_groups
 from streamtable.differentiate.deltas import Deltas, Shared
 from streamtable.differentiate.rules import RULES, obstacle
 from streamtable.errors import InvalidQuery, NotSupported, SourceChanged, StreamTableError
-from streamtable.handles import catalog_of
+from streamtable.handles import namespace_of
 from streamtable.refresh.checks import refuse_session_names
 from streamtable.refresh.execute import pinned_query
 from streamtable.refresh.prepare import Prepared, captured_settings, prepare, refresh_session, release
@@ -37,43 +39,51 @@ _STREAM_TABLE = "create a stream table of the query and subscribe to that"
 _RULES = {**RULES, Aggregate: touched_groups}
 
 
-class QueryRelation:
-    """A query over Delta tables, as the caller's session reads it when the subscription begins."""
+@dataclass(frozen=True)
+class _Reading:
+    """A query and the circumstances in which the subscription began."""
 
-    def __init__(self, spark: SparkSession, query: Query) -> None:
-        self._query = query
-        self._namespace = (catalog_of(spark).currentCatalog(), catalog_of(spark).currentDatabase())
-        self._settings = captured_settings(spark)
-        self._spark = spark
-        self._prepared = self._prepare()
-        try:
-            _check(self._prepared, query)
-            found = [Input.of(spark, path, _name(source.name)) for path, source in self._prepared.sources.items()]
-            views = [parts for parts in map(_name, self._prepared.reading.views) if parts]
-            self.inputs = Inputs(spark, found, self._fits, views)
-        except StreamTableError:
-            self.close()
-            raise
-        self.schema: StructType = plain(self._prepared.frame.schema)
+    spark: SparkSession
+    query: Query
+    namespace: tuple[str, ...]
+    settings: dict[str, str]
 
-    def _prepare(self) -> Prepared:
-        session = refresh_session(self._spark, self._namespace, self._settings)
+    def prepare(self) -> Prepared:
+        session = refresh_session(self.spark, self.namespace, self.settings)
         try:
-            return prepare(session, self._query)
+            return prepare(session, self.query)
         except InvalidQuery as error:
-            refuse_session_names(self._spark, error)
+            refuse_session_names(self.spark, error)
             raise
 
-    def _fits(self, table: Input, _: str) -> None:
+    def fits(self, fingerprint: str, table: Input, _: str) -> None:
         """Read the query again; the plan that was read first goes on as long as it means the same."""
         try:
-            now = self._prepare()
+            now = self.prepare()
         except InvalidQuery as error:
             message = f"{table} changed and the query does not fit any more: the subscription ends. {error.reason}"
             raise SourceChanged(message, hint="subscribe anew") from error
         release(now)
-        if now.fingerprint != self._prepared.fingerprint:
+        if now.fingerprint != fingerprint:
             raise SourceChanged(f"{table} changed what the query reads: the subscription ends", hint="subscribe anew")
+
+
+class QueryRelation:
+    """A query over Delta tables, as the caller's session reads it when the subscription begins."""
+
+    def __init__(self, spark: SparkSession, query: Query) -> None:
+        reading = _Reading(spark, query, namespace_of(spark), captured_settings(spark))
+        self._settings = reading.settings
+        self._prepared = reading.prepare()
+        try:
+            _check(self._prepared, query)
+            found = [Input.of(spark, path, _name(source.name)) for path, source in self._prepared.sources.items()]
+            views = [parts for parts in map(_name, self._prepared.reading.views) if parts]
+            self.inputs = Inputs(spark, found, partial(reading.fits, self._prepared.fingerprint), views)
+        except StreamTableError:
+            self.close()
+            raise
+        self.schema: StructType = plain(self._prepared.frame.schema)
 
     def close(self) -> None:
         release(self._prepared)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -31,15 +32,8 @@ class TableRelation:
         opened = Input.of(session, located.path, located.name)
         self._session = session
         self._path = located.path
-        self._known = _identities(opened.schema_json)
         self.schema = plain(StructType.fromJson(json.loads(opened.schema_json)))
-        self.inputs = Inputs(session, [opened], self._fits)
-
-    def _fits(self, table: Input, schema_json: str) -> None:
-        now = _identities(schema_json)
-        for name, identity in self._known.items():
-            if now.get(name) != identity:
-                raise SourceChanged(f"the column {name} of {table} changed: the subscription ends", hint="subscribe anew")
+        self.inputs = Inputs(session, [opened], partial(_fits, _identities(opened.schema_json)))
 
     @property
     def identity(self) -> Hashable:
@@ -64,6 +58,13 @@ class TableRelation:
 
     def _columns(self) -> list[str]:
         return [qualified((each.name,)) for each in self.schema]
+
+
+def _fits(known: dict[str, tuple[str, object]], table: Input, schema_json: str) -> None:
+    now = _identities(schema_json)
+    for name, identity in known.items():
+        if now.get(name) != identity:
+            raise SourceChanged(f"the column {name} of {table} changed: the subscription ends", hint="subscribe anew")
 
 
 def _identities(schema_json: str) -> dict[str, tuple[str, object]]:
