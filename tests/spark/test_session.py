@@ -16,7 +16,9 @@ from streamtable import configure, enable, jars
 from streamtable.config import Setting, read
 from streamtable.delta.bridge import SHIM
 from streamtable.errors import InvalidStatement, NotEnabled
+from streamtable.refresh.prepare import MOST_IDLE, captured_settings, prepare, refresh_session, release
 from streamtable.session import DELTA_CATALOG, DELTA_EXTENSION, EXTENSION, settings
+from streamtable.sql.statements import Query
 
 FOLDER = Path("/somewhere/to work")
 JARS = (Path("/jars/delta.jar"), Path("/jars/shim.jar"))
@@ -192,6 +194,16 @@ class TestLiveSession:
                 read(spark, setting)
         finally:
             spark.conf.unset("streamtable.test.number")
+
+    def test_a_crowd_of_refreshes_leaves_few_sessions(self, spark: SparkSession) -> None:
+        def lent() -> list[SparkSession]:
+            kind = captured_settings(spark) | {"streamtable.test.crowd": "true"}  # nobody else's are among them
+            return [refresh_session(spark, ("spark_catalog", "default"), kind) for _ in range(MOST_IDLE + 2)]
+
+        crowd = lent()
+        for prepared in [prepare(session, Query("SELECT 1 AS a")) for session in crowd]:
+            release(prepared)
+        assert sum(session in crowd for session in lent()) == MOST_IDLE
 
 
 def run_python(folder: Path, script: str) -> str:

@@ -69,7 +69,10 @@ Json = Mapping[str, Any]
 Circumstances: TypeAlias = tuple[int, frozenset[tuple[str, str]]]
 
 _idle: dict[Circumstances, list[SparkSession]] = {}
-"""Sessions by Spark context and settings that no refresh uses now: making one costs more than a small refresh, and megabytes."""
+"""Sessions by Spark context and settings that no refresh uses now: making one costs more than a small refresh."""
+
+MOST_IDLE = 16
+"""Of each kind: a crowd that was there once does not keep a megabyte of the JVM for each of its refreshes side by side."""
 
 _lent: WeakKeyDictionary[SparkSession, Circumstances] = WeakKeyDictionary()
 """Where each session comes from and goes back to."""
@@ -229,4 +232,6 @@ def release(prepared: Prepared) -> None:
 
 
 def _give_back(session: SparkSession) -> None:
-    _idle[_lent[session]].append(session)
+    idle = _idle[_lent[session]]
+    if len(idle) < MOST_IDLE:
+        idle.append(session)
