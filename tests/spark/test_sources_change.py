@@ -61,6 +61,27 @@ CASES = {
     "a column that is not used is renamed": (["ALTER TABLE t RENAME COLUMN other TO another"], REST, REST),
     "a column that is used is dropped": (["ALTER TABLE t DROP COLUMN v"], SourceChanged.__name__, SourceChanged.__name__),
     "a column that is used is renamed": (["ALTER TABLE t RENAME COLUMN v TO w"], SourceChanged.__name__, SourceChanged.__name__),
+    "rows come, and columns that are not used go": (
+        [
+            "INSERT INTO t VALUES (3, 33, 'c', 1), (3, 34, 'd', 2)",
+            "ALTER TABLE t SET TBLPROPERTIES ('a' = 'b')",
+            "ALTER TABLE t DROP COLUMN s",
+            "DELETE FROM t WHERE v IN (10, 34)",
+            "ALTER TABLE t ALTER COLUMN other TYPE BIGINT",
+            "INSERT INTO t (k, v, other) VALUES (3, 35, 1L << 40)",
+            "ALTER TABLE t RENAME COLUMN other TO another",
+        ],
+        KEEP,
+        KEEP,
+    ),
+    "a write brings a column": (
+        [
+            "MERGE WITH SCHEMA EVOLUTION INTO t USING (SELECT 2 AS k, 31 AS v, 'x' AS s, 1 AS other, 2 AS more) n "
+            "ON t.k = n.k WHEN MATCHED THEN UPDATE SET v = n.v WHEN NOT MATCHED THEN INSERT *"
+        ],
+        KEEP,
+        KEEP,
+    ),
     "a column is dropped and added again": (
         ["ALTER TABLE t DROP COLUMN v", "ALTER TABLE t ADD COLUMNS (v INT)"],
         "REINITIALIZE",
@@ -99,6 +120,16 @@ CASES = {
         [
             "ALTER TABLE t SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'false')",
             "CREATE OR REPLACE TABLE t USING delta AS SELECT 5 AS k, 6 AS v",
+        ],
+        "REINITIALIZE",
+        "REINITIALIZE",
+    ),
+    "the table is replaced, and replaced back": (
+        [
+            "CREATE TABLE u USING delta AS SELECT * FROM t",
+            "CREATE OR REPLACE TABLE t USING delta AS SELECT 5 AS k, DATE '2026-01-01' AS v",
+            "INSERT INTO t VALUES (6, DATE '2026-01-02')",
+            "CREATE OR REPLACE TABLE t USING delta AS SELECT k, v + 1 AS v FROM u",
         ],
         "REINITIALIZE",
         "REINITIALIZE",
@@ -259,23 +290,33 @@ def test_column_mapping_is_turned_on(spark: SparkSession) -> None:
         assert answer(scenario, "sums") == SourceChanged.__name__
 
 
-@pytest.mark.parametrize("on", [True, False], ids=["switched on", "switched off"])
+SWITCHED = {
+    "on": (("false", "true"), ["cdf", "cdf"]),
+    "off": (("true", "false"), ["diff", "diff"]),
+    "off and on": (("true", "false", "true"), ["diff", "cdf"]),
+}
+
+
+@pytest.mark.parametrize("switched", SWITCHED)
 @pytest.mark.parametrize("vectors", ["true", "false"], ids=["marked", "rewritten"])
-def test_the_feed_is_switched_between_two_refreshes(spark: SparkSession, on: bool, vectors: str) -> None:
+def test_the_feed_is_switched_between_two_refreshes(spark: SparkSession, switched: str, vectors: str) -> None:
+    (at_first, *later), modes = SWITCHED[switched]
     with Scenario(spark) as s:
-        properties = f"'delta.enableDeletionVectors' = '{vectors}', 'delta.enableChangeDataFeed' = '{str(not on).lower()}'"
+        properties = f"'delta.enableDeletionVectors' = '{vectors}', 'delta.enableChangeDataFeed' = '{at_first}'"
         s.source("t", "k INT, v INT", "(1, 10), (1, 20), (2, 30), (2, 30), (3, 40)", properties=properties)
         s.stream("rows", "SELECT v, k FROM t WHERE k < 9")
         s.stream("sums", QUERY)
         s.change("UPDATE t SET v = v + 1 WHERE k = 1")
         s.change("UPDATE t SET v = 0 WHERE v = 30", "INSERT INTO t VALUES (4, 1)")
-        spark.sql(f"ALTER TABLE t SET TBLPROPERTIES ('delta.enableChangeDataFeed' = '{str(on).lower()}')")
-        s.change("UPDATE t SET v = v + 1 WHERE k = 1")
+        for state in later:
+            spark.sql(f"ALTER TABLE t SET TBLPROPERTIES ('delta.enableChangeDataFeed' = '{state}')")
+            s.change("UPDATE t SET v = v + 1 WHERE k = 1")
         s.step("UPDATE t SET k = 3 WHERE v = 0", "DELETE FROM t WHERE k = 4")
-        assert (s.rows("rows"), s.rows("sums")) == ([(0, 3), (0, 3), (12, 1), (22, 1), (40, 3)], [(1, 34), (3, 40)])
-        whole = locate(spark, ["t"])
-        modes = [change_set(spark, whole.path, 1, 7).mode, change_set(spark, whole.path, 5, 7).mode]
-        assert modes == (["cdf", "cdf"] if on else ["diff", "diff"])
+        more = len(later)
+        assert s.rows("rows") == [(0, 3), (0, 3), (11 + more, 1), (21 + more, 1), (40, 3)]
+        assert s.rows("sums") == [(1, 32 + 2 * more), (3, 40)]
+        path, latest = locate(spark, ["t"]).path, version(spark, "t")
+        assert [change_set(spark, path, 1, latest).mode, change_set(spark, path, latest - 2, latest).mode] == modes
 
 
 def test_an_upstream_stream_table_gets_another_query(s: Scenario) -> None:
