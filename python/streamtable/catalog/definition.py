@@ -7,9 +7,10 @@ property would be a Metadata action, which disturbs concurrent OPTIMIZE, streami
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from typing import TypeAlias
 
 from streamtable.algebra.reading import Reading
 from streamtable.errors import InternalError, NotSupported
@@ -20,8 +21,13 @@ from streamtable.sql.statements import CreateStreamTable
 __all__ = ["ACTIVE", "DELTA_PROPERTIES", "FORMAT", "SUSPENDED", "Definition", "Failure", "Resumed"]
 
 FORMAT = "1"
-"""The version of the properties' format. What may be missing can be added without a new one; who changes it otherwise writes here
-how the properties of each earlier one are read."""
+"""The version of the properties' format. What may be missing can be added without a new one."""
+
+Properties: TypeAlias = Mapping[str, str]
+
+MIGRATIONS: dict[str, Callable[[Properties], Properties]] = {}
+"""How the properties of each earlier format become those of the next, its number with them: who changes FORMAT adds one. A table is
+stored in the new one by the next statement that changes its definition."""
 
 ACTIVE, SUSPENDED = "ACTIVE", "SUSPENDED"
 
@@ -105,11 +111,13 @@ class Definition:
         }
 
     @classmethod
-    def of(cls, properties: Mapping[str, str]) -> Definition | None:
+    def of(cls, properties: Properties) -> Definition | None:
         """Read a definition back; None when the properties are not a stream table's. Raises NotSupported for a later format."""
-        if (written := properties.get("streamtable.format")) is None:
+        if "streamtable.format" not in properties:
             return None
-        if written != FORMAT:
+        while migrated := MIGRATIONS.get(properties["streamtable.format"]):
+            properties = migrated(properties)
+        if (written := properties["streamtable.format"]) != FORMAT:
             hint = "use the version of streamtable that wrote it, or a later one"
             raise NotSupported(f"a stream table is stored in format {written}; this version knows {FORMAT}", hint=hint)
         statement = parse(properties["streamtable.definition"])
