@@ -110,6 +110,9 @@ def test_a_source_that_is_gone_suspends_the_table_and_resume_brings_it_back(hurr
         eventually(lambda: described(hurried, "rated")["status"] == "SUSPENDED")
         eventually(lambda: {"SUSPENDED", "SOURCE_GONE"} <= {a.kind.value for a in alerts if a.name == "spark_catalog.shop.rated"})
         eventually(lambda: history(hurried, "above")[-1] == ("SKIPPED", "spark_catalog.shop.rated is suspended"))
+        eventually(
+            lambda: "; it waits: spark_catalog.shop.rated is suspended" in str(answer(hurried, "SELECT * FROM alerts('above')"))
+        )
         assert answer(hurried, "SELECT * FROM rated") == before
         told = described(hurried, "rated")
         assert (told["error_condition"], told["failures_in_a_row"]) == ("STREAMTABLE_SOURCE_UNAVAILABLE", "2")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
-from itertools import takewhile
+from itertools import chain, takewhile
 
 from pyspark.sql import SparkSession
 
@@ -77,13 +77,16 @@ def _of_table(spark: SparkSession, entry: Entry, age: Freshness) -> Iterator[Ale
     if entry.definition.status == SUSPENDED:
         since = datetime.fromisoformat(error.at) if error else None
         yield Alert(name, AlertKind.SUSPENDED, since, error.message if error else "by ALTER STREAM TABLE ... SUSPEND")
+    lines = history(spark, [entry])  # is read as far back as it is asked for
+    last = next(lines, None)
     if age.overdue:
         never = "it, or a stream table that it reads, was never refreshed"
         text = f"the contents are as of {age.data_timestamp}" if age.data_timestamp else never
-        yield Alert(name, AlertKind.STALE, age.deadline, f"{text}; a refresh was due by {age.deadline}")
+        waits = f"; it waits: {last.record.reason}" if last and last.record.action is Action.SKIPPED else ""
+        yield Alert(name, AlertKind.STALE, age.deadline, f"{text}; a refresh was due by {age.deadline}{waits}")
     elif entry.state.frontier is None and age.deadline is None:
         yield Alert(name, AlertKind.NOT_POPULATED, None, f"REFRESH STREAM TABLE {entry.definition.statement.name}")
-    recent = list(takewhile(lambda line: line.at > age.now - RECENT, history(spark, [entry])))
+    recent = list(takewhile(lambda line: line.at > age.now - RECENT, chain([last] if last else [], lines)))
     if recent and recent[0].record.action is Action.FAILED:
         yield Alert(name, AlertKind.FAILED, recent[0].at, recent[0].record.reason)
     for line in recent:
