@@ -8,10 +8,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.oracle.scenario import Scenario
 
-from streamtable.delta.bridge import java_class
+from streamtable.catalog.entries import load
 from streamtable.errors import RefreshError
-from streamtable.refresh import differential, run, workspace
+from streamtable.refresh import differential, workspace
+from streamtable.refresh.frontier import Frontier
 from streamtable.refresh.workspace import Workspace
+from streamtable.sql.statements import Name
 
 QUERIES = {
     "by_number": "SELECT k, count(*) AS n, sum(v) AS s FROM l GROUP BY k",
@@ -77,17 +79,27 @@ def test_nothing_is_read_to_be_joined_with_what_turns_out_to_be_empty(spark: Spa
             assert str(joined._jdf.queryExecution().optimizedPlan()).startswith("LocalRelation <empty>")
 
 
-def test_a_change_too_large_for_the_memory_is_computed_in_full(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    def too_large(*_: object) -> None:
-        java_class(spark, "java.lang.reflect.Array").newInstance(java_class(spark, "java.lang.Long").TYPE, 2**31 - 1)
-
-    monkeypatch.setattr(run, "differentially", too_large)
+def test_a_change_too_large_for_the_memory_is_computed_in_full(spark: SparkSession) -> None:
+    largest, conf = "spark.driver.maxResultSize", spark.sparkContext._jsc.sc().conf()  # which each stage asks
     with Scenario(spark) as scenario:
-        scenario.source("l", "k INT", "(1), (2)")
-        scenario.stream("auto", "SELECT k FROM l WHERE k > 1", mode="AUTO")
-        scenario.stream("told", "SELECT k FROM l WHERE k > 1")
-        scenario.change("INSERT INTO l VALUES (3)")
-        done = scenario.refresh("auto", "FULL")
+        scenario.source("l", "k BIGINT", "(1), (2)")
+        scenario.change("INSERT INTO l SELECT id FROM range(40000)")
+        for name, mode in {"auto": "AUTO", "told": "DIFFERENTIAL"}.items():
+            scenario.stream(name, "SELECT count(*) AS n FROM (SELECT k FROM l GROUP BY k HAVING count(*) > 1)", mode=mode)
+        scenario.change("INSERT INTO l SELECT 3 * id FROM range(20000)")
+        before = conf.get(largest, "1g")
+        conf.set(largest, "20k")
+        try:
+            done = scenario.refresh("auto", "FULL")
+            with pytest.raises(RefreshError, match=largest):
+                spark.sql("REFRESH STREAM TABLE told")
+        finally:
+            conf.set(largest, before)
         assert done["reason"].startswith("a differential refresh takes more memory than there is: ")
-        with pytest.raises(RefreshError, match="Requested array size exceeds VM limit"):
-            spark.sql("REFRESH STREAM TABLE told")
+        assert largest in done["reason"]
+        frontier = Frontier.of(load(spark, Name(("auto",))).state.frontier)
+        assert frontier is not None
+        attempt, full = frontier.runs[-2:]
+        assert (attempt.differential, full.differential) == (True, False)
+        assert attempt.ms > full.ms, "what the attempt led to is what it cost"
+        scenario.refresh("told", "DIFFERENTIAL")

@@ -150,8 +150,13 @@ def out_of_memory(error: BaseException) -> str | None:
     return None
 
 
-_TOO_LARGE = ("spark.driver.maxResultSize", "Not enough memory to build and broadcast", "Cannot broadcast the table")
-"""How Spark tells that the driver cannot hold a result, or all executors the smaller side of a join."""
+_TOO_LARGE = (
+    "spark.driver.maxResultSize",
+    "Not enough memory to build and broadcast",
+    "Cannot broadcast the table",
+    "ExecutorLostFailure",  # of one task after the other: who kills what takes too much memory on a cluster does not say so to Spark
+)
+"""How Spark tells that the driver cannot hold a result, all executors the smaller side of a join, or one of them a part of it."""
 
 
 def interrupted(error: BaseException) -> bool:

@@ -33,7 +33,7 @@ from streamtable.refresh.sources import Sources
 from streamtable.refresh.tuning import planned_for
 from streamtable.refresh.workspace import Workspace
 
-__all__ = ["Run", "differentially", "fully", "pinned_query", "table_columns"]
+__all__ = ["Run", "differentially", "elapsed", "fully", "pinned_query", "table_columns"]
 
 
 @dataclass
@@ -48,6 +48,8 @@ class Run:
     started: float
     initiator: Initiator
     load: Load | None = None
+    tried: int = 0
+    """Milliseconds that went by until a differential refresh turned out to take more memory than there is."""
 
     @property
     def names(self) -> Sequence[str]:
@@ -201,17 +203,20 @@ def _recorded(run: Run, choice: Choice, pinned: Mapping[str, int]) -> Frontier:
 
 def _runs(run: Run, choice: Choice) -> tuple[Ran, ...]:
     """Remember what this refresh took, up to its commit, next to those of the same plan before it."""
-    before = run.frontier.runs_of(run.prepared.fingerprint) if run.frontier else ()
+    runs = run.frontier.runs_of(run.prepared.fingerprint) if run.frontier else ()
     if run.load is None:
-        return before
-    ran = Ran(choice.action is Action.DIFFERENTIAL, run.load.changed, run.load.rows, _elapsed(run))
-    return remembered(before, ran)
+        return runs
+    took = elapsed(run)
+    if run.tried:  # what the attempt led to is what it cost
+        runs = remembered(runs, Ran(True, run.load.changed, run.load.rows, took))
+    return remembered(runs, Ran(choice.action is Action.DIFFERENTIAL, run.load.changed, run.load.rows, took - run.tried))
 
 
-def _elapsed(run: Run) -> int:
+def elapsed(run: Run) -> int:
+    """Return the milliseconds since the refresh began."""
     return round(1000 * (time.perf_counter() - run.started))
 
 
 def _history(run: Run, choice: Choice) -> str:
     versions = {path: version.number for path, version in run.target.items()}
-    return Record(choice.action, choice.reason, _elapsed(run), versions, initiated_by=run.initiator.value).to_json()
+    return Record(choice.action, choice.reason, elapsed(run), versions, initiated_by=run.initiator.value).to_json()

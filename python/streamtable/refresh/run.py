@@ -27,7 +27,7 @@ from streamtable.refresh import clock
 from streamtable.refresh.checks import allow
 from streamtable.refresh.choose import Action, Choice, choose
 from streamtable.refresh.differential import NotWhatTheFrontierSays
-from streamtable.refresh.execute import Run, differentially, fully, table_columns
+from streamtable.refresh.execute import Run, differentially, elapsed, fully, table_columns
 from streamtable.refresh.facts import facts_of, foreign
 from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.refresh.history import errors_in_a_row, history
@@ -182,6 +182,7 @@ def _carry_out(run: Run, choice: Choice) -> Outcome:
             except (NotWhatTheFrontierSays, HistoryLost, Py4JJavaError) as error:
                 choice = _instead(run, error)
                 let_go(error)  # what was computed so far goes before all is computed anew
+                run.tried = elapsed(run) if choice.action is Action.FULL else 0
                 done = fully(run, choice)
         case _:
             done = fully(run, choice)
