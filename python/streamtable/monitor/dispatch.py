@@ -154,7 +154,7 @@ def run(spark: SparkSession, statement: AnyStatement) -> Rows | JavaRows:
             return _explained_create(spark, planned)
         case ExplainAlter(name, SetQuery(query)):
             entry = load(spark, name)
-            return _planned(entry, *with_query(spark, entry, query))
+            return _planned(spark, entry, *with_query(spark, entry, query))
         case VerifyStreamTable(name):
             verdict = verify(spark, load(spark, name))
             return [(verdict.name, verdict.ok, verdict.missing, verdict.surplus)]
@@ -257,14 +257,14 @@ def _explained(spark: SparkSession, entry: Entry, delta: bool) -> Rows:
 
 def _explained_create(spark: SparkSession, statement: CreateStreamTable) -> Rows:
     located, existing = find(spark, statement.name)
-    return _planned(existing if statement.or_replace else None, *prepared_for(spark, statement, located, existing))
+    return _planned(spark, existing if statement.or_replace else None, *prepared_for(spark, statement, located, existing))
 
 
-def _planned(replaced: Entry | None, definition: Definition, prepared: Prepared) -> Rows:
+def _planned(spark: SparkSession, replaced: Entry | None, definition: Definition, prepared: Prepared) -> Rows:
     try:
         rows: Rows = [(f.operator, f.incremental, f.reason) for f in findings(prepared.tree)]
         if replaced:
-            rows.append(("Replace", True, effect(replaced, definition, prepared)))
+            rows.append(("Replace", True, effect(spark, replaced, definition, prepared)))
         return rows
     finally:
         release(prepared)

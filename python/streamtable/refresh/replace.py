@@ -31,9 +31,14 @@ SAME_PLAN = "the plan of the query is the same: only the definition changes"
 REBUILT = "the table is rebuilt in one commit; its history stays"
 
 
-def effect(existing: Entry, definition: Definition, prepared: Prepared) -> str:
-    """Say what replacing the definition of a table by another one does to its contents."""
-    frontier, schema = Frontier.of(existing.state.frontier), schema_of(definition.statement, prepared)
+def effect(spark: SparkSession, existing: Entry, definition: Definition, prepared: Prepared) -> str:
+    """Say what replacing the definition of a table by another one does to its contents; raise what speaks against it."""
+    _, schema = _allowed(spark, existing, definition, prepared)
+    return _effect(existing, definition, prepared, schema)
+
+
+def _effect(existing: Entry, definition: Definition, prepared: Prepared, schema: StructType) -> str:
+    frontier = Frontier.of(existing.state.frontier)
     # Of an operator without a rule the reading knows the name alone, which does not say that it does the same.
     same_plan = frontier is not None and frontier.fingerprint == prepared.fingerprint and prepared.obstacle is None
     same_settings = dict(definition.settings) == dict(existing.definition.settings)
@@ -42,23 +47,15 @@ def effect(existing: Entry, definition: Definition, prepared: Prepared) -> str:
 
 def replace_with(spark: SparkSession, existing: Entry, definition: Definition, prepared: Prepared, started: float) -> Outcome:
     """Give the table another definition. Raises NotSupported for another layout, DependentsExist for a column that readers lose."""
+    definition, schema = _allowed(spark, existing, definition, prepared)
     before = existing.definition.statement
-    if definition.statement.location is None:
-        definition = definition.with_statement(location=before.location)
-    if _layout(definition.statement) != _layout(before):
-        raise NotSupported(
-            "CREATE OR REPLACE cannot change where the table is, nor how it is partitioned or clustered",
-            hint="DROP STREAM TABLE first, then CREATE it",
-        )
-    schema = schema_of(definition.statement, prepared)
-    _keep_readers(spark, existing, schema)
     if existing.definition.status == SUSPENDED and definition.status == ACTIVE:
         definition = definition.resumed_by(existing.state.version + 1, clock.now())
     # What the old definition set and the new one does not goes back to its default.
     properties: dict[str, str | None] = {key: DELTA_PROPERTIES.get(key) for key, _ in before.properties}
     properties |= {"comment": definition.statement.comment, **dict(definition.statement.properties)}
     properties |= definition.properties(prepared.reading)
-    if effect(existing, definition, prepared) == SAME_PLAN:
+    if _effect(existing, definition, prepared, schema) == SAME_PLAN:
         annotate(spark, existing, properties=properties)
         elapsed = round(1000 * (time.perf_counter() - started))
         return Outcome(definition.name, Action.NO_DATA, SAME_PLAN, 0, 0, elapsed, existing.state.version + 1)
@@ -69,6 +66,21 @@ def replace_with(spark: SparkSession, existing: Entry, definition: Definition, p
     run.load = load_of(run.session, run.target, {})
     choice = Choice(Action.REINITIALIZE, REPLACED)
     return outcome(entry, choice, fully(run, choice, schema.json(), properties), started)
+
+
+def _allowed(spark: SparkSession, existing: Entry, definition: Definition, prepared: Prepared) -> tuple[Definition, StructType]:
+    """Return the definition, at the place where the table is, and its schema, once nothing speaks against them."""
+    before = existing.definition.statement
+    if definition.statement.location is None:
+        definition = definition.with_statement(location=before.location)
+    if _layout(definition.statement) != _layout(before):
+        raise NotSupported(
+            "CREATE OR REPLACE cannot change where the table is, nor how it is partitioned or clustered",
+            hint="DROP STREAM TABLE first, then CREATE it",
+        )
+    schema = schema_of(definition.statement, prepared)
+    _keep_readers(spark, existing, schema)
+    return definition, schema
 
 
 def _keep_readers(spark: SparkSession, existing: Entry, schema: StructType) -> None:
