@@ -17,10 +17,12 @@ from streamtable.errors import StreamTableNotFound
 COMPLAINTS = "complaints.txt"
 """Where writers leave what must not be."""
 
-PASSING = re.compile("CONCURRENT|CANNOT_RESTORE|STREAMTABLE_NOT_FOUND", re.IGNORECASE)
-"""Why a writer may fail: another one came first (also with a RENAME or DROP), or nothing was written yet."""
+PASSING = re.compile("CONCURRENT|CANNOT_RESTORE|STREAMTABLE_NOT_FOUND|FIELD_NOT_FOUND|COLUMN_NOT_FOUND", re.IGNORECASE)
+"""Why a writer may fail: another one came first (also with a RENAME or DROP, of a column as well), or nothing was written yet."""
 
 BASES = ("b0", "b1", "b2", "b3")
+MAPPED = ("b2", "b3")
+"""Those whose columns can be dropped and renamed."""
 MATCHED = "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (k, v) VALUES (s.k, s.v)"
 TABLES = {
     **{f"filtered{n}": ("'1s'", f"SELECT k, v FROM b{n} WHERE v % 3 <> 0") for n in range(4)},
@@ -55,9 +57,10 @@ def make(spark: SparkSession) -> None:
         with suppress(StreamTableNotFound):
             spark.sql(renamed(*names))
     for n, base in enumerate(BASES):
-        feed = "true" if n % 2 else "false"
+        feed, mapping = "true" if n % 2 else "false", "name" if base in MAPPED else "none"
         spark.sql(
-            f"CREATE TABLE IF NOT EXISTS {base} (k INT, v INT) USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = '{feed}')"
+            f"CREATE TABLE IF NOT EXISTS {base} (k INT, v INT) USING delta "
+            f"TBLPROPERTIES ('delta.enableChangeDataFeed' = '{feed}', 'delta.columnMapping.mode' = '{mapping}')"
         )
     for name in TABLES:
         spark.sql(created(name))
@@ -91,6 +94,15 @@ def ddl(rnd: random.Random) -> str:
     )
 
 
+def reshaped(spark: SparkSession, rnd: random.Random, base: str) -> str:
+    """Return what somebody may do to a column that no query uses."""
+    new, unused = f"x{time.time_ns()}", spark.table(base).columns[2:]
+    if base not in MAPPED or not unused or rnd.random() < 0.4:
+        return f"ALTER TABLE {base} ADD COLUMN {new} INT"
+    old = rnd.choice(unused)
+    return f"ALTER TABLE {base} " + rnd.choice((f"DROP COLUMN {old}", f"RENAME COLUMN {old} TO {new}"))
+
+
 def write(spark: SparkSession, rnd: random.Random, stopping: Event) -> None:
     """Change one table after the other at random until told to stop."""
     while not stopping.wait(rnd.uniform(0.1, 1.5)):
@@ -106,13 +118,14 @@ def write(spark: SparkSession, rnd: random.Random, stopping: Event) -> None:
                 f"RESTORE TABLE {base} TO VERSION AS OF 1",
                 f"OPTIMIZE {base}",
                 f"REORG TABLE {base} APPLY (PURGE)",
-                f"ALTER TABLE {base} ADD COLUMN x{time.time_ns()} INT",
+                None,
                 f"ALTER TABLE {base} SET TBLPROPERTIES ('written' = '{v}')",
                 ddl(rnd),
             ),
-            weights=(8, 4, 4, 4, 0.5, 0.2, 0.2, 1, 0.2, 0.2, 0.2, 1),
+            weights=(8, 4, 4, 4, 0.5, 0.2, 0.2, 1, 0.2, 0.6, 0.2, 1),
         )[0]
         try:
+            statement = statement or reshaped(spark, rnd, base)
             spark.sql(statement).collect()
         except PySparkException as error:  # writers in threads of one process may meet
             if not PASSING.search(str(error)):
