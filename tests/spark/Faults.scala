@@ -4,7 +4,7 @@ import java.io.IOException
 import java.util.concurrent.ThreadLocalRandom
 import java.util.concurrent.atomic.AtomicInteger
 
-import org.apache.hadoop.fs.{FileStatus, FSDataOutputStream, LocalFileSystem, Path}
+import org.apache.hadoop.fs.{FileStatus, FSDataInputStream, FSDataOutputStream, LocalFileSystem, Path}
 import org.apache.hadoop.fs.permission.FsPermission
 import org.apache.hadoop.util.Progressable
 
@@ -35,7 +35,7 @@ object Faults {
   }
 }
 
-/** The local file system, with faults where files come into being and where folders are listed. */
+/** The local file system, with faults where files come into being or are opened, and where folders are listed. */
 class FaultyFileSystem extends LocalFileSystem {
   override def create(
       path: Path,
@@ -46,6 +46,8 @@ class FaultyFileSystem extends LocalFileSystem {
       blockSize: Long,
       progress: Progressable): FSDataOutputStream =
     Faults.around(super.create(path, permission, overwrite, bufferSize, replication, blockSize, progress))
+
+  override def open(path: Path, bufferSize: Int): FSDataInputStream = Faults.around(super.open(path, bufferSize))
 
   override def listStatus(path: Path): Array[FileStatus] = Faults.around(super.listStatus(path))
 

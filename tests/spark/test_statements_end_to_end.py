@@ -14,6 +14,7 @@ from tests.oracle.comparison import assert_exact, bag
 from tests.spark.statements import answer, detail, done, jobs, properties, shown, version
 
 from streamtable.errors import (
+    ConcurrentRefresh,
     DependentsExist,
     InternalError,
     InvalidStatement,
@@ -23,7 +24,8 @@ from streamtable.errors import (
     StreamTableNotFound,
     StreamTableSuspended,
 )
-from streamtable.refresh import records, renaming
+from streamtable.refresh import milestones, records, renaming
+from streamtable.refresh.milestones import MILESTONES
 from streamtable.refresh.workspace import Workspace
 
 ST = "spark_catalog.shop.st"
@@ -320,6 +322,29 @@ def test_a_rename_that_was_killed_is_taken_back(shop: SparkSession, monkeypatch:
     shop.sql("REFRESH STREAM TABLE st")
     assert done(shop, "REFRESH STREAM TABLE above")[0] == "DIFFERENTIAL"
     assert_exact(shop, "above", "SELECT id FROM st")
+
+
+@pytest.mark.parametrize("point", MILESTONES[:-1])
+def test_a_refresh_that_comes_second_changes_nothing(shop: SparkSession, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
+    query = "SELECT s.id, a.n FROM sales s JOIN (SELECT region, count(*) AS n FROM sales GROUP BY region) a ON s.region = a.region"
+    shop.sql(f"CREATE STREAM TABLE st REFRESH MODE DIFFERENTIAL AS {query}")
+    shop.sql("INSERT INTO sales VALUES (4, 'north', 1), (5, 'west', 2)")
+    first = list[str]()
+
+    def come_first(reached: str) -> None:
+        if reached == point and not first:
+            first.append(reached)
+            answer(shop, "REFRESH STREAM TABLE st")
+
+    monkeypatch.setattr(milestones, "_watchers", [come_first])
+    with pytest.raises(ConcurrentRefresh):
+        shop.sql("REFRESH STREAM TABLE st")
+    assert first == [point]
+    assert_exact(shop, "st", query)
+    assert answer(shop, "REFRESH STREAM TABLE st")[0][1] == "NO_DATA"
+    shop.sql("DELETE FROM sales WHERE id = 4")
+    assert answer(shop, "REFRESH STREAM TABLE st")[0][1] == "DIFFERENTIAL"
+    assert_exact(shop, "st", query)
 
 
 def test_drop_leaves_neither_name_nor_files(shop: SparkSession) -> None:
