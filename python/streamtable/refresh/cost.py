@@ -28,11 +28,15 @@ _SAVES = 1000
 
 @dataclass(frozen=True)
 class Load:
-    """What a refresh finds: the rows that changed in the sources, all rows of them, and the bytes of their files."""
+    """What a refresh finds: the rows that changed in the sources, all rows of them, the bytes of their files, and whether rows went.
+
+    What rows that went have led to must be located in the table; what is only appended is not looked for.
+    """
 
     changed: int
     rows: int
     bytes: int = 0
+    removes: bool = True
 
     @property
     def small(self) -> bool:
@@ -42,12 +46,13 @@ class Load:
 
 @dataclass(frozen=True)
 class Ran:
-    """What a refresh did, and what it took, in milliseconds."""
+    """What a refresh did, and what it took, in milliseconds; `removes` as in what it found."""
 
     differential: bool
     changed: int
     rows: int
     ms: int
+    removes: bool = True
 
 
 @dataclass(frozen=True)
@@ -73,8 +78,11 @@ def costs(load: Load, runs: Sequence[Ran]) -> Costs | None:
 
     A full refresh costs in proportion to the rows. A differential one has a fixed part, the least that was seen, and one in
     proportion to the changed rows. For that one the starting share counts as if it had been seen with a hundredth of the rows.
+    Refreshes that had to locate rows tell about each other, and so do those that had not, once there are two of the kind.
     """
-    seen = [ran for ran in runs if ran.differential]
+    differential = [ran for ran in runs if ran.differential]
+    alike = [ran for ran in differential if ran.removes is load.removes]
+    seen = alike if len(alike) > 1 else differential
     similar = (ran for ran in runs if load.rows / _SIMILAR <= ran.rows <= load.rows * _SIMILAR)
     full = [ran.ms / ran.rows for ran in similar if not ran.differential and ran.rows]
     if not full or len(seen) < 2 or not load.rows:

@@ -204,12 +204,17 @@ def _recorded(run: Run, choice: Choice, pinned: Mapping[str, int]) -> Frontier:
 def _runs(run: Run, choice: Choice) -> tuple[Ran, ...]:
     """Remember what this refresh took, up to its commit, next to those of the same plan before it."""
     runs = run.frontier.runs_of(run.prepared.fingerprint) if run.frontier else ()
-    if run.load is None:
+    load = run.load
+    if load is None:
         return runs
+
+    def ran(differential: bool, ms: int) -> Ran:
+        return Ran(differential, load.changed, load.rows, ms, load.removes)
+
     took = elapsed(run)
     if run.tried:  # what the attempt led to is what it cost
-        runs = remembered(runs, Ran(True, run.load.changed, run.load.rows, took))
-    return remembered(runs, Ran(choice.action is Action.DIFFERENTIAL, run.load.changed, run.load.rows, took - run.tried))
+        runs = remembered(runs, ran(True, took))
+    return remembered(runs, ran(choice.action is Action.DIFFERENTIAL, took - run.tried))
 
 
 def elapsed(run: Run) -> int:

@@ -25,7 +25,7 @@ def load_of(session: SparkSession, target: Mapping[str, Version], since: Mapping
         changed += sum(_changed(commit, whole) for commit in since.get(path, ()))
         rows += whole.rows
         bytes_ += whole.bytes
-    return Load(changed, rows, bytes_)
+    return Load(changed, rows, bytes_, any(commit.removes_rows for commits in since.values() for commit in commits))
 
 
 def _changed(commit: CommitSummary, whole: Size) -> int:
