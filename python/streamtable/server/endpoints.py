@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
+import random
 import socket
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_fixed
 
 from streamtable.configuration import Server
 from streamtable.errors import InvalidStatement, NotEnabled
@@ -18,6 +18,8 @@ __all__ = ["Endpoints", "endpoints_of", "environment", "is_loopback", "spark_set
 
 LOOPBACK = "127.0.0.1"
 ABSENT = -1
+FREE = range(20_000, 32_768)
+"""Where a free port is looked for: one of those that systems give to outgoing connections could be gone when Spark has started."""
 SECONDS_TO_LISTEN = 60.0
 AUTHENTICATION = "spark.hive.server2.authentication"
 KNOWS_USERS = ("LDAP", "KERBEROS", "PAM", "CUSTOM")  # written like this: Hive compares letters
@@ -82,11 +84,12 @@ def endpoints_of(server: Server, given: Mapping[str, str]) -> Endpoints:
                 "allow_anonymous = true (--allow-anonymous) if everybody who reaches this host may do everything",
             )
     open_host = server.host if server.allow_anonymous else LOOPBACK
+    free = iter(random.sample(FREE, 60))  # no two are the same
     return Endpoints(
         server.host,
-        _port("thrift_port", server.host, server.thrift_port),
-        _port("connect_port", server.host, server.connect_port),
-        _port("metrics_port", open_host, server.metrics_port),
+        _port("thrift_port", server.host, server.thrift_port, free),
+        _port("connect_port", server.host, server.connect_port, free),
+        _port("metrics_port", open_host, server.metrics_port, free),
         open_host,
     )
 
@@ -128,6 +131,8 @@ def spark_settings(server: Server, endpoints: Endpoints, given: Mapping[str, str
         "spark.hadoop.hive.server2.enable.doAs": "false",  # all work as the server's own user
         # Delta keeps schemas in its logs; getColumns of JDBC asks the metastore alone.
         "spark.databricks.delta.catalog.update.enabled": "true",
+        # Hive compares them with the column that it makes up where Delta has given it none, and complains in the log.
+        "spark.hadoop.hive.metastore.disallow.incompatible.col.type.changes": "false",
     }
     return {**others, **given, **doors}
 
@@ -155,18 +160,23 @@ def _winning(key: str) -> str:
     return f"spark.{key.removeprefix('spark.hadoop.').removeprefix('spark.')}"
 
 
-def _port(key: str, host: str, wanted: int) -> int | None:
+def _port(key: str, host: str, wanted: int, free: Iterator[int]) -> int | None:
     """Return the port, a free one for 0, or None when it is left out."""
     if wanted == ABSENT:
         return None
+    several = Retrying(stop=stop_after_attempt(1 if wanted else 20), retry=retry_if_exception_type(OSError), reraise=True)
     try:
-        with closing(socket.create_server((host, wanted), family=socket.AF_INET6 if ":" in host else socket.AF_INET)) as found:
-            return int(found.getsockname()[1])
+        return several(lambda: _can_listen(host, wanted or next(free)))
     except (OSError, OverflowError) as error:
         raise NotEnabled(
             f"the server cannot listen on {host}:{wanted} ({key}): {error}",
             hint=f"end what listens there, or set {key} (0: any free one)",
         ) from error
+
+
+def _can_listen(host: str, port: int) -> int:
+    socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+    return port
 
 
 def _token(file: Path) -> str:
