@@ -154,7 +154,7 @@ _TOO_LARGE = (
     "spark.driver.maxResultSize",
     "Not enough memory to build and broadcast",
     "Cannot broadcast the table",
-    "ExecutorLostFailure",  # of one task after the other: who kills what takes too much memory on a cluster does not say so to Spark
+    "ExecutorLostFailure",  # of one task after the other: who kills what takes too much memory does not tell Spark
 )
 """How Spark tells that the driver cannot hold a result, all executors the smaller side of a join, or one of them a part of it."""
 

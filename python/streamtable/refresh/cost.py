@@ -28,7 +28,7 @@ _SAVES = 1000
 
 @dataclass(frozen=True)
 class Load:
-    """What a refresh finds: the rows that changed in the sources, all rows of them, the bytes of their files, and whether rows went.
+    """What a refresh finds: the rows that changed in the sources, all rows of them, their files' bytes, and whether rows went.
 
     What rows that went have led to must be located in the table; what is only appended is not looked for.
     """
