@@ -167,18 +167,38 @@ def test_the_jdbc_driver(spark: SparkSession, server: Running) -> None:
         create.setInt(1, 18)
         create.setString(2, "O'Neil")
         assert rows_of(create.executeQuery(), "action", "rows_inserted") == [("REINITIALIZE", 1)]
+
+        def columns(table: str) -> list[Any]:
+            return rows_of(first.getMetaData().getColumns(None, "driven", table, "%"), "COLUMN_NAME", "TYPE_NAME", "REMARKS")
+
         tables = first.getMetaData().getTables(None, "driven", "%", None)
         assert sorted(rows_of(tables, "TABLE_NAME", "TABLE_TYPE", "REMARKS")) == [
             ("of_age", "TABLE", "grown up"),
             ("people", "TABLE", ""),
         ]
-        described = first.getMetaData().getColumns(None, "driven", "of_age", "%")
-        assert rows_of(described, "COLUMN_NAME", "TYPE_NAME", "REMARKS") == [("name", "STRING", "who"), ("age", "INT", "")]
+        assert columns("of_age") == [("name", "STRING", "who"), ("age", "INT", "")]
+        long = "z" * 40_000  # more than a field of the metastore holds
+        first.createStatement().execute(
+            f"CREATE OR REPLACE STREAM TABLE of_age (n COMMENT 'in all', name, age) COMMENT 'counted' "
+            f"AS SELECT count(*), name, age FROM people WHERE age > 18 AND name NOT IN ('O\\'Neil', '{long}') GROUP BY name, age"
+        )
+        tables = first.getMetaData().getTables(None, "driven", "of_age", None)
+        assert rows_of(tables, "TABLE_NAME", "REMARKS") == [("of_age", "counted")]
+        assert columns("of_age") == [("n", "BIGINT", "in all"), ("name", "STRING", ""), ("age", "INT", "")]
+        for sql in (  # as where another process made it
+            "SET spark.databricks.delta.catalog.update.enabled = false",
+            f"CREATE STREAM TABLE unheard WITH NO DATA AS SELECT name FROM people WHERE name <> '{long}'",
+            "SET spark.databricks.delta.catalog.update.enabled = true",
+        ):
+            first.createStatement().execute(sql)
+        assert columns("unheard") == []
+        first.createStatement().execute("REFRESH STREAM TABLE unheard")
+        assert columns("unheard") == [("name", "STRING", "")]
         # USE is of one session; a URL may name a schema.
         assert rows_of(second.createStatement().executeQuery("SELECT current_schema() AS s"), "s") == [("default",)]
         with by_driver(spark, server, "driven") as third:
-            assert rows_of(third.createStatement().executeQuery("SELECT * FROM of_age"), "name", "age") == [("Ada", 36)]
-            ((at,),) = rows_of(third.createStatement().executeQuery("SHOW REFRESH HISTORY FOR of_age"), "at")
+            assert rows_of(third.createStatement().executeQuery("SELECT * FROM of_age"), "name", "age", "n") == [("Ada", 36, 1)]
+            (at,), *_ = rows_of(third.createStatement().executeQuery("SHOW REFRESH HISTORY FOR of_age"), "at")
             assert at.getClass().getName() == "java.sql.Timestamp" and abs(at.getTime() / 1000 - time.time()) < 3600
         with pytest.raises(Py4JJavaError) as raised:
             second.createStatement().execute("REFRESH STREAM TABLE of_age")

@@ -31,6 +31,7 @@ __all__ = [
     "retention",
     "size",
     "state",
+    "tell_catalog",
     "transaction",
     "versions",
 ]
@@ -133,6 +134,12 @@ def locate(session: SparkSession, parts: Sequence[str]) -> Located:
             raise
         return Located(tuple(parts), "none", "")
     return Located(tuple(found["name"]), found["kind"], found["path"])
+
+
+def tell_catalog(session: SparkSession, name: Sequence[str]) -> None:
+    """Let the catalog have the columns and the comment of one of its tables, where Delta is set to hand them on."""
+    _, database, table = name
+    bridge(session).tellCatalog(session._jsparkSession, database, table)
 
 
 def state(session: SparkSession, path: str) -> TableState:

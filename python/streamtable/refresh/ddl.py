@@ -11,12 +11,14 @@ from pyspark.sql.types import StructType
 from streamtable.algebra.reading import Reading
 from streamtable.catalog.definition import DELTA_PROPERTIES, Definition
 from streamtable.catalog.entries import Entry, at_home, find, find_at
-from streamtable.delta.tables import drop_files
+from streamtable.delta.tables import drop_files, tell_catalog
 from streamtable.errors import StreamTableNotFound
 from streamtable.refresh.jobs import local_property
 from streamtable.sql.statements import Name
 
 __all__ = ["make", "rename", "unmake"]
+
+_TO_CATALOG = "spark.databricks.delta.catalog.update.enabled"
 
 
 def _as_engine(spark: SparkSession) -> AbstractContextManager[None]:
@@ -28,7 +30,11 @@ def make(spark: SparkSession, definition: Definition, schema: StructType, readin
     """Create the empty table; nothing is left behind when that fails."""
     statement = definition.statement
     # Delta's builder takes a name of the session catalog, in two parts.
-    builder = DeltaTable.create(at_home(spark)).tableName(str(Name(statement.name.parts[1:]))).addColumns(schema)
+    builder = (
+        DeltaTable.create(_handing_on_no_properties(at_home(spark)))
+        .tableName(str(Name(statement.name.parts[1:])))
+        .addColumns(schema)
+    )
     if statement.partitioned_by:
         builder = builder.partitionedBy(*statement.partitioned_by)
     if statement.clustered_by:
@@ -42,9 +48,19 @@ def make(spark: SparkSession, definition: Definition, schema: StructType, readin
     try:
         with _as_engine(spark):
             builder.execute()
+        tell_catalog(spark, statement.name.parts)
     except BaseException:
         unmake(spark, statement.name, definition.id)
         raise
+
+
+def _handing_on_no_properties(spark: SparkSession) -> SparkSession:
+    """Return a session in which Delta does not store the properties in the catalog as well: a definition may be too long for it."""
+    if spark.conf.get(_TO_CATALOG, "false") == "false":
+        return spark
+    session = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+    session.conf.set(_TO_CATALOG, "false")
+    return session
 
 
 def unmake(spark: SparkSession, name: Name, identity: str) -> None:

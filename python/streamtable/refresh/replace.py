@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from streamtable.catalog.definition import ACTIVE, DELTA_PROPERTIES, SUSPENDED, Definition
 from streamtable.catalog.entries import Entry, readers_of
+from streamtable.delta.tables import tell_catalog
 from streamtable.errors import DependentsExist, NotSupported
 from streamtable.refresh import clock
 from streamtable.refresh.checks import schema_of
@@ -57,6 +58,7 @@ def replace_with(spark: SparkSession, existing: Entry, definition: Definition, p
     properties |= definition.properties(prepared.reading)
     if _effect(existing, definition, prepared, schema) == SAME_PLAN:
         annotate(spark, existing, properties=properties)
+        tell_catalog(spark, before.name.parts)
         elapsed = round(1000 * (time.perf_counter() - started))
         return Outcome(definition.name, Action.NO_DATA, SAME_PLAN, 0, 0, elapsed, existing.state.version + 1)
     kept = {key: value for key, value in {**existing.state.properties, **properties}.items() if value is not None}
@@ -65,7 +67,9 @@ def replace_with(spark: SparkSession, existing: Entry, definition: Definition, p
     run = Run(entry, prepared, frontier, targets(prepared, frontier, vector), vector.at, started, Initiator.MANUAL)
     run.load = load_of(run.session, run.target, {})
     choice = Choice(Action.REINITIALIZE, REPLACED)
-    return outcome(entry, choice, fully(run, choice, schema.json(), properties), started)
+    done = fully(run, choice, schema.json(), properties)
+    tell_catalog(spark, before.name.parts)
+    return outcome(entry, choice, done, started)
 
 
 def _allowed(spark: SparkSession, existing: Entry, definition: Definition, prepared: Prepared) -> tuple[Definition, StructType]:

@@ -14,7 +14,7 @@ from streamtable.catalog.definition import SUSPENDED
 from streamtable.catalog.entries import Entry
 from streamtable.delta.bridge import causes, lost_file, out_of_memory
 from streamtable.delta.commit import Committed
-from streamtable.delta.tables import Version, locate, versions
+from streamtable.delta.tables import Version, locate, tell_catalog, versions
 from streamtable.errors import (
     HistoryLost,
     InvalidQuery,
@@ -186,6 +186,8 @@ def _carry_out(run: Run, choice: Choice) -> Outcome:
                 done = fully(run, choice)
         case _:
             done = fully(run, choice)
+    if choice.action is not Action.NO_DATA:
+        tell_catalog(run.session, run.entry.definition.statement.name.parts)
     return outcome(run.entry, choice, done, run.started)
 
 

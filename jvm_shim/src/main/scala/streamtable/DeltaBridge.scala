@@ -7,6 +7,7 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession}
+import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.connector.catalog.{CatalogManager, Identifier, TableCatalog, V1Table}
 import org.apache.spark.sql.delta.{DeltaConfigs, DeltaHistoryManager, DeltaLog, Snapshot}
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
@@ -38,6 +39,11 @@ object DeltaBridge {
       case None => ("none", "")
     }
     compact(render(("name" -> (catalog.name +: namespace :+ rest.last).toList) ~ ("kind" -> kind) ~ ("path" -> path)))
+  }
+
+  /** Lets the catalog have the columns of one of its tables, where Delta is set to. */
+  def tellCatalog(spark: SparkSession, database: String, table: String): Unit = spark.withActive {
+    CatalogColumns.tell(spark, TableIdentifier(table, Some(database)))
   }
 
   /** None for what is not there. Any other failure, of the storage or by an interrupt, says nothing about that. */
