@@ -27,7 +27,7 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from streamtable.delta.bridge import SHIM, JavaRows, catalog_in_use, causes, java_class, java_exception
+from streamtable.delta.bridge import SHIM, JavaRows, catalog_in_use, causes, java_class, java_exception, storage_failed
 from streamtable.errors import InternalError, StreamTableError, all_errors
 from streamtable.handles import keep_no_cycles
 from streamtable.tracebacks import let_go
@@ -178,13 +178,13 @@ def _plain(value: Any) -> Any:
 def _error(error: Exception) -> dict[str, str]:
     """Return the error as the shim reads it, and keep the object for the moment when it arrives here."""
     key = uuid4().hex
-    in_use = catalog_in_use(error)
-    java = None if in_use else java_exception(error)
+    told = catalog_in_use(error) or storage_failed(error)
+    java = None if told else java_exception(error)
     if java is not None:
         # Raised by Spark: the shim raises the very same again, so that class, condition and text stay Spark's.
         java_class(SparkContext, HANDLERS).keep(key, java)
         return {"id": key}
-    known = in_use or (error if isinstance(error, StreamTableError) else _internal(error))
+    known = told or (error if isinstance(error, StreamTableError) else _internal(error))
     _kept[key] = known, time.monotonic()
     return {"id": key, "condition": known.getCondition(), "sqlState": known.getSqlState(), "message": str(known)}
 

@@ -62,11 +62,17 @@ def refresh(
     """Bring the table's contents to the query at the latest versions of its sources, or at those of `vector` where it has them.
 
     What the contents stand for never goes back: where the frontier is ahead of `vector`, it counts.
-    Raises StreamTableSuspended, SourceUnavailable, SourceChanged, NotIncremental, ConcurrentRefresh; the table keeps its last
-    good state then.
+    Raises StreamTableSuspended, SourceUnavailable, SourceChanged, NotIncremental, ConcurrentRefresh, RefreshError; the table keeps
+    its last good state then.
     """
+    try:
+        return _refresh(spark, entry, full, vector or Vector({}, clock.now()), initiator)
+    except Py4JJavaError as error:
+        raise RefreshError(f"Spark could not compute the refresh of {entry.definition.name}: {_root_cause(error)}") from error
+
+
+def _refresh(spark: SparkSession, entry: Entry, full: bool, vector: Vector, initiator: Initiator) -> Outcome:
     started = time.perf_counter()
-    vector = vector or Vector({}, clock.now())
     definition = entry.definition
     if definition.status == SUSPENDED:
         hint = f"ALTER STREAM TABLE {definition.statement.name} RESUME"
@@ -81,8 +87,6 @@ def refresh(
         run = Run(entry, prepared, frontier, targets(prepared, frontier, vector), vector.at, started, initiator)
         allow(prepared, definition.statement.mode)
         return _carry_out(run, choose(definition.statement.mode, full, frontier, run.target, facts_of(spark, run)))
-    except Py4JJavaError as error:
-        raise RefreshError(f"Spark could not compute the refresh of {definition.name}: {_root_cause(error)}") from error
     finally:
         release(prepared)
 

@@ -7,14 +7,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random
 
 from streamtable.catalog.definition import SUSPENDED, Failure
 from streamtable.catalog.entries import Entry, find_at
-from streamtable.delta.bridge import causes, java_exception
+from streamtable.delta.bridge import causes, java_exception, storage_trouble
 from streamtable.errors import ConcurrentRefresh, StreamTableError, StreamTableSuspended
 from streamtable.refresh import clock
 from streamtable.refresh.choose import Action
@@ -22,15 +21,9 @@ from streamtable.refresh.history import errors_in_a_row, history
 from streamtable.refresh.records import Initiator, Record, annotate
 from streamtable.tracebacks import words_of
 
-if TYPE_CHECKING:
-    from py4j.java_gateway import JavaObject
-
 __all__ = ["condition_of", "failure_record", "is_transient", "text_of", "told", "write", "write_failure"]
 
 log = logging.getLogger("streamtable.scheduler")
-
-_LASTING = ("FileNotFoundException", "NoSuchFileException", "AccessDeniedException", "AccessControlException")
-"""Trouble of the storage that stays until somebody does something."""
 
 LONGEST_TEXT = 2000
 
@@ -39,17 +32,9 @@ def is_transient(error: BaseException) -> bool:
     """Tell whether the same refresh may succeed a moment later: another commit came first, or the storage was in trouble."""
     if isinstance(error, ConcurrentRefresh):
         return True
-    return any(_is_trouble_of_the_storage(java) for java in causes(java_exception(error))) or (
+    return any(storage_trouble(java) for java in causes(java_exception(error))) or (
         error.__cause__ is not None and is_transient(error.__cause__)
     )
-
-
-def _is_trouble_of_the_storage(java: JavaObject) -> bool:
-    kind, names = java.getClass(), list[str]()
-    while kind is not None:
-        names.append(str(kind.getName()))
-        kind = kind.getSuperclass()
-    return "java.io.IOException" in names and not any(name.endswith(_LASTING) for name in names)
 
 
 def condition_of(error: BaseException) -> str:
