@@ -163,6 +163,27 @@ def test_kinds_of_changes_of_a_table_with_a_key(s: SparkSession) -> None:
     }
 
 
+def test_an_update_of_the_key_is_an_update(s: SparkSession) -> None:
+    run(s, "INSERT INTO sender.t VALUES (2, 2)", "CREATE PUBLICATION sender.p FOR TABLE sender.t WHERE (v < 10)")
+    follow(s)
+    merge = "MERGE INTO sender.t USING (SELECT 1) ON id % 10 = 2 WHEN MATCHED THEN UPDATE SET id = id + 10"
+    for publish, update, expected in (
+        ("insert, update, delete", "UPDATE sender.t SET id = 12 WHERE id = 2", [(1, 1), (12, 2)]),
+        ("update", merge, [(1, 1), (22, 2)]),
+        ("insert, delete", "UPDATE sender.t SET id = 32 WHERE id = 22", [(1, 1), (22, 2)]),
+        ("update", "UPDATE sender.t SET id = 42 WHERE id = 32", [(1, 1), (22, 2), (42, 2)]),  # 32 is missed
+        # In a MERGE that deletes as well, it is a delete and an insert.
+        ("insert, delete", f"{merge} WHEN NOT MATCHED BY SOURCE THEN DELETE", [(22, 2), (52, 2)]),
+        ("update", "UPDATE sender.t SET id = 62, v = 62 WHERE id = 52", [(22, 2)]),  # the new row is not sent
+    ):
+        run(s, f"ALTER PUBLICATION sender.p SET (publish = '{publish}')")
+        assert applied(s, update) == expected, (publish, update)
+    assert answer(s, "SELECT updates, update_missing, delete_missing FROM subscription_stats('s')") == [(0, 0, 1)]
+    run(s, "UPDATE sender.t SET id = 22, v = 3 WHERE id = 62")  # the old one was not
+    with pytest.raises(ReplicationConflict, match='insert_exists: spark_catalog.receiver.t has a row with {"id":22}'):
+        s.sql("APPLY SUBSCRIPTION s")
+
+
 def test_a_truncation_goes_past_the_condition_where_it_is_published(s: SparkSession) -> None:
     run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t WHERE (v > 5) WITH (publish = 'insert')")
     run(s, "INSERT INTO t VALUES (9, 9)")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from streamtable.delta.tables import CommitSummary, Located, commits, retained, state, transaction
 from streamtable.errors import ConcurrentRefresh, HistoryLost, InvalidStatement
@@ -116,11 +116,13 @@ class Table:
         source, writer, upto = self.source, self._writer(), part[-1].version
         if pending[0].operation == _TRUNCATE:
             return writer.truncate(upto) if source.publishes("truncate") else Applied()
-        read, after = _reading(source, pending), part[0].version - 1
-        left_out |= _ignored(source, pending)
-        changes = read(self.session, source, writer.schema, after, upto, left_out)
+        after = part[0].version - 1
         if source.key:
+            updates = {each.version for each in pending if _only_updates(each)}
+            changes = operations.keyed(self.session, source, writer.schema, after, upto, left_out, updates)
             return writer.merge(changes, upto, sum(each.rows for each in pending))
+        _check_told(source, pending)
+        changes = operations.weighted(self.session, source, writer.schema, after, upto, left_out | _ignored(source, pending))
         return writer.replace(changes, upto) if _by_rows(source) else writer.append(changes, upto)
 
     def _is_left_out(self, commit: CommitSummary) -> bool:
@@ -161,16 +163,19 @@ def _by_rows(source: Source) -> bool:
     return source.full and (source.publishes("update") or source.publishes("delete"))
 
 
-def _reading(source: Source, pending: Collection[CommitSummary]) -> Callable[..., DataFrame]:
-    """Choose how changes are read. Raises InvalidStatement for what cannot be sent without a key."""
-    if source.key:
-        return operations.keyed
+def _only_updates(commit: CommitSummary) -> bool:
+    """Tell whether no row was inserted or deleted: a key that went alone is then that of a row whose key was changed."""
+    counts = [commit.metrics.get(f"numTargetRows{kind}") for kind in ("Inserted", "Deleted")]
+    return commit.operation == "UPDATE" or (commit.operation == "MERGE" and counts == ["0", "0"])
+
+
+def _check_told(source: Source, pending: Collection[CommitSummary]) -> None:
+    """Raise InvalidStatement for what cannot be sent without a key."""
     kinds = [kind for kind in ("insert", "update", "delete") if source.publishes(kind)]
     if kinds and not (source.full and len(kinds) == 3):
         for each in pending:
             if each.removes_rows and not (kinds == ["insert"] and each.operation in _ONLY_REMOVES):
                 raise _unknown(source, kinds, each)
-    return operations.weighted
 
 
 def _unknown(source: Source, kinds: list[str], at: CommitSummary) -> InvalidStatement:
@@ -184,6 +189,6 @@ def _unknown(source: Source, kinds: list[str], at: CommitSummary) -> InvalidStat
 
 def _ignored(source: Source, pending: Collection[CommitSummary]) -> set[int]:
     """Return the commits that remove rows of a table that sends inserts only, and cannot tell them by a key."""
-    if source.key or _by_rows(source):
+    if _by_rows(source):
         return set()
     return {each.version for each in pending if each.removes_rows or not source.publishes("insert")}

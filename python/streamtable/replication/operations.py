@@ -41,10 +41,19 @@ def weighted(
     return rows.select(_version(), F.col(WEIGHT.id).alias(NUMBER), _row(rows, source, target).alias(ROW))
 
 
-def keyed(session: SparkSession, source: Source, target: StructType, after: int, upto: int, left_out: Collection[int]) -> DataFrame:
+def keyed(
+    session: SparkSession,
+    source: Source,
+    target: StructType,
+    after: int,
+    upto: int,
+    left_out: Collection[int],
+    updates: Collection[int] = (),
+) -> DataFrame:
     """Return at most one operation per version and key; `ROW` has the new values.
 
-    An update whose old or new row alone is sent is an insert or a delete for the subscriber.
+    An update whose old or new row alone is sent is an insert or a delete for the subscriber. So is one that changes the key: which
+    old key became which new one is not known, but in versions that only update (`updates`) both are sent as parts of an update.
     """
     changes = _changes(session, source, after, upto, left_out)
     sent = {kind: source.passes(kind) for kind in ("insert", "update", "delete") if source.publishes(kind)}
@@ -59,14 +68,14 @@ def keyed(session: SparkSession, source: Source, target: StructType, after: int,
         F.first(F.when(went, F.col(ROW)), ignorenulls=True).alias("__old"),
         *(F.max(F.when(side, F.col(f"__{kind}"))).alias(f"__{kind}{n}") for kind in sent for n, side in enumerate((went, came))),
     ]
+    moves = F.col(VERSION).isin(*updates) if updates else F.lit(False)
     paired = rows.groupBy(VERSION, KEY).agg(*sides)
     same = reduce(Column.__and__, [_same(field.name, field.dataType) for field in _fields(paired.schema)])
     operation = (
         F.when((F.col("__came") > 1) | (F.col("__went") > 1), NOT_UNIQUE)
-        .when(F.col("__went") == 0, F.when(_passed(sent, "insert", 1), "I"))
-        .when(F.col("__came") == 0, F.when(_passed(sent, "delete", 0), "D"))
-        .when(same, None)
-        .when(_passed(sent, "update", 0) & _passed(sent, "update", 1), "U")
+        .when(F.col("__went") == 0, F.when(F.when(moves, _passed(sent, "update", 1)).otherwise(_passed(sent, "insert", 1)), "I"))
+        .when(F.col("__came") == 0, F.when(F.when(moves, _passed(sent, "update", 0)).otherwise(_passed(sent, "delete", 0)), "D"))
+        .when(_passed(sent, "update", 0) & _passed(sent, "update", 1), F.when(~same, "U"))
         .when(_passed(sent, "update", 1), "I")
         .when(_passed(sent, "update", 0), "D")
     )
