@@ -232,6 +232,20 @@ def test_a_subscription_is_connected_later_and_elsewhere(s: SparkSession) -> Non
         s.sql("ALTER SUBSCRIPTION s CONNECTION 'schema=sender'")
 
 
+def test_a_condition_on_a_column_that_is_not_sent(s: SparkSession) -> None:
+    run(s, f"CREATE TABLE sender.w (id INT, v STRING, kind STRING) {KEYED}", "CREATE TABLE w (id INT, v INT) USING delta")
+    run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.w (id, v) WHERE (kind = 'number')")
+    follow(s)
+    for change, expected in (
+        ("INSERT INTO sender.w VALUES (1, 'many', 'text')", []),  # is no INT, and need not be
+        ("UPDATE sender.w SET v = '5'", []),
+        ("UPDATE sender.w SET kind = 'number'", [(1, 5)]),
+        ("UPDATE sender.w SET kind = 'text'", []),
+    ):
+        run(s, change, "APPLY SUBSCRIPTION s")
+        assert contents(s, "w") == expected, change
+
+
 def test_a_skip_that_is_taken_back(s: SparkSession) -> None:
     run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t", "INSERT INTO t VALUES (2, 0)")
     follow(s)

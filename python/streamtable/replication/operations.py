@@ -58,7 +58,8 @@ def keyed(
     changes = _changes(session, source, after, upto, left_out)
     sent = {kind: source.passes(kind) for kind in ("insert", "update", "delete") if source.publishes(kind)}
     passing = (condition.alias(f"__{kind}") for kind, condition in sent.items())
-    rows = changes.select(_version(), F.col(WEIGHT.id).alias(NUMBER), _row(changes, source, target).alias(ROW), *passing)
+    row = _row(changes, source, target, source.passes())
+    rows = changes.select(_version(), F.col(WEIGHT.id).alias(NUMBER), row.alias(ROW), *passing)
     rows = rows.select("*", *_key(source))
     came, went = F.col(NUMBER) > 0, F.col(NUMBER) < 0
     sides = [
@@ -115,8 +116,12 @@ def _key(source: Source) -> list[Column]:
     return [F.struct(*(F.col(ROW)[name].alias(name) for name in source.key)).alias(KEY)] if source.key else []
 
 
-def _row(rows: DataFrame, source: Source, target: StructType) -> Column:
-    """Return the columns that are sent as the subscriber has them: found by name, types converted through text."""
+def _row(rows: DataFrame, source: Source, target: StructType, sent: Column | None = None) -> Column:
+    """Return the columns that are sent as the subscriber has them: found by name, types converted through text.
+
+    A value that cannot be converted is an error, whatever ANSI mode was in force at CREATE SUBSCRIPTION; NULL only where the row is
+    not sent, unless it is part of the key.
+    """
     theirs = {field.name.casefold(): field for field in target}
     if missing := [name for name in source.columns if name.casefold() not in theirs]:
         hint = "add the column to the subscriber's table, or publish a list of columns without it"
@@ -125,6 +130,12 @@ def _row(rows: DataFrame, source: Source, target: StructType) -> Column:
     def converted(name: str) -> Column:
         mine, wanted = rows.schema[name].dataType, theirs[name.casefold()].dataType
         value = F.col(qualified((name,)))
-        return (value if mine == wanted else value.cast("string").cast(wanted)).alias(name)
+        if mine == wanted:
+            return value.alias(name)
+        text = value.cast("string")
+        says = F.lit(f"the subscriber's column {name} is {wanted.simpleString()}, to which this value cannot be converted: ")
+        fails = text.isNotNull() if sent is None or name in (source.key or ()) else text.isNotNull() & sent
+        failed = F.when(fails, F.raise_error(F.concat(says, text)))
+        return F.coalesce(text.try_cast(wanted), failed).alias(name)
 
     return F.struct(*map(converted, source.columns))
