@@ -147,6 +147,18 @@ def test_one_of_several_conditions_is_enough_and_none_lets_all_through(s: SparkS
     assert applied(s, "INSERT INTO sender.t VALUES (6, 50), (7, 95)") == [(1, 51), (3, 1), (5, 50), (7, 95)]
 
 
+def test_a_publication_that_is_dropped_and_created_again_goes_on(s: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
+    run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t")
+    follow(s)
+    assert applied(s, "INSERT INTO sender.t VALUES (2, 2)", "DROP PUBLICATION sender.p") == [(1, 1)]
+    assert "the publication spark_catalog.sender.p does not exist" in caplog.text
+    slot = "SELECT confirmed_version, lag FROM replication_slots('sender.s')"
+    assert answer(s, slot) == [(1, 1)]
+    run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t", "UPDATE sender.t SET v = 3 WHERE id = 1")
+    assert applied(s) == [(1, 3), (2, 2)]
+    assert answer(s, slot) == [(3, 0)]
+
+
 def test_kinds_of_changes_of_a_table_with_a_key(s: SparkSession) -> None:
     run(s, "INSERT INTO sender.t VALUES (2, 2), (3, 3), (4, 4)")
     run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t WITH (publish = 'delete')")

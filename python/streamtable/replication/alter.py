@@ -145,10 +145,7 @@ def drop_slot(spark: SparkSession, statement: DropReplicationSlot) -> Stored | N
 
 
 def _checked(spark: SparkSession, subscription: Subscription) -> Mapping[str, list[Published]]:
-    """Return what is published; warn of publications that are not there, and raise what does not fit."""
-    for publication in map(subscription.publisher.name, subscription.publications):
-        if objects.find(spark, PUBLICATION, publication) is None:
-            _log.warning("the publication %s does not exist", ".".join(publication.parts))
+    """Return what is published. Raises what does not fit."""
     tables = published_to(spark, subscription)
     for name, several in tables.items():
         source_of(spark, several)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from threading import Lock
@@ -24,6 +25,8 @@ from streamtable.sql.statements import Name
 from streamtable.tracebacks import words_of
 
 __all__ = ["Progress", "apply", "published_to"]
+
+_log = logging.getLogger(__name__)
 
 _sessions: dict[tuple[int, str], tuple[SparkSession, Lock]] = {}
 """By Spark context and subscription: making a session takes long, and one applies at a time, because positions are its settings."""
@@ -66,18 +69,23 @@ def apply(spark: SparkSession, name: Name) -> list[Progress]:
         if disabled or relations != before:
             subscription.change(spark, relations.values(), **disabled)
         reached = {".".join(tables[each.table][0].name): each.position for each in progress if each.position is not None}
-        slots.advance(spark, slot, [each for several in tables.values() for each in several], reached)
+        followed = {each.source_id for each in relations.values()}
+        slots.advance(spark, slot, [each for several in tables.values() for each in several], reached, followed)
     if errors:
         raise errors[0]
     return sorted(progress, key=lambda each: each.table)
 
 
 def published_to(spark: SparkSession, subscription: Subscription) -> dict[str, list[Published]]:
-    """Return what the publications send now, by table. Raises InvalidStatement for a table outside of the publisher's schema."""
+    """Return what the publications send now, by table; warn of those that are not there.
+
+    Raises InvalidStatement for a table outside of the publisher's schema.
+    """
     found = dict[str, list[Published]]()
-    for name in subscription.publications:
-        stored = objects.find(spark, PUBLICATION, subscription.publisher.name(name))
+    for name in map(subscription.publisher.name, subscription.publications):
+        stored = objects.find(spark, PUBLICATION, name)
         if stored is None:
+            _log.warning("the publication %s does not exist; %s has nothing from it", ".".join(name.parts), subscription)
             continue
         if others := outside(stored):
             hint = "subscribe to a publication that is in the schema of its tables"

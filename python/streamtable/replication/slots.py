@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 
@@ -40,15 +40,18 @@ def positions(slot: Stored) -> dict[str, Position]:
     return {each["table"]: Position(**each) for each in slot.content["positions"]}
 
 
-def advance(spark: SparkSession, slot: Stored, tables: Iterable[Published], confirmed: Mapping[str, int]) -> Stored:
+def advance(
+    spark: SparkSession, slot: Stored, tables: Iterable[Published], confirmed: Mapping[str, int], followed: Collection[str] = ()
+) -> Stored:
     """Begin with new tables at their present versions, forget those that are not listed, confirm what was applied.
 
+    Tables whose ids are `followed` keep their positions when they are not listed: what sends them may be created again.
     Of two who move a slot at once the second fails; the slot is behind then, which does no harm, until the next time.
     """
     before, now = positions(slot), datetime.now(timezone.utc).isoformat()
-    after = dict[str, Position]()
-    for table in sorted({each.path: each for each in tables}.values(), key=lambda each: each.name):
-        name = ".".join(table.name)
+    listed = {".".join(each.name): each for each in {each.path: each for each in tables}.values()}
+    after = _existing(spark, [each for each in before.values() if each.table_id in followed and each.table not in listed])
+    for name, table in listed.items():
         known = before.get(name)
         if known is None or known.table_id != table.table_id:
             (version,) = versions(spark, [table.path])
@@ -58,4 +61,10 @@ def advance(spark: SparkSession, slot: Stored, tables: Iterable[Published], conf
         after[name] = replace(known, confirmed=done, confirmed_at=now) if done > known.confirmed else known
     if after == before:
         return slot
-    return objects.change(spark, slot, {"positions": [asdict(each) for each in after.values()]})
+    return objects.change(spark, slot, {"positions": [asdict(after[name]) for name in sorted(after)]})
+
+
+def _existing(spark: SparkSession, found: list[Position]) -> dict[str, Position]:
+    """Return the positions by table, but for tables that were dropped."""
+    now = versions(spark, [each.path for each in found]) if found else ()
+    return {each.table: each for each, at in zip(found, now, strict=True) if at is not None and at.table_id == each.table_id}
