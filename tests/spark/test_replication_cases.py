@@ -159,6 +159,33 @@ def test_a_publication_that_is_dropped_and_created_again_goes_on(s: SparkSession
     assert answer(s, slot) == [(3, 0)]
 
 
+def test_a_slot_is_of_one_subscription(s: SparkSession) -> None:
+    run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t")
+    # One that named it before it was there cannot have it any more, nor drop it.
+    run(s, "CREATE SUBSCRIPTION early CONNECTION 'database=sender' PUBLICATION p WITH (connect = false, slot_name = s)")
+    follow(s)
+    for statement in ("ALTER SUBSCRIPTION early ENABLE", "DROP SUBSCRIPTION early"):
+        with pytest.raises(InvalidStatement, match="the slot s is that of the subscription spark_catalog.receiver.s"):
+            s.sql(statement)
+    run(s, "ALTER SUBSCRIPTION early SET (slot_name = NONE)", "DROP SUBSCRIPTION early")
+    for options in ("create_slot = false, slot_name = S", "connect = false, slot_name = s"):
+        with pytest.raises(InvalidStatement, match="the slot . is that of the subscription spark_catalog.receiver.s"):
+            s.sql(f"CREATE SUBSCRIPTION s2 CONNECTION 'database=Sender' PUBLICATION p WITH ({options})")
+    run(s, "CREATE SUBSCRIPTION s2 CONNECTION 'database=nowhere' PUBLICATION p WITH (connect = false, slot_name = s)")
+    with pytest.raises(InvalidStatement, match="the slot s is that of"):
+        s.sql("ALTER SUBSCRIPTION s2 CONNECTION 'database=sender'")
+    run(s, "ALTER SUBSCRIPTION s2 SET (slot_name = NONE)", "ALTER SUBSCRIPTION s2 CONNECTION 'database=sender'")
+    with pytest.raises(InvalidStatement, match="the slot s is that of"):
+        s.sql("ALTER SUBSCRIPTION s2 SET (slot_name = s)")
+    # It changes hands when the first lets go of it.
+    run(
+        s,
+        "ALTER SUBSCRIPTION s DISABLE",
+        "ALTER SUBSCRIPTION s SET (slot_name = NONE)",
+        "ALTER SUBSCRIPTION s2 SET (slot_name = s)",
+    )
+
+
 def test_kinds_of_changes_of_a_table_with_a_key(s: SparkSession) -> None:
     run(s, "INSERT INTO sender.t VALUES (2, 2), (3, 3), (4, 4)")
     run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t WITH (publish = 'delete')")

@@ -19,7 +19,7 @@ from streamtable.replication.apply import Table
 from streamtable.replication.errors import ReplicationObjectNotFound
 from streamtable.replication.kinds import PUBLICATION, SLOT, SUBSCRIPTION
 from streamtable.replication.publications import Published, published
-from streamtable.replication.publisher import Schema, publisher_of
+from streamtable.replication.publisher import Publisher, Schema, publisher_of
 from streamtable.replication.run import published_to
 from streamtable.replication.source import source_of
 from streamtable.replication.subscriptions import Relation, Subscription, slots_in_use
@@ -50,7 +50,10 @@ def create(spark: SparkSession, statement: CreateSubscription) -> Subscription:
     connect = said.get("connect", "true") == "true"
     slot = said.get("slot_name", statement.name.parts[-1])
     located = objects.free(spark, SUBSCRIPTION, statement.name)
-    publisher_of(statement.connection, located.name[0])  # what is wrong with it is told before anything is made
+    publisher = publisher_of(statement.connection, located.name[0])  # what is wrong with it is told before anything is made
+    making = connect and said.get("create_slot", "true") == "true"
+    if slot != "none" and not making:  # one that is made is nobody's, and to look through all subscriptions takes long
+        _check_slot(spark, publisher, slot)
     subscription = Subscription.create(
         spark,
         statement.name,
@@ -67,7 +70,7 @@ def create(spark: SparkSession, statement: CreateSubscription) -> Subscription:
     with ExitStack() as undo:
         undo.callback(objects.drop, spark, subscription.stored)
         tables = _checked(spark, subscription)
-        if subscription.slot is not None and said.get("create_slot", "true") == "true":
+        if subscription.slot is not None and making:
             every = [each for several in tables.values() for each in several]
             undo.callback(objects.drop, spark, slots.create(spark, subscription.slot_name(), every))
         followed = _followed(spark, subscription, tables, copy=said.get("copy_data", "true") == "true")
@@ -82,10 +85,13 @@ def alter(spark: SparkSession, statement: AlterSubscription) -> Stored:
         case Rename(to):
             return objects.rename(spark, subscription.stored, to)
         case SetConnection(connection):
-            publisher_of(connection, subscription.stored.name[0])
+            publisher = publisher_of(connection, subscription.stored.name[0])
+            if subscription.slot is not None:
+                _check_slot(spark, publisher, subscription.slot, subscription)
             subscription.change(spark, connection=connection)
         case Enable():
             subscription.slot_name()
+            _check_slot(spark, subscription.publisher, subscription.slot, subscription, active=True)
             subscription.change(spark, enabled=True)
         case Disable():
             subscription.change(spark, enabled=False)
@@ -113,6 +119,8 @@ def drop(spark: SparkSession, statement: DropSubscription) -> Stored | None:
     subscription = Subscription.of(stored)
     if subscription.slot is not None:
         hint = "DISABLE it, SET (slot_name = NONE), and drop it then"
+        if not subscription.enabled:
+            _check_slot(spark, subscription.publisher, subscription.slot, subscription, active=True)
         try:
             slot = objects.find(spark, SLOT, subscription.slot_name())
         except NotEnabled as error:
@@ -142,6 +150,16 @@ def drop_slot(spark: SparkSession, statement: DropReplicationSlot) -> Stored | N
         raise InvalidStatement(f"the slot {slot} is that of the subscription {user}", hint=hint)
     objects.drop(spark, slot)
     return slot
+
+
+def _check_slot(
+    spark: SparkSession, publisher: Publisher, slot: str | None, user: Subscription | None = None, active: bool = False
+) -> None:
+    """Refuse a slot that another subscription in sight has, or follows if `active`: each would forget what the other needs."""
+    for each in map(Subscription.of, objects.every(spark, SUBSCRIPTION)):
+        if (user is None or each.id != user.id) and each.has_slot(publisher, slot) and (each.enabled or not active):
+            hint = "name another slot, or NONE: slot_name = ..."
+            raise InvalidStatement(f"the slot {slot} is that of the subscription {each}", hint=hint)
 
 
 def _checked(spark: SparkSession, subscription: Subscription) -> Mapping[str, list[Published]]:
@@ -207,6 +225,8 @@ def _set(spark: SparkSession, subscription: Subscription, said: Mapping[str, str
             hint = "ALTER SUBSCRIPTION ... DISABLE"
             raise InvalidStatement(f"the slot of {subscription} cannot be set while it is enabled", hint=hint)
         content["slot"] = None if said["slot_name"] == "none" else said["slot_name"]
+        if content["slot"] is not None:
+            _check_slot(spark, subscription.publisher, content["slot"], subscription)
     subscription.change(spark, **content)
 
 

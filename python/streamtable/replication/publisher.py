@@ -21,7 +21,7 @@ from streamtable.remote import ask, without_token
 from streamtable.sql.parse import parse_name
 from streamtable.sql.statements import Name
 
-__all__ = ["Folder", "Publisher", "Schema", "Server", "publisher_of"]
+__all__ = ["Folder", "Publisher", "Schema", "Server", "publisher_of", "same"]
 
 _KINDS = (
     ({"database"}, {"database"}),
@@ -128,6 +128,13 @@ def publisher_of(connection: str, catalog: str) -> Publisher:
             f"{pairs['database']} is no schema of a warehouse", hint="its folder is called after the schema alone"
         )
     return Folder(f"{root}/{database[0].lower()}.db" if database else root)
+
+
+def same(publisher: Publisher, other: Publisher) -> bool:
+    """Tell whether two connections name the same schema in the same way; a catalog compares names without regard to case."""
+    if isinstance(publisher, Schema) and isinstance(other, Schema):
+        return [part.casefold() for part in publisher.namespace] == [part.casefold() for part in other.namespace]
+    return publisher == other
 
 
 def _server(address: str, schema: Name, token_file: str | None) -> Server:

@@ -20,7 +20,7 @@ from streamtable.delta.tables import Located, locate, state
 from streamtable.errors import DirectWriteRefused, InvalidStatement, NotEnabled
 from streamtable.refresh.prepare import captured_settings
 from streamtable.replication.kinds import SLOT, SUBSCRIPTION
-from streamtable.replication.publisher import Publisher, publisher_of
+from streamtable.replication.publisher import Publisher, publisher_of, same
 from streamtable.sql.statements import Name
 
 __all__ = ["Relation", "Subscription", "TableState", "now", "slots_in_sight", "slots_in_use"]
@@ -160,6 +160,12 @@ class Subscription:
             message = f"the subscription {self} cannot write to {'.'.join(located.name)}: it is a stream table"
             raise DirectWriteRefused(message, hint="rename it, or take the table out of the publication")
         return located
+
+    def has_slot(self, publisher: Publisher, slot: str | None) -> bool:
+        """Tell whether its slot is that of a publisher; nobody is asked, so that it may be at a server that does not answer."""
+        if self.slot is None or slot is None:
+            return False
+        return self.slot.casefold() == slot.casefold() and same(self.publisher, publisher)
 
     def slot_name(self) -> Name:
         """Return the full name of its slot. Raises InvalidStatement when it has none."""
