@@ -184,7 +184,7 @@ def test_conflicts_stop_or_are_counted(s: SparkSession, caplog: pytest.LogCaptur
     assert answer(s, "DROP SUBSCRIPTION IF EXISTS sc") == []
 
 
-def test_tables_come_and_go_and_changes_go_round_once(s: SparkSession) -> None:
+def test_tables_come_and_go_and_changes_go_round_once(s: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
     for schema in ("pub", "sub"):
         s.sql(f"CREATE TABLE {schema}.both (id INT, v INT) {KEYED}")
     s.sql("CREATE PUBLICATION pub.there FOR ALL TABLES EXCEPT (TABLE pub.t, pub.c, pub.filtered, pub.whole, pub.log)")
@@ -198,13 +198,23 @@ def test_tables_come_and_go_and_changes_go_round_once(s: SparkSession) -> None:
     ApplyWorker(s).start(lambda _: next(turns)).join()
     assert contents(s, "pub.both") == contents(s, "sub.both") == [(1, 1), (2, 2)]
     assert answer(s, "SELECT sum(apply_errors + inserts) FROM subscription_stats() WHERE table = 'both'") == [(2,)]
+    for sql in ("UPDATE pub.both SET v = 20 WHERE id = 2", "DELETE FROM sub.both WHERE id = 1", *("a", "pub.b") * 2):
+        s.sql(sql if " " in sql else f"APPLY SUBSCRIPTION {sql}")
+    assert contents(s, "pub.both") == contents(s, "sub.both") == [(2, 20)]
+    counts = "sum(inserts), sum(updates), sum(deletes), sum(apply_errors + update_missing + delete_missing)"
+    assert answer(s, f"SELECT {counts} FROM subscription_stats() WHERE table = 'both'") == [(2, 1, 1, 0)]
     # A table that comes later is copied, the others are not again.
     s.sql("CREATE TABLE pub.late USING delta AS SELECT 1 AS x")
     s.sql("CREATE TABLE late (x BIGINT) USING delta")
     s.sql("DELETE FROM both")
     s.sql("ALTER SUBSCRIPTION a REFRESH PUBLICATION")
     assert answer(s, "SELECT table, state FROM subscription_tables('a')") == [("both", "ready"), ("late", "init")]
-    assert [row[:4] for row in answer(s, "APPLY SUBSCRIPTION a")] == [("both", "ready", 2, 0), ("late", "finished copy", 0, 1)]
+    assert [row[:4] for row in answer(s, "APPLY SUBSCRIPTION a")] == [("both", "ready", 4, 0), ("late", "finished copy", 0, 1)]
+    # What is copied is copied with what others wrote to it, which is warned of.
+    assert "in spite of origin" not in caplog.text
+    s.sql("CREATE SUBSCRIPTION whole_copy CONNECTION 'database=pub' PUBLICATION there WITH (origin = none)")
+    assert "rows that other subscriptions wrote to spark_catalog.pub.both, in spite of origin = none" in caplog.text
+    s.sql("DROP SUBSCRIPTION whole_copy")
     s.sql("ALTER PUBLICATION pub.there SET TABLE pub.late")
     s.sql("ALTER SUBSCRIPTION a REFRESH PUBLICATION")
     s.sql("ALTER SUBSCRIPTION a RENAME TO renamed")

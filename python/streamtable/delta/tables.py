@@ -22,6 +22,7 @@ __all__ = [
     "Size",
     "TableState",
     "Version",
+    "applications",
     "commits",
     "drop_files",
     "files_to_compact",
@@ -162,6 +163,12 @@ def transaction(session: SparkSession, path: str, application: str) -> int | Non
     with translated(path):
         found: int | None = bridge(session).transaction(session._jsparkSession, path, application)
     return found
+
+
+def applications(session: SparkSession, path: str) -> frozenset[str]:
+    """Return the applications that have put a number into the table's commits."""
+    with translated(path):
+        return frozenset(json.loads(bridge(session).applications(session._jsparkSession, path)))
 
 
 def versions(session: SparkSession, paths: Sequence[str]) -> tuple[Version | None, ...]:

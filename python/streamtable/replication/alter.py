@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
 from streamtable.catalog.objects import Stored
-from streamtable.delta.tables import state
+from streamtable.delta.tables import applications, state
 from streamtable.errors import InvalidStatement, NotEnabled
 from streamtable.replication import slots
 from streamtable.replication.apply import Table
@@ -22,7 +22,7 @@ from streamtable.replication.publications import Published, published
 from streamtable.replication.publisher import Publisher, Schema, publisher_of
 from streamtable.replication.run import published_to
 from streamtable.replication.source import source_of
-from streamtable.replication.subscriptions import Relation, Subscription, slots_in_use
+from streamtable.replication.subscriptions import APPLICATIONS, Relation, Subscription, slots_in_use
 from streamtable.sql.replication import (
     AlterSubscription,
     CreateReplicationSlot,
@@ -178,14 +178,21 @@ def _followed(spark: SparkSession, subscription: Subscription, tables: Mapping[s
     if slot is not None:
         slot = slots.advance(spark, slot, [each for several in tables.values() for each in several], {})
     begun = slots.positions(slot) if slot else {}
-    after = dict[str, Relation]()
+    after, mixed = dict[str, Relation](), list[str]()
     for name, several in tables.items():
         source, target, relation = source_of(spark, several), subscription.target(spark, name), known.get(name)
         if relation is None or Table(spark, source, target, relation, foreign_only=False).is_lost():
             start = begun[source.name].confirmed if slot and relation is None else source.version
             target_id = state(spark, target.path).table_id
             relation = Relation.new(name, source.table_id, target_id, None if copy else start)
+            written_by = applications(spark, source.path) if copy and subscription.origin == "none" else ()
+            mixed += [source.name] if any(each.startswith(APPLICATIONS) for each in written_by) else []
         after[name] = relation
+    if mixed:
+        text = (
+            "the copy brings rows that other subscriptions wrote to %s, in spite of origin = none of %s; copy_data = false does not"
+        )
+        _log.warning(text, ", ".join(mixed), subscription)
     return subscription.change(spark, after.values()) if after != known else subscription
 
 

@@ -8,6 +8,7 @@ import org.apache.spark.sql.classic.{SparkSession => ClassicSession}
 import org.apache.spark.sql.connector.catalog.TableWritePrivilege
 import org.apache.spark.sql.delta.{DeltaLog, DeltaOperations, DeltaOptions, OptimisticTransaction, Snapshot}
 import org.apache.spark.sql.delta.ColumnWithDefaultExprUtils.USE_NULL_AS_DEFAULT_DELTA_OPTION
+import org.apache.spark.sql.delta.actions.SetTransaction
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.commands.WriteIntoDelta
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
@@ -20,10 +21,11 @@ private[streamtable] object Appends {
 
   /** The latest number that an application has put into the table's commits. */
   def number(snapshot: Snapshot, application: String): Option[Long] =
-    snapshot.checksumOpt
-      .flatMap(_.setTransactions)
-      .getOrElse(snapshot.setTransactions)
-      .collectFirst { case t if t.appId == application => t.version }
+    transactions(snapshot).collectFirst { case t if t.appId == application => t.version }
+
+  /** The latest number of each application. */
+  def transactions(snapshot: Snapshot): Seq[SetTransaction] =
+    snapshot.checksumOpt.flatMap(_.setTransactions).getOrElse(snapshot.setTransactions)
 
   /** Appends by name, after Spark's own analysis; false, with nothing done, where the writer is to make the table or to say what is wrong. */
   def once(spark: SparkSession, table: String, rows: DataFrame, application: String, version: Long): Boolean = {

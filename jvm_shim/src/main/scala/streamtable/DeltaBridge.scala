@@ -81,6 +81,11 @@ object DeltaBridge {
     Appends.number(Snapshots.latest(spark, path), application).map(Long.box).orNull
   }
 
+  /** The applications that have put a number into the table's commits. */
+  def applications(spark: SparkSession, path: String): String = spark.withActive {
+    compact(render(JArray(Appends.transactions(Snapshots.latest(spark, path)).map(t => JString(t.appId)).toList)))
+  }
+
   /** Appends to a table by name, unless the application's number is there already; false when Spark's writer has to. */
   def append(spark: SparkSession, table: String, rows: Object, application: String, number: Long): Boolean =
     spark.withActive(Appends.once(spark, table, rows.asInstanceOf[DataFrame], application, number))
