@@ -285,6 +285,46 @@ def test_a_condition_on_a_column_that_is_not_sent(s: SparkSession) -> None:
         assert contents(s, "w") == expected, change
 
 
+def test_columns_that_go_away_and_a_list_without_the_key(s: SparkSession) -> None:
+    mapped = KEYED.replace(")", ", delta.columnMapping.mode = 'name')")
+    run(s, f"CREATE TABLE sender.m (id INT, v INT, w INT) {mapped}", "CREATE TABLE m (v INT, w INT) USING delta")
+    run(s, "INSERT INTO sender.m VALUES (1, 1, 1)")
+    run(
+        s,
+        "CREATE PUBLICATION sender.p FOR TABLE sender.m (v, w) WHERE (id < 5) WITH (publish = 'insert')",
+        "CREATE PUBLICATION sender.q FOR TABLE sender.t",
+    )
+    follow(s, "p, q")
+    run(
+        s,
+        "INSERT INTO sender.m VALUES (2, 2, 2), (6, 6, 6)",
+        "UPDATE sender.m SET v = 7 WHERE id = 2",
+        "DELETE FROM sender.m WHERE id = 1",
+    )
+    run(s, "APPLY SUBSCRIPTION s")
+    assert contents(s, "m") == [(1, 1), (2, 2)]
+    for n, (gone, message, mended) in enumerate(
+        (
+            ("DROP COLUMN w", r"sender.p send the column w of \S*sender.m, which it does not have", "(v) WHERE (id < 5)"),
+            ("RENAME COLUMN id TO number", r"\(id < 5\) is no condition on spark_catalog.sender.m", "(v)"),
+            ("ADD COLUMN more INT", "identity of spark_catalog.sender.m is the column id, which it does not have", "(v)"),
+        ),
+        2,
+    ):
+        run(s, f"ALTER TABLE sender.m {gone}", f"INSERT INTO sender.t VALUES ({n}, 0)")
+        with pytest.raises(InvalidStatement, match=message):
+            s.sql("APPLY SUBSCRIPTION s")
+        assert len(contents(s)) == n, "the other table goes on"
+        s.sql(f"ALTER PUBLICATION sender.p SET TABLE sender.m {mended}")
+    run(
+        s,
+        "ALTER TABLE sender.m SET TBLPROPERTIES (streamtable.replicaIdentity = 'number')",
+        "INSERT INTO sender.m VALUES (8, 8, 8)",
+    )
+    run(s, "APPLY SUBSCRIPTION s")
+    assert contents(s, "m") == [(1, 1), (2, 2), (8, None)]
+
+
 def test_a_skip_that_is_taken_back(s: SparkSession) -> None:
     run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t", "INSERT INTO t VALUES (2, 0)")
     follow(s)

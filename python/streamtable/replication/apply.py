@@ -184,7 +184,8 @@ def _unknown(source: Source, kinds: list[str], at: CommitSummary) -> InvalidStat
         message = f"of what {by} of {source.name} did, {' and '.join(kinds)} cannot be told from the rest without a key"
     else:
         message = f"{source.name} has no replica identity and publishes updates or deletes, as {by} did"
-    return InvalidStatement(message, hint=f"ALTER TABLE {source.name} SET TBLPROPERTIES ({IDENTITY} = 'column, ...')")
+    hint = f"ALTER TABLE {source.name} SET TBLPROPERTIES ({IDENTITY} = 'column, ...'), and send these columns"
+    return InvalidStatement(message, hint=hint)
 
 
 def _ignored(source: Source, pending: Collection[CommitSummary]) -> set[int]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from streamtable.catalog import objects
 from streamtable.catalog.objects import Stored
@@ -32,7 +32,7 @@ from streamtable.sql.replication import (
 )
 from streamtable.sql.statements import Name, Rename
 
-__all__ = ["Published", "alter", "create", "definition", "outside", "published"]
+__all__ = ["Published", "alter", "create", "definition", "filtered", "outside", "published"]
 
 
 @dataclass(frozen=True)
@@ -159,13 +159,7 @@ def _checked(spark: SparkSession, table: PublishedTable) -> PublishedTable:
     if unknown := [name for name in table.columns if name.casefold() not in columns]:
         raise InvalidStatement(f"the column {unknown[0]} does not exist in {full}", hint=f"it has {', '.join(rows.columns)}")
     if table.where is not None:
-        try:
-            filtered = rows.where(table.where)
-        except AnalysisException as error:
-            raise InvalidStatement(
-                f"the condition on {full} is none: {error.getMessage()}", hint="write a condition on its columns"
-            ) from error
-        plan: Any = filtered._jdf.queryExecution().analyzed()
+        plan: Any = filtered(rows, table.where, full, hint="write a condition on its columns")._jdf.queryExecution().analyzed()
         patterns: Any = java_class(spark, "org.apache.spark.sql.catalyst.trees.TreePattern")
         if plan.containsPattern(patterns.PLAN_EXPRESSION()):
             hint = "write a condition on the columns of the row alone; or publish a stream table of the rows"
@@ -174,6 +168,16 @@ def _checked(spark: SparkSession, table: PublishedTable) -> PublishedTable:
             hint = "leave out functions like rand(), current_date() and current_user()"
             raise InvalidStatement(f"the condition on {full} is not the same each time", hint=hint)
     return PublishedTable(Name(located.name), tuple(columns[name.casefold()] for name in table.columns), table.where)
+
+
+def filtered(rows: DataFrame, where: str | None, name: str, hint: str) -> DataFrame:
+    """Return the rows of a table that are sent. Raises InvalidStatement for what is no condition on them."""
+    if where is None:
+        return rows
+    try:
+        return rows.where(where)
+    except AnalysisException as error:
+        raise InvalidStatement(f"({where}) is no condition on {name}: {error.getMessage()}", hint=hint) from error
 
 
 def _added(stored: Stored, known: Objects, more: Objects) -> Objects:

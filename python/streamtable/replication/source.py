@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from streamtable.delta.rows import read
 from streamtable.delta.tables import state
 from streamtable.errors import InvalidStatement
-from streamtable.replication.publications import Published
+from streamtable.replication.publications import Published, filtered
 from streamtable.sql.literals import unquote_name
 
 __all__ = ["FULL", "IDENTITY", "Source", "source_of"]
@@ -24,6 +24,8 @@ FULL = "FULL"
 """The identity of a table whose rows are known by all that is in them."""
 
 _NOTHING = "NOTHING"
+
+_ANEW = "DROP the table from the publication, and ADD it with the columns and the condition that it is to be sent with"
 
 
 @dataclass(frozen=True)
@@ -63,11 +65,18 @@ def source_of(spark: SparkSession, publications: Sequence[Published]) -> Source:
         hint = "a subscription takes one list of columns for each table: make two subscriptions, or the lists the same"
         raise InvalidStatement(f"{which} send different columns of {name}", hint=hint)
     columns = first.columns or tuple(rows.columns)
+    if gone := [column for column in columns if column not in rows.columns]:
+        which = " and ".join(each.publication for each in publications)
+        raise InvalidStatement(f"{which} send the column {gone[0]} of {name}, which it does not have any more", hint=_ANEW)
+    for each in publications:
+        filtered(rows, each.where, name, hint=_ANEW)
     declared = found.properties.get(IDENTITY, _NOTHING)
     key = None if declared in (FULL, _NOTHING) else _key(declared, rows, name)
     source = Source(name, first.path, found.table_id, found.version, columns, key, declared == FULL, tuple(publications))
     if source.publishes("update") or source.publishes("delete"):
         _check(source, rows)
+    elif key and not set(key) <= set(columns):
+        return replace(source, key=None)  # inserts alone need none
     return source
 
 
