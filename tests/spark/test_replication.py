@@ -169,6 +169,7 @@ def test_conflicts_stop_or_are_counted(s: SparkSession, caplog: pytest.LogCaptur
     s.sql("INSERT INTO pub.c VALUES (8, 8), (8, 8)")
     with pytest.raises(ReplicationConflict, match="several rows with the replica identity"):
         s.sql("APPLY SUBSCRIPTION sc")
+    assert answer(s, "SELECT insert_exists, apply_errors FROM subscription_stats('sc')") == [(3, 3)]
     # A slot that is gone keeps a subscription from being dropped with it.
     s.sql("ALTER SUBSCRIPTION sc ENABLE")
     s.sql("DROP TABLE pub.its_slot")

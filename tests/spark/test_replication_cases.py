@@ -334,6 +334,12 @@ def test_a_skip_that_is_taken_back(s: SparkSession) -> None:
             s.sql("APPLY SUBSCRIPTION s")
         run(s, "ALTER SUBSCRIPTION s SKIP (lsn = 2)")
     assert applied(s, "INSERT INTO sender.t VALUES (3, 3)") == [(1, 1), (2, 0), (3, 3)]
+    assert answer(s, "SELECT skip, stopped_at FROM subscription_tables('s')") == [(None, None)]
+    with pytest.raises(InvalidStatement, match=r"nothing stopped(?s:.)*subscription_tables\(\) tells where"):
+        s.sql("ALTER SUBSCRIPTION s SKIP (lsn = 2)")
+    run(s, "INSERT INTO sender.t VALUES (2, 5)")
+    with pytest.raises(ReplicationConflict, match="version 4 of"):  # it was skipped once
+        s.sql("APPLY SUBSCRIPTION s")
 
 
 @pytest.mark.parametrize(

@@ -243,6 +243,6 @@ def _skip(spark: SparkSession, subscription: Subscription, version: int | None) 
     if not stopped:
         places = sorted(f"{each.table} at {each.stopped_at}" for each in relations.values() if each.stopped_at is not None)
         what = f"stopped: {', '.join(places)}" if places else "nothing stopped"
-        hint = "SELECT * FROM subscription_stats() tells where a table stopped"
+        hint = "SELECT * FROM subscription_tables() tells where a table stopped"
         raise InvalidStatement(f"no table of {subscription} stopped at {version} ({what})", hint=hint)
     subscription.change(spark, {**relations, **{n: replace(each, skip=version) for n, each in stopped.items()}}.values())

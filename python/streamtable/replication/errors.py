@@ -22,11 +22,15 @@ class ReplicationObjectNotFound(InvalidStatement):
 
 
 class ReplicationConflict(RefreshError):
-    """A change cannot be applied to the subscriber's table; `position` is the version of the publisher's that made it."""
+    """A change cannot be applied to the subscriber's table; `position` is the version of the publisher's that made it.
+
+    `insert_exists` says that the row is there already, which `subscription_stats()` counts.
+    """
 
     condition = "STREAMTABLE_REPLICATION_CONFLICT"
     sqlstate = "23505"
 
-    def __init__(self, message: str, position: int, *, hint: str | None = None) -> None:
+    def __init__(self, message: str, position: int, *, insert_exists: bool = False, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.position = position
+        self.insert_exists = insert_exists

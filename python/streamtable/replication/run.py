@@ -151,7 +151,7 @@ def _counted(relation: Relation, done: Applied, error: BaseException | None, cop
     return replace(
         relation,
         **{name: getattr(relation, name) + count for name, count in vars(done).items()},
-        insert_exists=relation.insert_exists + isinstance(error, ReplicationConflict),
+        insert_exists=relation.insert_exists + (isinstance(error, ReplicationConflict) and error.insert_exists),
         sync_errors=relation.sync_errors + (error is not None and copying),
         apply_errors=relation.apply_errors + (error is not None and not copying),
     )

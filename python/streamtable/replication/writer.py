@@ -248,7 +248,7 @@ class Writer:
             return ReplicationConflict(message, version, hint="declare a key that is, or FULL")
         message = f"insert_exists: {self.name} has a row with {key} already, which {where} inserts"
         hint = f"delete that row, or ALTER SUBSCRIPTION ... SKIP (lsn = {version})"
-        return ReplicationConflict(message, version, hint=hint)
+        return ReplicationConflict(message, version, insert_exists=True, hint=hint)
 
     def _located(self, going: DataFrame, fields: list[str]) -> DataFrame:
         """Find the rows that go: of more equal rows than have to go, the first."""
