@@ -272,6 +272,10 @@ def test_a_publisher_of_which_only_the_folder_is_in_sight(s: SparkSession, tmp_p
     s.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     s.sql(f"VACUUM delta.`{folder}/parts` RETAIN 0 HOURS")
     s.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+    lost = (
+        "SELECT status, invalidation_reason LIKE 'VACUUM took files of version 4%' FROM replication_slots() WHERE slot LIKE '%/far'"
+    )
+    assert answer(s, f"{lost} ORDER BY table") == [("reserved", None), ("lost", True)]
     with pytest.raises(HistoryLost, match="What to do: empty spark_catalog.sub.parts; then ALTER"):
         s.sql("APPLY SUBSCRIPTION far")
     s.sql("DELETE FROM parts")

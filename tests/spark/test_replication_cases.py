@@ -145,6 +145,76 @@ def test_one_of_several_conditions_is_enough_and_none_lets_all_through(s: SparkS
     assert answer(s, "SELECT update_missing FROM subscription_stats('s')") == [(1,)]
     run(s, "ALTER SUBSCRIPTION s SET PUBLICATION high")
     assert applied(s, "INSERT INTO sender.t VALUES (6, 50), (7, 95)") == [(1, 51), (3, 1), (5, 50), (7, 95)]
+    # Each kind of change has the conditions of those that publish it: below 10 for inserts, above 90 for updates and deletes.
+    run(
+        s, "ALTER PUBLICATION sender.low SET (publish = 'insert')", "ALTER PUBLICATION sender.high SET (publish = 'update, delete')"
+    )
+    run(s, "ALTER SUBSCRIPTION s SET PUBLICATION low, high")
+    run(
+        s,
+        "INSERT INTO sender.t VALUES (8, 8), (9, 95)",
+        "UPDATE sender.t SET v = 96 WHERE id = 7",
+        "DELETE FROM sender.t WHERE id = 3",
+    )
+    assert applied(s) == [(1, 51), (3, 1), (5, 50), (7, 96), (8, 8)]
+    # One that has the whole table lets all through, for what it publishes.
+    run(s, "CREATE PUBLICATION sender.whole FOR ALL TABLES WITH (publish = 'insert')", "ALTER SUBSCRIPTION s ADD PUBLICATION whole")
+    run(
+        s,
+        "INSERT INTO sender.t VALUES (10, 50)",
+        "UPDATE sender.t SET v = v - 89 WHERE id = 7",
+        "UPDATE sender.t SET v = 40 WHERE id = 8",
+    )
+    assert applied(s) == [(1, 51), (3, 1), (5, 50), (8, 8), (10, 50)]
+    run(s, "ALTER PUBLICATION sender.whole SET TABLES IN SCHEMA sender", "ALTER PUBLICATION sender.whole SET (publish = 'delete')")
+    some = ("DELETE FROM sender.t WHERE id IN (8, 10)", "INSERT INTO sender.t VALUES (11, 50), (12, 1)")
+    assert applied(s, *some) == [(1, 51), (3, 1), (5, 50), (12, 1)]
+
+
+def test_what_publications_are_for_is_altered(s: SparkSession) -> None:
+    run(s, "CREATE TABLE sender.u (x INT) USING delta", "CREATE TABLE u (x INT) USING delta")
+    run(
+        s,
+        "CREATE PUBLICATION sender.p FOR TABLES IN SCHEMA sender, TABLE sender.t",
+        "CREATE PUBLICATION sender.q FOR TABLE sender.u",
+    )
+    follow(s)
+    rows = 0
+
+    def sent() -> tuple[str, int]:
+        """Return what the publication is for, and how many rows come of one that is inserted into each table."""
+        nonlocal rows
+        rows += 1
+        run(s, f"INSERT INTO sender.t VALUES (1{rows}, 0)", f"INSERT INTO sender.u VALUES ({rows})")
+        inserted = sum(row[3] for row in answer(s, "APPLY SUBSCRIPTION s"))
+        return answer(s, "SELECT tables FROM publications('sender.p')")[0][0].replace("spark_catalog.sender.", ""), inserted
+
+    assert sent() == ("t, u", 2)
+    for action, expected in (
+        ("DROP TABLES IN SCHEMA sender", ("t", 1)),
+        ("SET ALL TABLES EXCEPT (TABLE sender.t)", ("u", 2)),  # and the one that had come to u meanwhile
+        ("SET ALL TABLES", ("t, u", 3)),
+        ("SET TABLE sender.t", ("t", 1)),
+    ):
+        run(s, f"ALTER PUBLICATION sender.p {action}")
+        assert sent() == expected, action
+    for action, message in (
+        ("ADD TABLE sender.t", "is for .*t.* already"),
+        ("DROP TABLE sender.u", "is not for .*u"),
+        ("DROP TABLES IN SCHEMA sender", "is not for"),
+    ):
+        with pytest.raises(InvalidStatement, match=message):
+            s.sql(f"ALTER PUBLICATION sender.p {action}")
+    for action in ("ADD ALL TABLES", "ADD TABLE sender.u"):
+        with pytest.raises(InvalidStatement, match="ALL TABLES stands alone"):
+            s.sql(f"ALTER PUBLICATION sender.p {action}")
+        run(s, "ALTER PUBLICATION sender.p SET ALL TABLES")
+    for action, message in (("ADD PUBLICATION q, p", "p is already in"), ("DROP PUBLICATION q", "q is not in")):
+        with pytest.raises(InvalidStatement, match=f"the publication {message} the subscription spark_catalog.receiver.s"):
+            s.sql(f"ALTER SUBSCRIPTION s {action}")
+    run(s, "ALTER SUBSCRIPTION s ADD PUBLICATION q WITH (copy_data = false)", "ALTER SUBSCRIPTION s DROP PUBLICATION p")
+    assert answer(s, "SELECT table FROM subscription_tables('s')") == [("u",)]
+    assert sent() == ("t, u", 1 + 1)  # the one that had come to u when nothing sent it
 
 
 def test_a_publication_that_is_dropped_and_created_again_goes_on(s: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
@@ -269,6 +339,16 @@ def test_a_subscription_is_connected_later_and_elsewhere(s: SparkSession) -> Non
     assert applied(s, "INSERT INTO sender.t VALUES (2, 2)") == [(1, 1), (2, 2)]
     with pytest.raises(InvalidStatement, match="names no publisher"):
         s.sql("ALTER SUBSCRIPTION s CONNECTION 'schema=sender'")
+
+
+def test_a_copy_that_fails_disables_where_that_is_wanted(s: SparkSession) -> None:
+    run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t", "INSERT INTO t VALUES (1, 0)")
+    with pytest.raises(ReplicationConflict):
+        follow(s, options="WITH (disable_on_error = true)")
+    assert answer(s, "SELECT enabled, disable_on_error FROM subscriptions('s')") == [(False, True)]
+    assert answer(s, "SELECT insert_exists, sync_errors, apply_errors FROM subscription_stats('s')") == [(1, 1, 0)]
+    run(s, "DELETE FROM t", "ALTER SUBSCRIPTION s ENABLE")
+    assert applied(s) == [(1, 1)]
 
 
 def test_a_condition_on_a_column_that_is_not_sent(s: SparkSession) -> None:
