@@ -14,7 +14,7 @@ from pyspark.sql import Row
 from rich.live import Live
 
 from streamtable.cli.doctor import examined
-from streamtable.cli.graph import Form, drawn, graph_of
+from streamtable.cli.graph import Form, drawn, graph_of, rows_of
 from streamtable.cli.options import AsJson, Conf, Desk, Limit, Remote, TableName, at_desk, reported, settings_of
 from streamtable.cli.output import ExitCode, Output, table_of
 from streamtable.cli.serving import add_user, server
@@ -218,11 +218,11 @@ def graph(
     streamtable graph --format svg > tables.svg
     """
     with at_desk(remote, conf, as_json) as desk:
-        found = desk.tables.dependencies()
+        found = graph_of(desk.tables.dependencies(), (each.name for each in desk.tables.list_all()))
         if as_json:
-            _print(desk, found)
+            desk.out.rows(("name", "source", "kind"), rows_of(found))
         else:
-            desk.out.text(drawn(graph_of(found), form))
+            desk.out.text(drawn(found, form))
 
 
 @app.command()

@@ -12,12 +12,13 @@ import networkx as nx
 
 from streamtable.api.answers import Dependency
 
-__all__ = ["Form", "drawn", "graph_of"]
+__all__ = ["Form", "drawn", "graph_of", "rows_of"]
 
 Graph: TypeAlias = "nx.DiGraph[str]"
 
 WIDTH_OF_A_LETTER, HEIGHT, GAP, BETWEEN, MARGIN = 8, 32, 16, 80, 16
-COLOURS = {"table": "#e8e8e8", "stream table": "#cfe4ff"}
+STREAM_TABLE = "stream table"
+COLOURS = {"table": "#e8e8e8", STREAM_TABLE: "#cfe4ff"}
 
 
 class Form(str, Enum):
@@ -28,15 +29,26 @@ class Form(str, Enum):
     SVG = "svg"
 
 
-def graph_of(dependencies: Iterable[Dependency]) -> Graph:
-    """Return the graph with an edge from each source to what reads it; `kind` tells tables from stream tables."""
+def graph_of(dependencies: Iterable[Dependency], names: Iterable[str]) -> Graph:
+    """Return the graph with an edge from each source to what reads it; `kind` tells tables from stream tables.
+
+    `names` are those of all stream tables: one whose query reads no table has no dependency.
+    """
     graph: Graph = nx.DiGraph()
     for each in dependencies:
-        graph.add_node(each.name, kind="stream table")
+        graph.add_node(each.name, kind=STREAM_TABLE)
         if each.source not in graph:
             graph.add_node(each.source, kind=each.kind)
         graph.add_edge(each.source, each.name)
+    graph.add_nodes_from(names, kind=STREAM_TABLE)
     return graph
+
+
+def rows_of(graph: Graph) -> list[tuple[str, str | None, str | None]]:
+    """Return (name, source, kind of the source) for each edge; for a stream table that reads no table, its name alone."""
+    nodes = graph.nodes(data="kind")
+    edges = [(reader, source, nodes[source]) for source, reader in graph.edges]
+    return [*edges, *((node, None, None) for node, kind in nodes if kind == STREAM_TABLE and not graph.in_degree(node))]
 
 
 def drawn(graph: Graph, form: Form) -> str:

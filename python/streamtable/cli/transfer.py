@@ -27,9 +27,8 @@ def exported(spark: SparkSession) -> Iterator[str]:
     the captured settings that this session has otherwise; in the end they are reset. What is suspended is suspended again.
     """
     tables = StreamTables(spark)
-    graph = graph_of(tables.dependencies())
     status = {each.name: each.status for each in tables.list_all()}
-    graph.add_nodes_from(status)
+    graph = graph_of(tables.dependencies(), status)
     changed, schemas = dict[str, str](), set[str]()
     for name in nx.lexicographical_topological_sort(graph):
         if name in status:
