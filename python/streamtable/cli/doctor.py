@@ -14,6 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from pyspark import __version__ as spark_version
+
 from streamtable.cli.sessions import opened
 from streamtable.configuration import FILE, load
 from streamtable.errors import InvalidStatement, NotEnabled
@@ -24,6 +26,7 @@ from streamtable.tracebacks import words_of
 __all__ = ["Check", "examined"]
 
 MINIMUM_JAVA = 17
+SPARK_CORE = "spark-core_2.13-"
 OPTIONAL = {"grpc": "connect", "IPython": "notebook"}
 """Modules that not everybody needs, and the extra of the package that brings each."""
 
@@ -42,7 +45,7 @@ def examined(remote: str | None, conf: dict[str, str]) -> Iterator[Check]:
     """Yield what was looked at, the simplest first; what needs all of it, a session, comes last."""
     sound = True
     of_a_client = (_python, _packages)
-    for check in of_a_client if remote else (*of_a_client, _java, _shim, _delta, lambda: _catalog(conf)):
+    for check in of_a_client if remote else (*of_a_client, _java, _spark, _shim, _delta, lambda: _catalog(conf)):
         checked = check()
         sound = sound and checked.ok
         yield checked
@@ -91,6 +94,17 @@ def _java() -> Check:
     said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
     number = re.search(r'version "(?:1\.)?(\d+)', said)
     return Check("java", bool(number and int(number[1]) >= MINIMUM_JAVA), f"{said.splitlines()[0] if said else '?'} {java}", remedy)
+
+
+def _spark() -> Check:
+    """Look at the Spark that will be started: pyspark takes the one that SPARK_HOME names for its own, whatever it is."""
+    home = os.environ.get("SPARK_HOME")
+    if home is None:
+        return Check("spark", ok=True, found="the one in pyspark")
+    jars = Path(home, "jars").glob(f"{SPARK_CORE}*.jar")
+    found = " and ".join(jar.stem.removeprefix(SPARK_CORE) for jar in jars) or "no Spark for Scala 2.13"
+    told = f"SPARK_HOME={home} has {found}, pyspark is {spark_version}"
+    return Check("spark", found == spark_version, told, "unset SPARK_HOME: pyspark brings its own Spark")
 
 
 def _shim() -> Check:
