@@ -8,6 +8,11 @@ lazy val shim = (project in file("jvm_shim"))
   .settings(
     name := "streamtable-shim",
     version := "0.1.0",
+    Compile / resourceGenerators += Def.task {
+      val file = (Compile / resourceManaged).value / "org" / "apache" / "spark" / "sql" / "streamtable" / "version"
+      IO.write(file, version.value)
+      Seq(file)
+    }.taskValue,
     scalacOptions ++= Seq("-encoding", "UTF-8", "-deprecation", "-feature", "-unchecked", "-Xlint"),
     libraryDependencies ++= Seq(
       "org.apache.spark" %% "spark-sql" % sparkVersion % Provided,

@@ -28,6 +28,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCES = Path("jvm_shim", "src", "main", "scala")
 JAR = Path("python", "streamtable", "shim", "streamtable-shim.jar")
 PACKAGE = Path("python", "streamtable")
+VERSION = Path("org", "apache", "spark", "sql", "streamtable", "version")
+"""Where the jar says which version of the package it belongs to; PythonChild reads it."""
 OPTIONS = ("-encoding", "UTF-8", "-deprecation", "-feature", "-unchecked", "-Xlint")
 MINIMUM_JAVA = 17  # Spark 4's own
 MANIFEST = b"Manifest-Version: 1.0\r\n\r\n"
@@ -60,6 +62,7 @@ def build(root: Path = ROOT) -> bool:
         classes.mkdir()
         class_path = [*spark_jars("*.jar"), *_delta_jars(root)]
         _compile(java, [*OPTIONS, "-classpath", os.pathsep.join(map(str, class_path))], sources, classes)
+        (classes / VERSION).write_text(_version(root), encoding="utf-8")
         finished = _pack(classes, Path(folder, JAR.name), digest)
         jar.parent.mkdir(exist_ok=True)
         partial = jar.with_suffix(f".{os.getpid()}")
@@ -69,13 +72,20 @@ def build(root: Path = ROOT) -> bool:
 
 
 def _digest(root: Path, sources: Iterable[Path]) -> bytes:
-    """Return what tells one jar from another: sources with their names, options, and versions compiled against."""
-    versions = f"pyspark {version('pyspark')} delta-spark {version('delta-spark')} {' '.join(OPTIONS)}"
+    """Return what tells one jar from another: sources with their names, options, its own version and those compiled against."""
+    versions = f"streamtable {_version(root)} pyspark {version('pyspark')} delta-spark {version('delta-spark')} {' '.join(OPTIONS)}"
     digest = hashlib.sha256(versions.encode())
     for source in sources:
         name, text = source.relative_to(root).as_posix().encode(), source.read_bytes()
         digest.update(b"%d %s %d " % (len(name), name, len(text)) + text)
     return digest.hexdigest().encode()
+
+
+def _version(root: Path) -> str:
+    """Return the version of the package; a build has no reader of TOML before Python 3.11."""
+    found = re.search(r'^version = "(.+)"$', (root / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert found, "pyproject.toml says the version"
+    return found[1]
 
 
 def _digest_of(jar: Path) -> bytes | None:

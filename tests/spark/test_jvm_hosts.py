@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,16 @@ def kill(reached):
 watch(kill)
 jvm_child.main()
 """
+OUTDATED = """
+import importlib.metadata
+known = importlib.metadata.version
+importlib.metadata.version = lambda name: "0.0.1" if name == "streamtable" else known(name)
+from streamtable import jvm_child
+jvm_child.main()
+"""
 PYTHONS_THAT_FAIL = """
+SHOW STREAM TABLES;
+!cp outdated python;
 SHOW STREAM TABLES;
 !rm python;
 SHOW STREAM TABLES;
@@ -94,10 +104,12 @@ def processes_in(folder: Path) -> list[str]:
     return found
 
 
-def test_a_python_that_lacks_the_package_does_not_exist_hangs_or_is_killed(tmp_path: Path) -> None:
+def test_a_python_that_lacks_the_package_or_has_another_does_not_exist_hangs_or_is_killed(tmp_path: Path) -> None:
     (tmp_path / "dying.py").write_text(DYING)
+    (tmp_path / "outdated.py").write_text(OUTDATED)
     for name, text in {
         "python": LACKING,
+        "outdated": f"#!/bin/sh\nexec {sys.executable} outdated.py\n",
         "hanging": HANGING,
         "dying": f"#!/bin/sh\nexec {sys.executable} dying.py\n",
         "kill_java": "#!/bin/sh\nkill -9 $PPID\n",
@@ -111,9 +123,10 @@ def test_a_python_that_lacks_the_package_does_not_exist_hangs_or_is_killed(tmp_p
     options = ("--properties-file", str(properties), "--hiveconf", "hive.cli.errors.ignore=true")
     done = hosts.spark_sql(tmp_path, *options, "-f", str(script))
     errors = hosts.errors_in(done.stderr)
-    assert [hosts.failure(error).condition for error in errors] == ["STREAMTABLE_NOT_ENABLED"] * 5, done.stderr[-3000:]
-    lacking, missing, misspelt, hanging, killed = errors
+    assert [hosts.failure(error).condition for error in errors] == ["STREAMTABLE_NOT_ENABLED"] * 6, done.stderr[-3000:]
+    lacking, outdated, missing, misspelt, hanging, killed = errors
     assert f"{python}, which is to answer the statement, ended at once:\nNo module named streamtable" in lacking
+    assert f"ended at once:\nits streamtable is 0.0.1, the jar of this application is that of {version('streamtable')}" in outdated
     assert f"{python}, which is to answer the statement, does not start" in missing
     assert "startSeconds is no whole number" in misspelt
     assert "did not begin to answer within 2 seconds" in hanging and "waiting for a licence" in hanging

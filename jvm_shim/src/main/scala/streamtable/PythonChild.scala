@@ -7,6 +7,7 @@ import java.util.concurrent.FutureTask
 import java.util.concurrent.TimeUnit.MILLISECONDS
 
 import scala.concurrent.duration._
+import scala.util.Using
 
 import org.apache.spark.SparkContext
 import org.apache.spark.api.python.Py4JServer
@@ -48,6 +49,7 @@ private[streamtable] object PythonChild {
     builder.environment.put("PYSPARK_GATEWAY_PORT", server.getListeningPort.toString)
     builder.environment.put("PYSPARK_GATEWAY_SECRET", server.secret)
     builder.environment.put("PYSPARK_PIN_THREAD", "true")
+    builder.environment.put("STREAMTABLE_JAR_VERSION", version)
     val child =
       try builder.start()
       catch {
@@ -73,6 +75,10 @@ private[streamtable] object PythonChild {
       throw Handlers.notEnabled(s"$python, which is to answer the statement, $ended:\n$said", advice, None)
     }
   }
+
+  /** The version of the package that this jar belongs to; jvm_child compares its own. */
+  private def version: String =
+    Using.resource(getClass.getResourceAsStream("version"))(file => new String(file.readAllBytes(), UTF_8))
 
   /** Opens a gateway, on daemon threads as that which opens it: a job whose main ends must end, also without spark.stop(). */
   private def gateway(context: SparkContext): Py4JServer = {
