@@ -22,6 +22,7 @@ JARS = SPARK / "jars"
 MARK = "--- next ---"
 ERROR = re.compile(r".*\[(STREAMTABLE_\w+)\](.*)SQLSTATE: (\w{5})", re.DOTALL)
 """An error's last copy, since those of Thrift repeat it; within it there may be Spark's own error with another SQLSTATE."""
+ERROR_OF_SPARK = re.compile(r".*?\[([A-Z][A-Z0-9_.]+)\] .*?SQLSTATE: (\w{5})", re.DOTALL)
 NUMBERED = re.compile(r"#\d+L?")
 """The numbers that Spark gives to columns."""
 WAREHOUSE = re.compile(r"file:/\S*/(?=scripted\.db/)")
@@ -29,7 +30,7 @@ WAREHOUSE = re.compile(r"file:/\S*/(?=scripted\.db/)")
 
 @dataclass(frozen=True)
 class Answer:
-    """The rows of a statement as text, without what is measured; or condition, SQLSTATE and words of its error."""
+    """The rows of a statement as text, without what is measured; or condition, SQLSTATE and, if it is ours, words of its error."""
 
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
@@ -48,9 +49,12 @@ def answer(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Answer:
 
 
 def failure(text: str) -> Answer:
-    """Read an error as a person sees it; it must have a condition of ours and an SQLSTATE."""
+    """Read an error as a person sees it; it must have a condition and an SQLSTATE. What is beside these in Spark's own differs."""
     found = ERROR.match(text)
-    assert found, text
+    if not found:
+        found = ERROR_OF_SPARK.match(text)
+        assert found, text
+        return Answer(condition=found[1], sqlstate=found[2])
     condition, message, sqlstate = found.groups()
     return Answer(condition=condition, sqlstate=sqlstate, message=" ".join(NUMBERED.sub("#", message).split()))
 
