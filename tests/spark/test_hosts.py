@@ -254,19 +254,21 @@ def refreshes_slow(server: Running, name: str = "slow") -> bool:
     return any(name in job for job in server.running_jobs())
 
 
+SLOW = "STREAM TABLE {} AS SELECT id, count(*) AS n FROM (SELECT id, explode(sequence(0, length)) FROM lengths) GROUP BY id"
+
+
 def begin_slow_refresh(server: Running, cursor: Any) -> None:
     cursor.execute("CREATE TABLE lengths USING delta AS SELECT 1 AS id, 0 AS length")
-    cursor.execute(
-        "CREATE STREAM TABLE slow AS SELECT id, count(*) AS n FROM (SELECT id, explode(sequence(0, length)) FROM lengths) GROUP BY id"
-    )
+    cursor.execute(f"CREATE {SLOW.format('slow')}")
     # It would take minutes. A task notices that it was cancelled when it asks for the next few thousand rows of a file.
     cursor.execute("INSERT INTO lengths SELECT id, 10000 FROM range(2, 1000000, 1, 1)")  # one task, which leaves a core to others
     cursor.execute_async("REFRESH STREAM TABLE slow")
     wait_until(lambda: refreshes_slow(server))
 
 
-def test_a_refresh_that_is_cancelled_or_whose_client_is_gone_has_not_happened(server: Running) -> None:
-    with server.cursor() as cursor, server.cursor() as other:
+def test_a_refresh_that_is_cancelled_or_whose_client_is_gone_has_not_happened(spark: SparkSession, server: Running) -> None:
+    """Nor has a CREATE: its name is free again."""
+    with server.cursor() as cursor, server.cursor() as other, remote_session(server) as remote, ThreadPoolExecutor(1) as pool:
         begin_slow_refresh(server, cursor)
         cursor.cancel_operation()
         wait_until(lambda: not refreshes_slow(server))
@@ -276,6 +278,27 @@ def test_a_refresh_that_is_cancelled_or_whose_client_is_gone_has_not_happened(se
             wait_until(lambda: refreshes_slow(server))
             left.kill()
         wait_until(lambda: not refreshes_slow(server))
+        refresh = pool.submit(lambda: remote.sql("REFRESH STREAM TABLE slow").collect())
+        wait_until(lambda: refreshes_slow(server))
+        remote.interruptAll()
+        with pytest.raises(PySparkException, match="OPERATION_CANCELED|STREAMTABLE_CANCELLED"):
+            refresh.result(60)
+        wait_until(lambda: not refreshes_slow(server))
+        with by_driver(spark, server, "default") as connection:
+            statement = connection.createStatement()
+            create = pool.submit(statement.execute, f"CREATE {SLOW.format('halted')}")
+            wait_until(lambda: refreshes_slow(server, "halted"))
+            statement.cancel()
+            with pytest.raises(Py4JJavaError, match="cancel"):
+                create.result(60)
+
+        def there() -> Any:
+            other.execute("SHOW TABLES LIKE 'halted'")
+            return other.fetchall()
+
+        wait_until(lambda: there() == [])
+        other.execute("CREATE STREAM TABLE halted AS SELECT id FROM lengths WHERE id = 1")
+        other.execute("DROP STREAM TABLE halted")
         other.execute("SELECT * FROM slow")
         assert other.fetchall() == [(1, 1)]
         cursor.execute("VERIFY STREAM TABLE slow")
