@@ -13,7 +13,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from pyspark.sql import SparkSession
 
 from streamtable.cli.output import ERRORS_OF_SPARK, Output
-from streamtable.cli.sessions import ended
+from streamtable.cli.sessions import NO_JAVA, ended
 from streamtable.errors import InvalidStatement
 from streamtable.sql.parse import keywords
 from streamtable.sql.scripts import is_complete, split
@@ -52,9 +52,12 @@ def interact(spark: SparkSession, out: Output, limit: int) -> None:
 
 
 def completions(spark: SparkSession) -> list[str]:
-    """Return the words of our grammar, some of Spark's, and the tables of the current schema."""
-    tables = [row["tableName"] for row in spark.sql("SHOW TABLES").collect()]
-    return [*sorted({*keywords(), *OF_SPARK}), *tables]
+    """Return the words of our grammar, some of Spark's, and the tables of the current schema, as far as it can be asked."""
+    words = sorted({*keywords(), *OF_SPARK})
+    try:
+        return [*words, *(row["tableName"] for row in spark.sql("SHOW TABLES").collect())]
+    except (*ERRORS_OF_SPARK, *NO_JAVA):  # the next statement tells it; raised here, it would break the line that is typed
+        return words
 
 
 def _answer(spark: SparkSession, out: Output, text: str, limit: int) -> None:
