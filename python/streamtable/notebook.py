@@ -37,17 +37,19 @@ class Rows:
     seconds: float
 
     def _repr_html_(self) -> str:
+        if not self.columns:
+            return f"<small>{escape(self._note())}</small>"
         head = _line("th", self.columns)
         body = "".join(_line("td", row) for row in self.rows)
         return f"<table><thead>{head}</thead><tbody>{body}</tbody></table><small>{escape(self._note())}</small>"
 
     def __repr__(self) -> str:
-        lines = (" | ".join(map(_text, row)) for row in (self.columns, *self.rows))
+        lines = (" | ".join(map(_text, row)) for row in (self.columns, *self.rows) if self.columns)
         return "\n".join((*lines, self._note()))
 
     def _note(self) -> str:
         rows = f"the first {len(self.rows)} rows" if self.more else f"{len(self.rows)} rows"
-        return f"{rows}, {self.seconds:.1f} s"
+        return f"{rows if self.columns else 'done'}, {self.seconds:.1f} s"
 
 
 def load_ipython_extension(shell: Any) -> None:
@@ -56,10 +58,16 @@ def load_ipython_extension(shell: Any) -> None:
     def sql(line: str, cell: str | None = None) -> None:
         """Run SQL statements and show their answers; a variable of the notebook called `spark` is the session."""
         spark = _session(shell.user_ns)
-        for piece in split(line if cell is None else f"{line}\n{cell}"):
+        pieces = split(line if cell is None else f"{line}\n{cell}")
+        for piece in pieces:
             place = _Place()
-            with watched(spark, place.tell):
-                rows = _answer(spark, piece.sql)
+            try:
+                with watched(spark, place.tell):
+                    rows = _answer(spark, piece.sql)
+            except Exception:
+                if len(pieces) > 1:
+                    place.show(_Line(f"failed at line {piece.line}: {piece.sql.partition(chr(10))[0]}"))
+                raise
             place.show(rows)
 
     shell.register_magic_function(sql, "line_cell")

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from streamtable import notebook
 from streamtable.cli import output
+from streamtable.errors import StreamTableNotFound
 from streamtable.progress import watched
 
 CREATE = "CREATE STREAM TABLE counted AS SELECT region, count(*) AS n FROM sales GROUP BY region"
@@ -45,6 +46,9 @@ def test_a_cell_and_a_terminal_tell(
     magics[0]("", f"{CREATE}; SELECT 'the answer' AS a")
     shown = capsys.readouterr().out  # without Jupyter, all that is shown one after the other stays
     assert TOLD.search(shown) and shown.index("tasks, ") < shown.index("REINITIALIZE") < shown.index("the answer")
+    with pytest.raises(StreamTableNotFound):
+        magics[0]("", "USE shop;\n\nREFRESH STREAM TABLE\nnobody; SELECT 1")
+    assert re.search(r"\ndone, \d+\.\d s\n(?s:.*)\nfailed at line 4: REFRESH STREAM TABLE\n", f"\n{capsys.readouterr().out}")
 
     monkeypatch.setattr(output, "watched", OFTEN)
     out = output.Output(as_json=False)
