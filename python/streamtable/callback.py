@@ -175,7 +175,7 @@ def _plain(value: Any) -> Any:
             return value
 
 
-def _error(error: Exception) -> dict[str, str]:
+def _error(error: Exception) -> dict[str, Any]:
     """Return the error as the shim reads it, and keep the object for the moment when it arrives here."""
     key = uuid4().hex
     told = catalog_in_use(error) or storage_failed(error)
@@ -186,7 +186,13 @@ def _error(error: Exception) -> dict[str, str]:
         return {"id": key}
     known = told or (error if isinstance(error, StreamTableError) else _internal(error))
     _kept[key] = known, time.monotonic()
-    return {"id": key, "condition": known.getCondition(), "sqlState": known.getSqlState(), "message": str(known)}
+    return {
+        "id": key,
+        "condition": known.getCondition(),
+        "sqlState": known.getSqlState(),
+        "message": str(known),
+        "parameters": known.getMessageParameters(),
+    }
 
 
 def _forget_errors() -> None:
@@ -247,7 +253,7 @@ def _original(java: JavaObject | None) -> StreamTableError | None:
 
 def _raised_by_shim(condition: str, parameters: dict[str, str]) -> StreamTableError | None:
     """Build the error that the shim raised on its own; None for one that another process keeps."""
-    if "reason" not in parameters:
+    if "id" in parameters:
         return None
     return _kinds()[condition](parameters["reason"], hint=parameters["hint"])
 

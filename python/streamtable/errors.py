@@ -86,7 +86,8 @@ class StreamTableError(PySparkException):
         self.reason = message
         self.hint = hint
         text = message + (f"\nWhat to do: {hint}" if hint else "")
-        super().__init__(message=f"{text} SQLSTATE: {self.sqlstate}")  # str() puts [condition] in front
+        parts = {"reason": message, **({"hint": hint} if hint else {})}
+        super().__init__(message=f"{text} SQLSTATE: {self.sqlstate}", messageParameters=parts)  # str() puts [condition] in front
 
     def getCondition(self) -> str:  # noqa: N802  (pyspark's own spelling)
         """Return the error class, as pyspark's exceptions do."""

@@ -352,6 +352,9 @@ class TestErrors:
         assert thrown.getSqlState() == "58000"
         assert thrown.getMessage() == str(error)
         assert thrown.getDefaultMessageTemplate() == str(error)
+        said = raised.value.getMessageParameters()
+        assert said is not None and len(said.pop("id")) == 32
+        assert said == error.getMessageParameters() == {"reason": "no more disk", "hint": "buy one"}
         assert thrown.getClass().getSuperclass().getName() == "org.apache.spark.sql.AnalysisException"
 
     def test_without_a_handler_the_error_says_what_to_call(self, spark: SparkSession, recorder: Recorder) -> None:

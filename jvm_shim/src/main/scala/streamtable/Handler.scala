@@ -1,7 +1,9 @@
 package org.apache.spark.sql.streamtable
 
-import java.util.{Iterator => JavaIterator, List => JavaList}
+import java.util.{Iterator => JavaIterator, List => JavaList, Map => JavaMap}
 import java.util.concurrent.ConcurrentHashMap
+
+import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import py4j.{Py4JException, Py4JPythonClient}
@@ -117,7 +119,7 @@ object Handlers {
         error.get("condition").asText,
         error.get("sqlState").asText,
         error.get("message").asText,
-        Map("id" -> id)))
+        mapper.convertValue(error.get("parameters"), classOf[JavaMap[String, String]]).asScala.toMap + ("id" -> id)))
   }
 
   private[streamtable] def notEnabled(reason: String, hint: String, cause: Option[Throwable]) =

@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.trees.Origin
  * more.
  *
  * @param parameters
- *   `id`, the key of the original in the Python process that raised it; or `reason` and `hint` of one raised here
+ *   `reason` and `hint`; and `id`, the key of the original in the Python process, unless it was raised here
  */
 class StreamTableException(
     condition: String,
