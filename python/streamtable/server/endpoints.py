@@ -23,6 +23,7 @@ FREE = range(20_000, 32_768)
 SECONDS_TO_LISTEN = 60.0
 AUTHENTICATION = "spark.hive.server2.authentication"
 KNOWS_USERS = ("LDAP", "KERBEROS", "PAM", "CUSTOM")  # written like this: Hive compares letters
+PLUGINS, CONNECT = "spark.plugins", "org.apache.spark.sql.connect.SparkConnectPlugin"
 SAID_BY = {
     "spark.hive.server2.thrift.bind.host": "host",
     "spark.hive.server2.thrift.port": "thrift_port",
@@ -121,10 +122,9 @@ def spark_settings(server: Server, endpoints: Endpoints, given: Mapping[str, str
     for key, value in given.items():
         name = _winning(key)
         if name in SAID_BY and doors.setdefault(name, value) != value:
-            raise InvalidStatement(
-                f"{key} among the settings of Spark contradicts {SAID_BY[name]} in [server]",
-                hint="leave it out: [server] alone says where the server listens and whom it lets in (docs/server.md)",
-            )
+            raise _contradiction(key, SAID_BY[name])
+    if endpoints.connect is None and CONNECT in (each.strip() for each in given.get(PLUGINS, "").split(",")):
+        raise _contradiction(f"{CONNECT} in {PLUGINS}", "connect_port")  # it would open Spark Connect, with or without a token
     others = {
         "spark.driver.bindAddress": LOOPBACK,
         "spark.driver.host": LOOPBACK,
@@ -135,6 +135,13 @@ def spark_settings(server: Server, endpoints: Endpoints, given: Mapping[str, str
         "spark.hadoop.hive.metastore.disallow.incompatible.col.type.changes": "false",
     }
     return {**others, **given, **doors}
+
+
+def _contradiction(setting: str, key: str) -> InvalidStatement:
+    return InvalidStatement(
+        f"{setting} among the settings of Spark contradicts {key} in [server]",
+        hint="leave it out: [server] alone says where the server listens and whom it lets in (docs/server.md)",
+    )
 
 
 def environment(endpoints: Endpoints) -> dict[str, str]:
