@@ -14,6 +14,7 @@ from streamtable.errors import ConcurrentRefresh, DependentsExist, NotSupported,
 from streamtable.refresh.checks import prepared_for, schema_of
 from streamtable.refresh.choose import Action
 from streamtable.refresh.ddl import make, unmake
+from streamtable.refresh.history import history
 from streamtable.refresh.prepare import release
 from streamtable.refresh.records import Initiator
 from streamtable.refresh.replace import replace_with
@@ -55,12 +56,22 @@ def create(spark: SparkSession, statement: CreateStreamTable) -> Outcome:
         if not statement.with_data:
             version = load(spark, definition.statement.name).state.version
             return Outcome(full, Action.NO_DATA, "created WITH NO DATA", 0, 0, _since(started), version)
-        # A scheduler sees the table as soon as it is there; whoever comes second finds it filled.
-        done = _PATIENCE(lambda: refresh(spark, load(spark, definition.statement.name), initiator=Initiator.INITIAL))
+        done = _PATIENCE(lambda: _filled(spark, definition.statement.name))
         return replace(done, reason="the table was created", duration_ms=_since(started))
     except BaseException:
         unmake(spark, definition.statement.name, definition.id)
         raise
+
+
+def _filled(spark: SparkSession, name: Name) -> Outcome:
+    """Fill the new table, or say how it was filled: a scheduler sees it as soon as it is there."""
+    entry = load(spark, name)
+    done = refresh(spark, entry, initiator=Initiator.INITIAL)
+    if done.action is not Action.NO_DATA:
+        return done
+    line = next(each for each in history(spark, [entry]) if each.record.action is Action.REINITIALIZE)
+    rows = (line.record.rows_inserted, line.record.rows_deleted)
+    return Outcome(done.name, line.record.action, line.record.reason, *rows, done.duration_ms, line.version)
 
 
 def _since(started: float) -> int:
