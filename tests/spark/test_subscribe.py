@@ -17,6 +17,7 @@ from tests.spark.statements import answer, close_cursors, folder, version
 from streamtable import subscribe
 from streamtable.delta.bridge import java_class
 from streamtable.errors import CursorExists, CursorNotFound, HistoryLost, InvalidStatement, SourceChanged, SourceUnavailable
+from streamtable.subscriptions import table
 from streamtable.subscriptions.subscription import Subscription
 
 HISTORY = (
@@ -215,22 +216,32 @@ def test_progress_cursors_and_time_outs(s: SparkSession) -> None:
     assert lines == ["0\t1\ta\\t\\\\\t\\N"]
 
 
-def test_resumed_after_every_row(s: SparkSession) -> None:
+def test_resumed_after_every_row(s: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that keeps the last progress with its data loses nothing and gets nothing twice, wherever it stopped."""
-    whole = [row for row in answer(s, "SUBSCRIBE with_feed AS OF 1 WITH (PROGRESS)") if not row[1]]
-    for stopped in (4, 6, 9):
-        s.sql("DECLARE c CURSOR FOR SUBSCRIBE with_feed AS OF 1 WITH (PROGRESS)")
-        kept, pending, progress = list[Any](), list[Any](), 0
-        for row in answer(s, f"FETCH {stopped} c WITH (TIMEOUT = '9s')"):
-            if row[1]:
-                kept, pending, progress = kept + pending, [], row[0]  # one transaction of the client
-            else:
-                pending.append(row)
-        s.sql("CLOSE c")
-        if not kept:
-            continue  # the contents have not been kept yet: the client begins again
-        rest = answer(s, f"SUBSCRIBE with_feed AS OF {progress} - 1 WITH (SNAPSHOT FALSE, PROGRESS)")
-        assert Counter(kept + [row for row in rest if not row[1]]) == Counter(whole), stopped
+
+    def data(rows: list[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
+        return Counter(row for row in rows if not row[1])
+
+    def progress(rows: list[tuple[Any, ...]]) -> list[int]:
+        return [row[0] for row in rows if row[1]]
+
+    monkeypatch.setattr(table, "_COMMITS", 1)
+    whole, last = answer(s, "SUBSCRIBE with_feed AS OF 1 WITH (PROGRESS)"), version(s, "with_feed")
+    assert progress(whole) == list(range(1, last + 2)) and len(data(whole)) > last
+    monkeypatch.setattr(table, "_COMMITS", 2)  # who comes back is given other steps, which end behind other commits
+    rest = {at: answer(s, f"SUBSCRIBE with_feed AS OF {at} - 1 WITH (SNAPSHOT FALSE, PROGRESS)") for at in progress(whole)[1:]}
+    for at, rows in rest.items():
+        assert progress(rows) == [at - 1, *range(at + 2, last + 1, 2), *[last + 1][: last + 1 - at]], at
+    for stopped in range(1, len(whole) + 1):
+        position = progress(whole[:stopped])[-1]
+        kept = data(whole[: whole.index((position, True, None, None, None, None))])  # in one transaction with the position
+        if position == 1:
+            assert not kept, "the contents have not been kept yet: the client begins again"
+        else:
+            assert kept + data(rest[position]) == data(whole), stopped
+    for until, told in ((4, [1, 2]), (5, [1, 2, 4])):  # at the end of a step, and in the middle of one
+        rows = answer(s, f"SUBSCRIBE with_feed AS OF 1 UP TO {until} WITH (PROGRESS)")
+        assert (data(rows), progress(rows)) == (data([row for row in whole if row[0] < until]), told)
 
 
 def test_what_is_retained(s: SparkSession) -> None:
