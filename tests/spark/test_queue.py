@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from streamtable.errors import (
     QueueInUse,
     QueueNotFound,
 )
-from streamtable.queue import definition, space
+from streamtable.queue import consumers, definition, space
 from streamtable.queue.reader import ChangeQueue, OpenBatch
 from streamtable.sql.statements import Name
 
@@ -155,7 +156,7 @@ def crashing(queue: ChangeQueue, work: Callable[[OpenBatch], None]) -> None:
         attempt()
 
 
-def test_a_repeated_batch_may_put_off_other_events(s: SparkSession) -> None:
+def test_a_repeated_batch_may_put_off_other_events(s: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     s.sql("CREATE QUEUE twins (n INT, at TIMESTAMP)")
     queue = open_queue(s, "twins")
     queue.register("c")
@@ -171,6 +172,14 @@ def test_a_repeated_batch_may_put_off_other_events(s: SparkSession) -> None:
         batch.retry(batch.events.where("n = 77"))
     assert [row[1] for row in answer(s, "SHOW DEAD LETTERS FROM twins FOR c")] == [4]
     assert sorted((row[1], row[3]) for row in answer(s, "NEXT BATCH FROM twins FOR c")) == [(1, 1), (2, 1), (2, 1), (3, 1), (5, 1)]
+    # What is put off for a while comes in the first batch that begins when the while is over.
+    began = consumers.now()
+    monkeypatch.setattr(consumers, "now", lambda: began)
+    s.sql("RETRY EVENTS FROM twins FOR c WHERE (n = 5) AFTER '10m'")
+    s.sql("FINISH BATCH FROM twins FOR c")
+    for seconds, events in ((0, []), (599, []), (600, [(5, 2)])):
+        monkeypatch.setattr(consumers, "now", partial(began.__add__, timedelta(seconds=seconds)))
+        assert [(row[1], row[3]) for row in answer(s, "NEXT BATCH FROM twins FOR c")] == events, seconds
     s.sql("DROP QUEUE twins FORCE")
 
 
