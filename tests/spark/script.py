@@ -76,6 +76,7 @@ SCRIPT = (
     "DROP REPLICATION SLOT kept",
     "DROP PUBLICATION stock",
     "CREATE QUEUE jobs (body STRING)",
+    "ALTER QUEUE jobs SET (max_count = 10)",
     "REGISTER CONSUMER worker ON jobs",
     "INSERT INTO jobs VALUES ('only')",
     "NEXT BATCH FROM jobs FOR worker",

@@ -12,7 +12,7 @@ from tests.spark.statements import answer
 from streamtable import open_queue
 from streamtable.delta.rows import read
 from streamtable.delta.tables import locate, state
-from streamtable.errors import HistoryLost, InvalidStatement
+from streamtable.errors import HistoryLost, InvalidStatement, QueueNotFound
 from streamtable.queue import definition, space
 from streamtable.sql.statements import Name
 
@@ -126,9 +126,21 @@ def test_a_client_that_comes_back_late_finishes_its_own_batch_alone(s: SparkSess
         assert [row.batch for row in s.sql("SHOW CONSUMERS ON late").collect()] == [n]
         if n == 1:
             assert answer(s, "FINISH BATCH 1 FROM late FOR c") == [("c", "FINISHED")]
+    # What ALTER QUEUE says holds from the next batch on; the one in work stays as it is.
+    for n in (3, 4):
+        s.sql(f"INSERT INTO late VALUES ({n})")
+    assert answer(s, "ALTER QUEUE late SET (max_count = 2, min_count = 3)") == [("spark_catalog.past.late", "ALTERED")]
     assert answer(s, "FINISH BATCH 1 FROM late FOR c") == [("c", "NO BATCH")]
     assert answer(s, "NEXT BATCH FROM late FOR c") == [(2, 2, 0)]
     assert answer(s, "FINISH BATCH 2 FROM late FOR c") == [("c", "FINISHED")]
+    assert answer(s, "NEXT BATCH FROM late FOR c") == [], "two events are there, and a commit behind them; three are waited for"
+    s.sql("ALTER QUEUE late SET (min_count = NONE)")
+    assert [shown for name, shown in answer(s, "SHOW QUEUES") if name.endswith(".late")] == [
+        "CREATE QUEUE `spark_catalog`.`past`.`late` (n INT) WITH (max_count = 2)"
+    ]
+    assert answer(s, "NEXT BATCH FROM late FOR c") == [(3, 3, 0), (4, 4, 0)]
+    with pytest.raises(QueueNotFound):
+        s.sql("ALTER QUEUE lat SET (max_count = 2)")
 
 
 def test_what_came_again_and_was_finished_takes_no_space(s: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from streamtable.queue.reader import OpenBatch
 from streamtable.queue.retries import Retries
 from streamtable.sql.printing import to_sql
 from streamtable.sql.queue import (
+    AlterQueue,
     CreateQueue,
     DropQueue,
     FinishBatch,
@@ -82,6 +83,8 @@ def run_queue(spark: SparkSession, statement: QueueStatement) -> Rows | JavaRows
     match statement:
         case CreateQueue():
             return [(str(definition.create(spark, statement)), "CREATED")]
+        case AlterQueue():
+            return [(str(batches.alter(spark, statement)), "ALTERED")]
         case DropQueue():
             dropped = batches.drop(spark, statement)
             return [(str(dropped), "DROPPED")] if dropped else []

@@ -18,11 +18,12 @@ from streamtable.queue.events import circumstances
 from streamtable.queue.limits import cut
 from streamtable.queue.retries import Retries, reclaim
 from streamtable.queue.space import purge_now_and_then, reclaim_now_and_then
-from streamtable.sql.queue import DropQueue, Limits
+from streamtable.sql.printing import to_sql
+from streamtable.sql.queue import AlterQueue, DropQueue, Limits
 from streamtable.subscriptions.feed import opened
 from streamtable.subscriptions.inputs import Step
 
-__all__ = ["Lag", "drop", "finish", "lag", "next_batch", "register", "unregister"]
+__all__ = ["Lag", "alter", "drop", "finish", "lag", "next_batch", "register", "unregister"]
 
 _REMOVE = ("DELETE", "TRUNCATE")
 """Operations that bring no rows."""
@@ -36,6 +37,15 @@ class Lag:
     pending_commits: int
     pending_events: int
     age: timedelta
+
+
+@consumers.patiently
+def alter(spark: SparkSession, statement: AlterQueue) -> Stored:
+    """Give a queue other limits, which hold from the next batch on."""
+    stored = objects.load(spark, QUEUE, statement.name)
+    before = Queue.of(stored).statement
+    limits = replace(_together(before.limits, statement.limits), **dict.fromkeys(statement.without))
+    return objects.change(spark, stored, {**stored.content, "sql": to_sql(replace(before, limits=limits))})
 
 
 def drop(spark: SparkSession, statement: DropQueue) -> Stored | None:

@@ -48,6 +48,15 @@ class CreateQueue:
 
 
 @dataclass(frozen=True)
+class AlterQueue:
+    """ALTER QUEUE: these limits replace those of the queue, and those of the names in `without` go."""
+
+    name: Name
+    limits: Limits = Limits()
+    without: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class DropQueue:
     """DROP QUEUE; `force` drops one that still has consumers."""
 
@@ -156,6 +165,7 @@ class ReplayDeadLetters:
 
 QueueStatement: TypeAlias = (
     CreateQueue
+    | AlterQueue
     | DropQueue
     | PurgeQueue
     | RegisterConsumer

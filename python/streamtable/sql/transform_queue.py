@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from streamtable.sql import builder
 from streamtable.sql.queue import (
+    AlterQueue,
     Columns,
     CreateQueue,
     DropQueue,
@@ -131,6 +132,12 @@ class QueueRules(SubscribeRules, ReplicationRules):
 
     def schema_changes(self, at: Meta) -> Clause:
         return Clause("SCHEMA CHANGES", "schema_changes", True, at)
+
+    def alter_queue(self, at: Meta, name: Name, options: Pairs) -> AlterQueue:
+        self._options(options, _LIMITS)
+        without = tuple(str(key) for key, value in options if value.casefold() == "none")
+        given = tuple((key, value) for key, value in options if key not in without)
+        return AlterQueue(name, Limits(**self._limits(given, _LIMITS)), without)
 
     def drop_queue(self, at: Meta, if_exists: Meta | None, name: Name, force: Meta | None) -> DropQueue:
         return DropQueue(name, if_exists is not None, force is not None)

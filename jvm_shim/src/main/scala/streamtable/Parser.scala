@@ -78,6 +78,7 @@ private object Openings {
     "FETCH",
     "CLOSE",
     "CREATE QUEUE",
+    "ALTER QUEUE",
     "DROP QUEUE",
     "PURGE QUEUE",
     "REGISTER CONSUMER",
