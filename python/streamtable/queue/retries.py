@@ -24,6 +24,7 @@ from streamtable.errors import ConcurrentRefresh, InvalidStatement
 from streamtable.queue import consumers, events
 from streamtable.queue.consumers import Batch, Consumer
 from streamtable.queue.definition import RETRIES, Queue
+from streamtable.refresh.maintain import compact
 from streamtable.sql.literals import quote_name
 
 __all__ = ["Retries", "reclaim"]
@@ -33,6 +34,9 @@ _APPLICATION, _DUE, _COUNT, _EVENT = (f"{_OURS}{name}" for name in ("application
 _BATCH, _KEY, _SINCE = (f"{_OURS}{name}" for name in ("batch", "key", "since"))
 _LATER = {_BATCH: "bigint", _KEY: "string", _SINCE: "bigint"}
 """Columns that tables of earlier releases lack: of which batch a row was put off, what tells it from others, its version."""
+
+_UNLOGGED = {"spark.databricks.delta.vacuum.logging.enabled": "false"}
+"""A commit of VACUUM conflicts with no other, so that rows that are kept meanwhile would not know their version."""
 
 _EXACT = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -177,7 +181,7 @@ class Retries:
 
 @consumers.patiently
 def reclaim(spark: SparkSession, queue: Queue) -> None:
-    """Delete what came again in batches that are finished, and what registrations that are gone put off.
+    """Delete what came again in batches that are finished, and what registrations that are gone put off; compact the rest.
 
     What a batch in work put off stays as well: it may be repeated and say it again.
     """
@@ -194,6 +198,8 @@ def reclaim(spark: SparkSession, queue: Queue) -> None:
     gone = positions(spark, _complete(read_located(spark, path, found.number)).where(~needed), path, found.number)
     if gone.count:
         commit(spark, path, read_version=found.number, application=queue.id, number=found.number + 1, remove=gone)
+    with translated(path):
+        compact(spark, [path], _UNLOGGED)
 
 
 def _path(queue: Queue) -> str:

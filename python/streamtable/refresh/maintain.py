@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
@@ -15,7 +15,7 @@ from streamtable.refresh.arrangements import folder_of, path_of
 from streamtable.refresh.frontier import Frontier
 from streamtable.refresh.jobs import jobs_named_after
 
-__all__ = ["maintain"]
+__all__ = ["compact", "maintain"]
 
 SMALL, FULL_SIZE = 32 << 20, 128 << 20
 DELETED = 0.2
@@ -34,29 +34,35 @@ def maintain(spark: SparkSession, entry: Entry) -> list[str]:
     The commits change no data: who reads the table or its change feed sees nothing come or go, and the next refresh goes on
     from the frontier. Raises what Delta raises, as when a refresh commits meanwhile; nothing was changed then.
     """
-    most, vacuum = config.read(spark, config.SMALL_FILES), config.read(spark, config.VACUUM)
     frontier = Frontier.of(entry.state.frontier)
-    if not most or frontier is None:
+    if frontier is None:
         return []
     paths = [entry.path, *(path_of(entry.path, frontier.fingerprint, name) for name in frontier.arrangements)]
-    crowded = [path for path in paths if files_to_compact(spark, path, SMALL, DELETED) > most]
-    if crowded:
-        with jobs_named_after(spark, entry.definition.name, "compaction of"):
-            _compact(spark, crowded, vacuum)
-            if vacuum:
-                _forget(spark, entry.path, frontier.fingerprint)
+    with jobs_named_after(spark, entry.definition.name, "compaction of"):
+        crowded = compact(spark, paths)
+        vacuum = config.read(spark, config.VACUUM)
+        if crowded and vacuum:
+            _forget(spark, entry.path, frontier.fingerprint)
     return crowded
 
 
-def _compact(spark: SparkSession, paths: Sequence[str], vacuum: bool) -> None:
-    session = spark.newSession()
-    for key, value in _OPTIMIZE.items():
-        session.conf.set(key, value)
-    for path in paths:
-        table = DeltaTable.forPath(session, path)
-        table.optimize().executeCompaction()
-        if vacuum:
-            table.vacuum()
+def compact(spark: SparkSession, paths: Sequence[str], settings: Mapping[str, str] | None = None) -> list[str]:
+    """Compact the tables that have too many small files, and VACUUM them where the settings say so; return their paths.
+
+    `settings` are some of Delta's, for these tables alone. Raises what Delta raises.
+    """
+    most = config.read(spark, config.SMALL_FILES)
+    crowded = [path for path in paths if files_to_compact(spark, path, SMALL, DELETED) > most] if most else []
+    if crowded:
+        session = spark.newSession()
+        for key, value in {**_OPTIMIZE, **(settings or {})}.items():
+            session.conf.set(key, value)
+        for path in crowded:
+            table = DeltaTable.forPath(session, path)
+            table.optimize().executeCompaction()
+            if config.read(spark, config.VACUUM):
+                table.vacuum()
+    return crowded
 
 
 def _forget(spark: SparkSession, path: str, fingerprint: str) -> None:
