@@ -54,8 +54,11 @@ class Answers(Protocol):
     def run(self, spark: SparkSession, sql: str) -> Iterable[Sequence[Any]] | JavaRows:
         """Carry the statement out in the session that it was given to and return the rows of its result."""
 
-    def latest(self, spark: SparkSession, sql: str) -> int | None:
-        """Return how far a subscription could go now, None where it cannot begin yet."""
+    def latest(self, spark: SparkSession, sql: str, start: int | None, newest: int | None) -> int | None:
+        """Return how far a subscription that has come to `start` could go now, or, of the way to `newest`, with its next batch.
+
+        None where it cannot begin yet.
+        """
 
     def batch(self, spark: SparkSession, sql: str, start: int | None, end: int) -> DataFrame:
         """Return what came after `start`, or from the beginning, and up to `end`."""
@@ -84,14 +87,13 @@ class Handler:
         """Return the JSON of the result's rows, of where they are held, or of the error."""
         return _answer(lambda: _rows(self._answers.run(_session(session), sql)))
 
-    def latest(self, session: JavaObject, sql: str) -> str:
+    def latest(self, session: JavaObject, sql: str, start: str | None, newest: str | None) -> str:
         """Return the JSON of a time, or of the error."""
-        return _answer(lambda: {"latest": _text(self._answers.latest(_session(session), sql))})
+        return _answer(lambda: {"latest": _text(self._answers.latest(_session(session), sql, _time(start), _time(newest)))})
 
     def batch(self, session: JavaObject, sql: str, start: str | None, end: str) -> str:
         """Return the JSON of where the frame is held, or of the error."""
-        after = None if start is None else int(start)
-        return _answer(lambda: _held(self._answers.batch(_session(session), sql, after, int(end))._jdf))
+        return _answer(lambda: _held(self._answers.batch(_session(session), sql, _time(start), int(end))._jdf))
 
     def describeFunction(self, name: str, arguments: Sequence[str | None]) -> str:  # noqa: N802  (the shim's spelling)
         """Return the JSON of a table function's columns, or of the error."""
@@ -135,6 +137,10 @@ def _held(result: JavaObject) -> dict[str, Any]:
     key = uuid4().hex
     java_class(SparkContext, HANDLERS).hold(key, result)
     return {"held": key}
+
+
+def _time(text: str | None) -> int | None:
+    return None if text is None else int(text)
 
 
 def _text(time: int | None) -> str | None:

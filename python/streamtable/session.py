@@ -266,10 +266,10 @@ class _Statements:
 
         return dispatch.run(spark, _read(sql))
 
-    def latest(self, spark: SparkSession, sql: str) -> int | None:
+    def latest(self, spark: SparkSession, sql: str, start: int | None, newest: int | None) -> int | None:
         from streamtable.subscriptions import micro_batches
 
-        return micro_batches.latest(spark, _read(sql))
+        return micro_batches.latest(spark, _read(sql), start, newest)
 
     def batch(self, spark: SparkSession, sql: str, start: int | None, end: int) -> DataFrame:
         from streamtable.subscriptions import micro_batches

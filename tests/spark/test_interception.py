@@ -47,7 +47,7 @@ class Recorder:
     def run(self, spark: SparkSession, sql: str) -> Iterable[Sequence[Any]]:
         return self.reply(spark, sql)
 
-    def latest(self, spark: SparkSession, sql: str) -> int | None:
+    def latest(self, spark: SparkSession, sql: str, start: int | None, newest: int | None) -> int | None:
         raise NotImplementedError
 
     def batch(self, spark: SparkSession, sql: str, start: int | None, end: int) -> DataFrame:

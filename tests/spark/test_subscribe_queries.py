@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
-from tests.spark.statements import answer, close_cursors
+from pyspark.sql.streaming.query import StreamingQuery
+from tests.spark.statements import answer, close_cursors, folder
 
 from streamtable import subscribe
-from streamtable.errors import InvalidStatement, NotSupported, SourceUnavailable
-from streamtable.subscriptions import feed
+from streamtable.delta.bridge import java_class
+from streamtable.errors import HistoryLost, InvalidStatement, NotSupported, SourceChanged, SourceUnavailable
+from streamtable.subscriptions import feed, table
 from streamtable.subscriptions.query import QueryRelation
 
 QUERIES = {
@@ -257,7 +259,49 @@ def test_structured_streaming_reads_exactly_once_over_restarts(s: SparkSession, 
         (3, 1, 2, 2),
     }
     assert s.table("received").count() == 6
-    for entry in (tmp_path / "commits").glob("*1*"):
+    gone = list((tmp_path / "commits").glob("*1*"))
+    assert "1" in {entry.name for entry in gone}
+    for entry in gone:
         entry.unlink()  # as if it was killed between the sink's commit and its own: the same batch again, which Delta knows
     run()
     assert s.table("received").count() == 6
+
+
+def test_structured_streaming_reads_what_the_statement_gives_in_bounded_batches(
+    s: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table, "_COMMITS", 2)
+    monkeypatch.setattr(QueryRelation, "together", 2)
+    s.sql("CREATE TABLE chosen (k INT, v INT) USING delta")
+    for n in range(1, 7):
+        s.sql(f"INSERT INTO chosen VALUES ({n % 2}, {n})")
+    grouped = "(SELECT k, sum(v) AS n FROM chosen GROUP BY k)"
+    ends = {
+        "chosen WITH (SNAPSHOT FALSE) AS OF 2": [4, 6],
+        f"{grouped} ENVELOPE DEBEZIUM (KEY (k)) AS OF 2 UP TO 6": [4, 5],
+        "chosen AS OF AT LEAST 0 UP TO 4": [2, 3],
+        "chosen AS OF 3 UP TO 3": [],
+        "chosen AS OF 7": [],
+    }
+
+    def started(relation: str) -> StreamingQuery:
+        rows = s.readStream.format("streamtable").option("subscribe", relation).load()
+        return rows.writeStream.format("memory").queryName("streamed_rows").trigger(availableNow=True).start()
+
+    def read(relation: str) -> list[int]:
+        query = started(relation)
+        query.awaitTermination()
+        assert Counter(answer(s, "SELECT * FROM streamed_rows")) == Counter(answer(s, f"SUBSCRIBE {relation}")), relation
+        return sorted({int(each.sources[0].endOffset) for each in query.recentProgress if each.sources[0].endOffset != "null"})
+
+    assert {relation: read(relation) for relation in ends} == ends
+    s.sql("INSERT INTO chosen VALUES (1, 7)")
+    assert read("chosen AS OF 7") == [7], "a time that has come is not waited for any more"
+    refused = {
+        "chosen WITH (PROGRESS) WITHIN TIMESTAMP ORDER BY k": "neither rows of progress nor an order",
+        "chosen AS OF 3 UP TO 2": "UP TO 2 is before AS OF 3",
+    }
+    for relation, message in refused.items():
+        with pytest.raises(InvalidStatement, match=message):
+            started(relation).awaitTermination()
+    s.sql("DROP VIEW streamed_rows")

@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from streamtable.delta.tables import CommitSummary, commits, locate, retained, state, versions
-from streamtable.errors import HistoryLost, SourceUnavailable
+from streamtable.errors import HistoryLost, InvalidStatement, SourceUnavailable
+from streamtable.sql.subscribe import Subscribe
 from streamtable.subscriptions.times import Times, Vector
 
 __all__ = ["Input", "Inputs", "Step"]
@@ -127,6 +128,20 @@ class Inputs:
 
     def begin(self, as_of: int, at_least: bool, snapshot: bool) -> int:
         """Return the time to begin at: `as_of`, or with `at_least` the first after it whose history is kept.
+        if self._texts and self._seen:  # they were read when the inputs were opened
+            self._texts()
+
+    def first(self, statement: Subscribe) -> int:
+        """Return the time at which a subscription begins. Raises HistoryLost, and InvalidStatement where it ends before."""
+        up_to = statement.up_to
+        if statement.as_of is None:
+            as_of = self.times.of(self.latest())
+        else:
+            as_of = self.begin(statement.as_of, statement.at_least, statement.snapshot)
+        if up_to is not None and up_to < as_of:
+            chosen = "" if statement.as_of == as_of else ", which was chosen,"
+            raise InvalidStatement(f"UP TO {up_to} is before AS OF {as_of}{chosen}: there are no such times")
+        return as_of
 
         Raises HistoryLost for a time that is not kept.
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
+from itertools import islice
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -13,25 +14,45 @@ from streamtable.sql.subscribe import Subscribe, WithinTimestamp
 from streamtable.subscriptions.feed import opened
 from streamtable.subscriptions.inputs import Inputs
 from streamtable.subscriptions.output import Output
+from streamtable.subscriptions.relation import Relation
 
 __all__ = ["batch", "latest"]
 
 
-def latest(spark: SparkSession, statement: AnyStatement) -> int | None:
-    """Return the latest time before UP TO; None while AS OF is still to come."""
+def latest(spark: SparkSession, statement: AnyStatement, start: int | None, newest: int | None = None) -> int | None:
+    """Return the latest time before UP TO, for a stream that has come to `start`; None while it cannot begin.
+
+    With `newest`, such a time: where the next batch ends, there or before it when it is far away.
+    """
     subscribe = _checked(statement)
     with opened(spark, subscribe.relation) as feed:
-        relation = feed.relation
-        times, now = relation.inputs.times, relation.inputs.latest()
-        begin = subscribe.as_of or 0
-        if not times.reached(begin, now):
-            return None
-        time, up_to = times.of(now), subscribe.up_to
-        if up_to is None or time < up_to:
-            return time
-        if times.inputs == 1:
-            return up_to - 1
-        return max((step for step in relation.steps(begin, time) if step < up_to), default=begin)
+        if newest is None:
+            return _latest(subscribe, feed.relation, start)
+        return _end(subscribe, feed.relation, start, newest)
+
+
+def _latest(subscribe: Subscribe, relation: Relation, start: int | None) -> int | None:
+    inputs, times, up_to = relation.inputs, relation.inputs.times, subscribe.up_to
+    begin = inputs.first(subscribe) if start is None else start
+    now = inputs.latest()
+    if start is None and (up_to == begin or not times.reached(begin, now)):
+        return None
+    time = times.of(now)
+    if up_to is None or time < up_to:
+        return time
+    if times.inputs == 1:
+        return up_to - 1
+    return max((step for step in relation.steps(begin, time) if step < up_to), default=begin)
+
+
+def _end(subscribe: Subscribe, relation: Relation, start: int | None, newest: int) -> int:
+    if start is None and subscribe.as_of is None:
+        return newest  # with the contents then
+    inputs = relation.inputs
+    begin = inputs.first(subscribe) if start is None else start
+    if not inputs.times.reached(begin, inputs.times.versions(newest)):
+        return newest  # `batch` says what is wrong
+    return next(islice(relation.steps(begin, newest), relation.together - 1, None), newest)
 
 
 def batch(spark: SparkSession, statement: AnyStatement, start: int | None, end: int) -> DataFrame:
@@ -45,8 +66,10 @@ def batch(spark: SparkSession, statement: AnyStatement, start: int | None, end: 
         if position is None:
             as_of, inputs = subscribe.as_of, relation.inputs
             position = end if as_of is None else inputs.begin(as_of, subscribe.at_least, subscribe.snapshot)
-            contents = output.frame(relation.snapshot(position), several=False)
-            frames.append(contents if subscribe.snapshot else contents.limit(0))
+            if not inputs.times.reached(position, inputs.times.versions(end)):
+                inputs.begin(end, at_least=False, snapshot=True)  # what the batch had held is not kept any more, and this says so
+            if subscribe.snapshot:
+                frames.append(output.frame(relation.snapshot(position), several=False))
         for step in relation.steps(position, end):
             with feed.lent(position, step) as changes:
                 frames.append(output.frame(changes, several=False))

@@ -77,6 +77,8 @@ class QueryRelation:
         self._prepared = reading.prepare()
         try:
             _check(self._prepared, query)
+    together = 10  # each is a plan of its own, and Spark has to plan all of a batch at once
+
             found = [Input.of(spark, path, _name(source.name)) for path, source in self._prepared.sources.items()]
             views = [parts for parts in map(_name, self._prepared.reading.views) if parts]
             self.inputs = Inputs(spark, found, partial(reading.fits, self._prepared.fingerprint), views)

@@ -24,6 +24,8 @@ class Relation(Protocol):
 
     schema: StructType
     inputs: Inputs
+    together: int
+    """How many steps a batch of a stream holds at most."""
 
     @property
     def identity(self) -> Hashable:

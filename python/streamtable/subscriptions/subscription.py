@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from streamtable import config
 from streamtable.delta.bridge import cancelled, interrupted, java_class, missing_file
-from streamtable.errors import HistoryLost, InvalidStatement, StatementCancelled
+from streamtable.errors import HistoryLost, StatementCancelled
 from streamtable.sql.subscribe import Subscribe
 from streamtable.subscriptions.feed import close_feed, open_feed, opened
 from streamtable.subscriptions.output import Output
@@ -42,7 +42,10 @@ def schema_of(spark: SparkSession, statement: Subscribe) -> StructType:
 
 
 class Subscription(Generic[R]):
-    """A SUBSCRIBE that was begun. What it holds is its position and what is being read, however far behind its reader is."""
+    """A SUBSCRIBE. What it holds is its position and what is being read, however far behind its reader is.
+
+    It has `begun` when AS OF was reached, and `ended` when nothing will come any more.
+    """
 
     def __init__(self, spark: SparkSession, statement: Subscribe, form: Form[R]) -> None:
         self._spark, self._statement, self._form = spark, statement, form
@@ -51,7 +54,9 @@ class Subscription(Generic[R]):
             relation = self._feed.relation
             self._inputs = relation.inputs
             self._output = Output(relation.schema, self._inputs.times.type, statement.modifier, statement.progress)
-            self._as_of = self._begin()
+            self._as_of = self._inputs.first(statement)
+            if statement.up_to == self._as_of:
+                _log.warning("AS OF and UP TO are both %s: the subscription ends without rows", self._as_of)
         except BaseException:
             close_feed(self._feed)
             raise
@@ -60,20 +65,7 @@ class Subscription(Generic[R]):
         self._step: Callable[[], R] | None = None  # what gives the next rows, or gave the last ones
         self._again = False  # whether that has still to give them
         self._failed: Exception | None = None
-        self.ended = self.closed = False
-
-    def _begin(self) -> int:
-        statement, times = self._statement, self._inputs.times
-        if statement.as_of is None:
-            as_of = times.of(self._inputs.latest())
-        else:
-            as_of = self._inputs.begin(statement.as_of, statement.at_least, statement.snapshot)
-        if statement.up_to is not None and statement.up_to < as_of:
-            chosen = "" if statement.as_of == as_of else ", which was chosen,"
-            raise InvalidStatement(f"UP TO {statement.up_to} is before AS OF {as_of}{chosen}: there are no such times")
-        if statement.up_to == as_of:
-            _log.warning("AS OF and UP TO are both %s: the subscription ends without rows", as_of)
-        return as_of
+        self.begun = self.ended = self.closed = False
 
     @property
     def schema(self) -> StructType:
@@ -149,6 +141,7 @@ class Subscription(Generic[R]):
         yield from self._progress(as_of)
         while not times.reached(as_of, self._latest()):
             yield None
+        self.begun = True
         if statement.snapshot:
             yield lambda: self._feed.snapshot(as_of, self._output, self._form).read()
             yield from self._progress(as_of + 1)

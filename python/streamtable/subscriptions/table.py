@@ -28,6 +28,8 @@ _COMMITS = 100
 class TableRelation:
     """One Delta table."""
 
+    together = 1  # its steps are of many commits
+
     def __init__(self, session: SparkSession, located: Located) -> None:
         opened = Input.of(session, located.path, located.name)
         self._session = session

@@ -19,8 +19,11 @@ trait Handler {
   /** Carries the statement out and answers `{"rows": [[...], ...]}`, or `{"held": id}` for rows that never left the JVM. */
   def run(session: SparkSession, sql: String): String
 
-  /** How far a subscription could go now: `{"latest": "12"}`, or null where it cannot begin yet. */
-  def latest(session: SparkSession, sql: String): String
+  /**
+   * How far a subscription that has come to `start` (null: not begun) could go now: `{"latest": "12"}`, or null where it cannot begin.
+   * With `newest`, such a time, how far its next batch goes on the way there.
+   */
+  def latest(session: SparkSession, sql: String, start: String, newest: String): String
 
   /** What came after `start` (null: from the beginning) and up to `end`: `{"held": id}`. */
   def batch(session: SparkSession, sql: String, start: String, end: String): String
@@ -77,8 +80,8 @@ object Handlers {
   }
 
   /** Asks how far a subscription could go. */
-  def latest(session: SparkSession, sql: String): Option[String] =
-    Option(answer(_.latest(session, sql)).get("latest")).filterNot(_.isNull).map(_.asText)
+  def latest(session: SparkSession, sql: String, start: String, newest: String = null): Option[String] =
+    Option(answer(_.latest(session, sql, start, newest)).get("latest")).filterNot(_.isNull).map(_.asText)
 
   /** Asks for the frame of what came between two times of a subscription. */
   def batch(session: SparkSession, sql: String, start: String, end: String): Object =

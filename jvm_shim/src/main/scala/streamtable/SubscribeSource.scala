@@ -2,6 +2,12 @@ package org.apache.spark.sql.streamtable {
 
   import org.apache.spark.sql.{DataFrame, SQLContext, SparkSession}
   import org.apache.spark.sql.classic
+  import org.apache.spark.sql.connector.read.streaming.{
+    Offset => AnyOffset,
+    ReadAllAvailable,
+    ReadLimit,
+    SupportsTriggerAvailableNow
+  }
   import org.apache.spark.sql.execution.streaming.{Offset, Source}
   import org.apache.spark.sql.sources.StreamSourceProvider
   import org.apache.spark.sql.types.StructType
@@ -28,12 +34,30 @@ package org.apache.spark.sql.streamtable {
       new SubscribeSource(context.sparkSession, s"SUBSCRIBE TO ${parameters.getOrElse("subscribe", "")}")
   }
 
-  /** Micro-batches by logical time: an offset is a time, and Python says what came between two of them. */
-  class SubscribeSource(session: SparkSession, sql: String) extends Source {
+  /** Micro-batches by logical time: an offset is a time, and Python says where a batch ends, and what came between two of them. */
+  class SubscribeSource(session: SparkSession, sql: String) extends Source with SupportsTriggerAvailableNow {
+
+    private var availableNow = false
+    private var newest: Option[String] = None
 
     override lazy val schema: StructType = StreamTableCommand.parse(session, sql).schema
 
-    override def getOffset: Option[Offset] = Handlers.latest(session, sql).map(TimeOffset(_))
+    override def getDefaultReadLimit: ReadLimit = Bounded
+
+    override def prepareForTriggerAvailableNow(): Unit = availableNow = true
+
+    override def latestOffset(start: AnyOffset, limit: ReadLimit): AnyOffset = {
+      val position = Option(start).map(_.json)
+      val latest = newest.orElse(Handlers.latest(session, sql, position.orNull))
+      if (availableNow) newest = latest // what comes later is for another run
+      val end =
+        if (latest.isEmpty || latest == position || limit.isInstanceOf[ReadAllAvailable]) latest
+        else Handlers.latest(session, sql, position.orNull, latest.orNull)
+      end.map(TimeOffset(_)).orNull
+    }
+
+    override def getOffset: Option[Offset] =
+      throw new UnsupportedOperationException("a source that bounds its batches is asked for latestOffset")
 
     override def getBatch(start: Option[Offset], end: Offset): DataFrame = {
       val rows = Handlers.batch(session, sql, start.map(_.json).orNull, end.json).asInstanceOf[classic.DataFrame]
@@ -42,6 +66,9 @@ package org.apache.spark.sql.streamtable {
 
     override def stop(): Unit = ()
   }
+
+  /** As much as Python finds good for one batch. */
+  private object Bounded extends ReadLimit
 
   /** A logical time, which may have more digits than a Long. */
   case class TimeOffset(override val json: String) extends Offset
