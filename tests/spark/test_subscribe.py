@@ -90,8 +90,15 @@ def test_bounds(s: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
         s.sql("SUBSCRIBE with_feed AS OF 3 UP TO 2")
     with pytest.raises(InvalidStatement, match=r"UP TO 2 is before AS OF 7, which was chosen"):
         s.sql("SUBSCRIBE with_feed UP TO 2")
+    assert answer(s, "SUBSCRIBE with_feed AS OF 999") == []
+    assert answer(s, "SUBSCRIBE with_feed AS OF 998 WITH (PROGRESS)") == [(998, True, None, None, None, None)]
+    for told in (999, 998):
+        assert f"AS OF {told} is still to come, and without UP TO nothing is waited for: there are no rows" in caplog.text
+    caplog.clear()
     progress = s.sql("SUBSCRIBE with_feed AS OF :at - 1 UP TO :end", args={"at": 5, "end": 6}).collect()
     assert {row["timestamp"] for row in progress} == {4}  # OPTIMIZE changed nothing
+    assert answer(s, f"SUBSCRIBE with_feed AS OF {version(s, 'with_feed')} WITH (SNAPSHOT FALSE)") == []
+    assert "is still to come" not in caplog.text
 
 
 def test_columns_of_every_form(s: SparkSession) -> None:

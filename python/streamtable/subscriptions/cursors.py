@@ -84,6 +84,8 @@ def subscribe(spark: SparkSession, statement: Subscribe, form: Form[Any] = JAVA)
     rows = JavaRows.empty(spark)
     try:
         cursor.drain(rows, wait=statement.up_to is not None)
+        if statement.up_to is None and not cursor.subscription.begun:
+            _log.warning("AS OF %s is still to come, and without UP TO nothing is waited for: there are no rows", statement.as_of)
     finally:
         cursor.subscription.close()
     return rows
