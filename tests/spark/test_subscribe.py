@@ -288,7 +288,8 @@ def test_what_a_cleaned_up_log_retains(s: SparkSession) -> None:
             HistoryLost, match=rf"AS OF 0 is before what .*logged retains: its {what} are there from AS OF {since} on"
         ):
             s.sql(f"SUBSCRIBE logged AS OF 0 {options}")
-    assert answer(s, "SUBSCRIBE logged AS OF 1 WITH (SNAPSHOT FALSE)") == [(2, 1, 2), (3, 1, 3), (4, 1, 4)]
+    for relation in ("logged", "(SELECT a FROM logged WHERE a > 0)"):
+        assert answer(s, f"SUBSCRIBE {relation} AS OF 1 WITH (SNAPSHOT FALSE)") == [(2, 1, 2), (3, 1, 3), (4, 1, 4)]
     assert Counter(answer(s, "SUBSCRIBE logged AS OF AT LEAST 0")) == Counter([(2, 1, 1), (2, 1, 2), (3, 1, 3), (4, 1, 4)])
 
 

@@ -142,6 +142,34 @@ def test_views_stream_tables_paths_and_what_has_no_history(s: SparkSession) -> N
     s.sql("DROP STREAM TABLE sums")
 
 
+def test_a_view_or_a_function_with_another_meaning_ends_the_subscription(s: SparkSession) -> None:
+    s.sql("CREATE TABLE priced (k INT) USING delta")
+    s.sql("CREATE FUNCTION price(k INT) RETURNS INT RETURN k * 2")
+    s.sql("CREATE FUNCTION gross(k INT) RETURNS INT RETURN price(k) + 1")
+    s.sql("CREATE VIEW shown AS SELECT k FROM priced")
+    s.sql("DECLARE f CURSOR FOR SUBSCRIBE (SELECT gross(k) AS p FROM priced)")
+    s.sql("DECLARE v CURSOR FOR SUBSCRIBE (SELECT k FROM shown)")
+    s.sql("INSERT INTO priced VALUES (1)")
+    assert [answer(s, f"FETCH ALL {cursor}") for cursor in ("f", "v")] == [[(1, 1, 3)], [(1, 1, 1)]]
+    # Another text with the same plan; then one with another.
+    s.sql("CREATE OR REPLACE VIEW shown AS SELECT priced.k FROM priced")
+    s.sql("CREATE OR REPLACE FUNCTION gross(k INT) RETURNS INT COMMENT 'net' RETURN price(k) + 1")
+    s.sql("INSERT INTO priced VALUES (2)")
+    assert [answer(s, f"FETCH ALL {cursor}") for cursor in ("f", "v")] == [[(2, 1, 5)], [(2, 1, 2)]]
+    s.sql("CREATE OR REPLACE VIEW shown AS SELECT k + 1 AS k FROM priced")
+    s.sql("CREATE OR REPLACE FUNCTION price(k INT) RETURNS INT RETURN k * 3")
+    s.sql("INSERT INTO priced VALUES (3)")
+    for cursor, name in (("f", "gross"), ("v", "shown"), ("f", "price")):
+        with pytest.raises(SourceChanged, match=rf"{name}.* changed what the query reads: the subscription ends"):
+            s.sql(f"FETCH {cursor}")
+    s.sql("CLOSE f")
+    s.sql("DECLARE f CURSOR FOR SUBSCRIBE (SELECT gross(k) AS p FROM priced) WITH (SNAPSHOT FALSE)")
+    s.sql("DROP FUNCTION gross")
+    s.sql("INSERT INTO priced VALUES (4)")
+    with pytest.raises(SourceChanged, match=r"gross.* changed and the query does not fit any more: .*UNRESOLVED_ROUTINE"):
+        s.sql("FETCH f")
+
+
 def test_python_reads_as_rows_come(s: SparkSession) -> None:
     s.sql("CREATE TABLE events (id INT, what STRING) USING delta")
     s.sql("INSERT INTO events VALUES (1, 'a')")
@@ -181,6 +209,28 @@ def test_rows_of_an_async_step_that_was_given_up_come_with_the_next(s: SparkSess
             return [await asyncio.wait_for(anext(rows), 60) for _ in range(4)]
 
     assert [(row.timestamp, row.progressed) for row in asyncio.run(read())] == [(1, False)] * 3 + [(2, True)]
+
+
+def test_what_two_inputs_retain_and_where_they_end(s: SparkSession) -> None:
+    for name in ("long", "short"):
+        s.sql(f"CREATE TABLE {name} (k INT) USING delta TBLPROPERTIES (delta.checkpointInterval = 2)")
+        for n in range(1, 5):
+            s.sql(f"INSERT INTO {name} VALUES ({n})")
+    for gone in sorted((folder(s, "short") / "_delta_log").glob("*.json"))[:2]:
+        gone.unlink()  # as Delta does when they are old, up to the last checkpoint
+    java_class(s, "org.apache.spark.sql.delta.DeltaLog").clearCache()
+    query = "(SELECT long.k FROM long JOIN short ON long.k = short.k)"
+    for options in ("", "WITH (SNAPSHOT FALSE)"):  # the changes of a join need what the other table holds
+        with pytest.raises(
+            HistoryLost, match=r"AS OF 1000000001 .*short retains: its contents and changes are there from AS OF 1000000002 on"
+        ):
+            s.sql(f"SUBSCRIBE {query} AS OF 1000000001 {options}")
+    rows = [(1_000_000_002, 1, 1), (2_000_000_002, 1, 2), (4_000_000_003, 1, 3), (4_000_000_004, 1, 4)]
+    assert answer(s, f"SUBSCRIBE {query} AS OF AT LEAST 1000000000") == rows
+    assert answer(s, f"SUBSCRIBE {query} AS OF AT LEAST 1000000001 WITH (SNAPSHOT FALSE)") == rows[1:]
+    # Neither 3 and 0, nor 2 and 3, is where both tables were at any time: it ends before what comes behind.
+    for until, there in ((3_000_000_000, 2), (2_000_000_003, 2), (2_000_000_002, 1)):
+        assert answer(s, f"SUBSCRIBE {query} AS OF AT LEAST 1000000000 UP TO {until}") == rows[:there], until
 
 
 def test_a_slow_reader_of_much_holds_little(s: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

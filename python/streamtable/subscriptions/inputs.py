@@ -69,8 +69,8 @@ class Step:
 class Inputs:
     """All tables of a subscription, and the views by which it reads them.
 
-    `fits` raises SourceChanged when a table's new schema is no longer the one subscribed to. It is no method of who holds the
-    inputs, or both would be in a cycle.
+    `fits` raises SourceChanged when a table's new schema is no longer the one subscribed to, `texts` when views or functions
+    have others. They are no methods of who holds the inputs, or both would be in a cycle.
     """
 
     def __init__(
@@ -79,9 +79,12 @@ class Inputs:
         inputs: Sequence[Input],
         fits: Callable[[Input, str], None],
         views: Sequence[tuple[str, ...]] = (),
+        texts: Callable[[], None] | None = None,
+        changes_need_contents: bool = False,
     ) -> None:
         self._session = session
-        self._views = views
+        self._changes_need_contents = changes_need_contents
+        self._views, self._texts = views, texts
         self.opened = tuple(inputs)
         self._inputs = list(inputs)
         self._fits = fits
@@ -125,9 +128,6 @@ class Inputs:
             if schema != each.schema_json:
                 self._fits(each, schema)
                 self._inputs[n] = replace(each, schema_json=schema)
-
-    def begin(self, as_of: int, at_least: bool, snapshot: bool) -> int:
-        """Return the time to begin at: `as_of`, or with `at_least` the first after it whose history is kept.
         if self._texts and self._seen:  # they were read when the inputs were opened
             self._texts()
 
@@ -143,8 +143,12 @@ class Inputs:
             raise InvalidStatement(f"UP TO {up_to} is before AS OF {as_of}{chosen}: there are no such times")
         return as_of
 
+    def begin(self, as_of: int, at_least: bool, snapshot: bool) -> int:
+        """Return the time to begin at: `as_of`, or with `at_least` the first after it whose history is kept.
+
         Raises HistoryLost for a time that is not kept.
         """
+        snapshot = snapshot or self._changes_need_contents
         wanted, latest = self.times.versions(as_of), self.latest()
         kept = tuple(map(max, wanted, self._kept(wanted, latest, snapshot)))
         if kept == wanted or at_least:

@@ -11,9 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from streamtable.algebra.operators import WEIGHT, Aggregate
+from streamtable.algebra.operators import WEIGHT, Aggregate, Constant, Expand, Filter, Generate, Project, Scan, UnionAll
 from streamtable.algebra.render import render
-from streamtable.algebra.trees import sources_of
+from streamtable.algebra.trees import sources_of, walk
+from streamtable.delta.bridge import interrupted
 from streamtable.delta.tables import Version
 from streamtable.differentiate import touched_groups
 from streamtable.differentiate.deltas import Deltas, Shared
@@ -36,6 +37,9 @@ __all__ = ["QueryRelation"]
 
 _STREAM_TABLE = "create a stream table of the query and subscribe to that"
 
+_STATELESS = (Scan, Constant, Filter, Project, UnionAll, Expand, Generate)
+"""Operators whose changes follow from those of their inputs alone: what was there before need not be kept any more."""
+
 _RULES = {**RULES, Aggregate: touched_groups}
 
 
@@ -56,20 +60,24 @@ class _Reading:
             refuse_session_names(self.spark, error)
             raise
 
-    def fits(self, fingerprint: str, table: Input, _: str) -> None:
+    def fits(self, fingerprint: str, changed: Input | str, _: str = "") -> None:
         """Read the query again; the plan that was read first goes on as long as it means the same."""
         try:
             now = self.prepare()
         except InvalidQuery as error:
-            message = f"{table} changed and the query does not fit any more: the subscription ends. {error.reason}"
+            if (cause := error.__cause__) and interrupted(cause):
+                raise cause from None
+            message = f"{changed} changed and the query does not fit any more: the subscription ends. {error.reason}"
             raise SourceChanged(message, hint="subscribe anew") from error
         release(now)
         if now.fingerprint != fingerprint:
-            raise SourceChanged(f"{table} changed what the query reads: the subscription ends", hint="subscribe anew")
+            raise SourceChanged(f"{changed} changed what the query reads: the subscription ends", hint="subscribe anew")
 
 
 class QueryRelation:
     """A query over Delta tables, as the caller's session reads it when the subscription begins."""
+
+    together = 10  # each is a plan of its own, and Spark has to plan all of a batch at once
 
     def __init__(self, spark: SparkSession, query: Query) -> None:
         reading = _Reading(spark, query, namespace_of(spark), captured_settings(spark))
@@ -77,11 +85,13 @@ class QueryRelation:
         self._prepared = reading.prepare()
         try:
             _check(self._prepared, query)
-    together = 10  # each is a plan of its own, and Spark has to plan all of a batch at once
-
             found = [Input.of(spark, path, _name(source.name)) for path, source in self._prepared.sources.items()]
             views = [parts for parts in map(_name, self._prepared.reading.views) if parts]
-            self.inputs = Inputs(spark, found, partial(reading.fits, self._prepared.fingerprint), views)
+            fits = partial(reading.fits, self._prepared.fingerprint)
+            texts = (*self._prepared.reading.views, *self._prepared.reading.functions)
+            changed = partial(fits, f"the text of {' or '.join(texts)}") if texts else None
+            stateless = all(isinstance(each, _STATELESS) for each in walk(self._prepared.tree))
+            self.inputs = Inputs(spark, found, fits, views, changed, changes_need_contents=not stateless)
         except StreamTableError:
             self.close()
             raise
