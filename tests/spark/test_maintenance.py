@@ -52,6 +52,13 @@ def test_a_crowded_table_is_compacted_after_a_scheduled_refresh(shop: SparkSessi
         (folder / "file").touch()
     os.utime(former[0] / "file", (0, 0))
 
+    reading = shop.table("st").toLocalIterator()
+    next(reading)
+    shop.sql("DECLARE following CURSOR FOR SUBSCRIBE st WITH (SNAPSHOT = FALSE)")
+    assert answer(shop, "FETCH ALL following WITH (TIMEOUT = '0s')") == []
+    feed = shop.readStream.option("readChangeFeed", "true").option("startingVersion", before).table("st")
+    consumer = feed.writeStream.format("memory").queryName("fed").start()
+
     shop.conf.set("spark.streamtable.maintenance.smallFiles", "1")
     shop.conf.set("spark.streamtable.maintenance.vacuum", "true")
     try:
@@ -60,6 +67,7 @@ def test_a_crowded_table_is_compacted_after_a_scheduled_refresh(shop: SparkSessi
     finally:
         shop.conf.unset("spark.streamtable.maintenance.smallFiles")
         shop.conf.unset("spark.streamtable.maintenance.vacuum")
+    assert len(list(reading)) == len(rows) - 1
     assert [folder.exists() for folder in former] == [False, True]
     assert (files(shop, st.path), files(shop, arrangement(st))) == (1, 1)
     operations = [row["operation"] for row in shop.sql("DESCRIBE HISTORY st").collect() if row["version"] > before]
@@ -79,3 +87,12 @@ def test_a_crowded_table_is_compacted_after_a_scheduled_refresh(shop: SparkSessi
     assert_exact(shop, "st", QUERY)
     assert_exact(shop, "reader", READER)
     assert version(shop, "st") == before + 4
+    consumer.processAllAvailable()
+    consumer.stop()
+    gone = {"north", "south", "r1", "r2"}
+    assert set(answer(shop, f"SELECT _commit_version, _change_type, region FROM fed WHERE _commit_version > {before}")) == {
+        (before + 4, "delete", each) for each in gone
+    }
+    assert set(answer(shop, "FETCH ALL following WITH (TIMEOUT = '0s')")) == {(before + 4, -1, each) for each in gone}
+    shop.sql("CLOSE following")
+    shop.catalog.dropTempView("fed")
