@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 
 from delta.tables import DeltaTable
@@ -16,7 +17,7 @@ from streamtable.errors import StreamTableNotFound
 from streamtable.refresh.jobs import local_property
 from streamtable.sql.statements import Name
 
-__all__ = ["make", "rename", "unmake"]
+__all__ = ["make", "rename", "take_back", "unmake"]
 
 _TO_CATALOG = "spark.databricks.delta.catalog.update.enabled"
 
@@ -50,7 +51,7 @@ def make(spark: SparkSession, definition: Definition, schema: StructType, readin
             builder.execute()
         tell_catalog(spark, statement.name.parts)
     except BaseException:
-        unmake(spark, statement.name, definition.id)
+        take_back(spark, statement.name, definition.id)
         raise
 
 
@@ -61,6 +62,12 @@ def _handing_on_no_properties(spark: SparkSession) -> SparkSession:
     session = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
     session.conf.set(_TO_CATALOG, "false")
     return session
+
+
+def take_back(spark: SparkSession, name: Name, identity: str) -> None:
+    """Drop what a failing CREATE made, on a thread of its own: that of a cancelled statement is interrupted, its jobs cancelled."""
+    with ThreadPoolExecutor(1) as another:
+        another.submit(unmake, spark, name, identity).result()
 
 
 def unmake(spark: SparkSession, name: Name, identity: str) -> None:

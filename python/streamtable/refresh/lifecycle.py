@@ -13,7 +13,7 @@ from streamtable.delta.tables import locate
 from streamtable.errors import ConcurrentRefresh, DependentsExist, NotSupported, StreamTableExists
 from streamtable.refresh.checks import prepared_for, schema_of
 from streamtable.refresh.choose import Action
-from streamtable.refresh.ddl import make, unmake
+from streamtable.refresh.ddl import make, take_back, unmake
 from streamtable.refresh.history import history
 from streamtable.refresh.prepare import release
 from streamtable.refresh.records import Initiator
@@ -59,7 +59,7 @@ def create(spark: SparkSession, statement: CreateStreamTable) -> Outcome:
         done = _PATIENCE(lambda: _filled(spark, definition.statement.name))
         return replace(done, reason="the table was created", duration_ms=_since(started))
     except BaseException:
-        unmake(spark, definition.statement.name, definition.id)
+        take_back(spark, definition.statement.name, definition.id)
         raise
 
 
