@@ -54,13 +54,14 @@ def compact(spark: SparkSession, paths: Sequence[str], settings: Mapping[str, st
     most = config.read(spark, config.SMALL_FILES)
     crowded = [path for path in paths if files_to_compact(spark, path, SMALL, DELETED) > most] if most else []
     if crowded:
+        vacuum = config.read(spark, config.VACUUM)
         session = spark.newSession()
         for key, value in {**_OPTIMIZE, **(settings or {})}.items():
             session.conf.set(key, value)
         for path in crowded:
             table = DeltaTable.forPath(session, path)
             table.optimize().executeCompaction()
-            if config.read(spark, config.VACUUM):
+            if vacuum:
                 table.vacuum()
     return crowded
 
