@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark.statements import answer
+from tests.spark.work import Work
 
 from streamtable.catalog import objects
 from streamtable.errors import HistoryLost, InvalidStatement, NotEnabled
@@ -268,6 +269,48 @@ def test_kinds_of_changes_of_a_table_with_a_key(s: SparkSession) -> None:
         "insert": [(2, 2), (3, 3), (4, 4), (12, 0)],
         "update": [(2, 2), (3, 3), (4, 43), (12, 0)],
     }
+
+
+def test_a_key_of_columns_that_are_null(s: SparkSession) -> None:
+    pair = "USING delta TBLPROPERTIES (streamtable.replicaIdentity = 'id, part')"
+    run(
+        s,
+        f"CREATE TABLE sender.k (id INT, part STRING, v INT) {pair}",
+        "CREATE TABLE k (id BIGINT, part STRING, v INT) USING delta",
+    )
+    run(
+        s,
+        "CREATE PUBLICATION sender.p FOR TABLE sender.k",
+        "INSERT INTO sender.k VALUES (NULL, 'a', 1), (1, NULL, 1), (NULL, NULL, 1)",
+    )
+    follow(s)
+    changes = (
+        "INSERT INTO sender.k VALUES (2, NULL, 1)",
+        "UPDATE sender.k SET v = 2 WHERE id IS NULL",
+        "DELETE FROM sender.k WHERE id = 1",
+    )
+    for sql in changes:  # one by one, and together
+        run(s, sql, "APPLY SUBSCRIPTION s")
+    assert contents(s, "k") == contents(s, "sender.k") == [(None, None, 2), (None, "a", 2), (2, None, 1)]
+    run(
+        s,
+        "UPDATE sender.k SET v = 3 WHERE part IS NULL",
+        "DELETE FROM sender.k WHERE part = 'a'",
+        "INSERT INTO sender.k VALUES (3, 'c', 1)",
+    )
+    run(s, "UPDATE sender.k SET v = 4", "APPLY SUBSCRIPTION s")
+    assert contents(s, "k") == contents(s, "sender.k") == [(None, None, 4), (2, None, 4), (3, "c", 4)]
+
+
+def test_of_a_large_subscriber_only_rows_near_the_changed_keys_are_read(s: SparkSession) -> None:
+    run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t", "INSERT INTO sender.t SELECT id, id FROM range(2, 200001)")
+    run(s, *(f"ALTER TABLE {each} SET TBLPROPERTIES (delta.enableDeletionVectors = true)" for each in ("sender.t", "t")))
+    follow(s)
+    run(s, "UPDATE sender.t SET v = 0 WHERE id > 199990")
+    before = Work.so_far(s)
+    run(s, "APPLY SUBSCRIPTION s")
+    assert before.since(s)[1] < 200_000  # the file that changed, and of the subscriber a page
+    assert answer(s, "SELECT count(*), sum(v) FROM t") == answer(s, "SELECT count(*), sum(v) FROM sender.t")
 
 
 def test_an_update_of_the_key_is_an_update(s: SparkSession) -> None:

@@ -15,7 +15,7 @@ from streamtable.delta.bridge import SHIM, frame_of, java_class
 from streamtable.handles import catalog_of
 from streamtable.sql.builder import call, cast, column, number, text
 
-__all__ = ["FEW", "Workspace"]
+__all__ = ["FEW", "ColumnExtents", "Workspace"]
 
 FEW = 50_000
 """Rows that the driver may hold of one frame."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
@@ -16,9 +16,9 @@ from streamtable.errors import SourceChanged
 from streamtable.replication.source import Source
 from streamtable.sql.builder import qualified
 
-__all__ = ["KEY", "NOT_UNIQUE", "NUMBER", "OPERATION", "ROW", "VERSION", "form", "keyed", "snapshot", "weighted"]
+__all__ = ["NOT_UNIQUE", "NUMBER", "OPERATION", "ROW", "VERSION", "form", "keyed", "keys_of", "snapshot", "weighted"]
 
-VERSION, KEY, ROW, OPERATION = "__version", "__key", "__row", "__operation"
+VERSION, ROW, OPERATION = "__version", "__row", "__operation"
 NOT_UNIQUE = "?"
 """The operation on a key that several rows have."""
 
@@ -29,15 +29,14 @@ NUMBER = "__number"
 def snapshot(session: SparkSession, source: Source, target: StructType) -> DataFrame:
     """Return the rows to begin with as inserts; what a publication publishes does not matter to them, its condition does."""
     rows = read(session, source.path, source.version).where(source.passes())
-    kept = rows.select(F.lit(source.version).cast("bigint").alias(VERSION), _row(rows, source, target).alias(ROW))
-    return kept.select("*", *_key(source), F.lit("I").alias(OPERATION))
+    return _inserts(rows, F.lit(source.version).cast("bigint").alias(VERSION), source, target)
 
 
 def weighted(
     session: SparkSession, source: Source, target: StructType, after: int, upto: int, left_out: Collection[int]
 ) -> DataFrame:
     """Return the rows that came (+1) and went (-1) and are sent, each with its version."""
-    rows = _changes(session, source, after, upto, left_out).where(source.passes())
+    rows = _changes(session, source, after, upto, left_out)[0].where(source.passes())
     return rows.select(_version(), F.col(WEIGHT.id).alias(NUMBER), _row(rows, source, target).alias(ROW))
 
 
@@ -55,32 +54,37 @@ def keyed(
     An update whose old or new row alone is sent is an insert or a delete for the subscriber. So is one that changes the key: which
     old key became which new one is not known, but in versions that only update (`updates`) both are sent as parts of an update.
     """
-    changes = _changes(session, source, after, upto, left_out)
+    changes, appends_only = _changes(session, source, after, upto, left_out)
     sent = {kind: source.passes(kind) for kind in ("insert", "update", "delete") if source.publishes(kind)}
+    # By the key alone, as those who look at each key's operations in turn need it: one shuffle is enough for both.
+    keys = keys_of(source)
+    if appends_only:
+        return _inserts(changes.where(sent.get("insert", F.lit(False))), _version(), source, target).repartition(*keys)
     passing = (condition.alias(f"__{kind}") for kind, condition in sent.items())
     row = _row(changes, source, target, source.passes())
     rows = changes.select(_version(), F.col(WEIGHT.id).alias(NUMBER), row.alias(ROW), *passing)
-    rows = rows.select("*", *_key(source))
-    came, went = F.col(NUMBER) > 0, F.col(NUMBER) < 0
-    sides = [
-        F.count_if(came).alias("__came"),
-        F.count_if(went).alias("__went"),
-        F.first(F.when(came, F.col(ROW)), ignorenulls=True).alias(ROW),
-        F.first(F.when(went, F.col(ROW)), ignorenulls=True).alias("__old"),
-        *(F.max(F.when(side, F.col(f"__{kind}"))).alias(f"__{kind}{n}") for kind in sent for n, side in enumerate((went, came))),
-    ]
+    rows = rows.select("*", *_key(source)).repartition(*keys)
+    # What went comes first: what came next to it in the same version is the other side of an update.
+    at_once = Window.partitionBy(*keys, VERSION).orderBy(NUMBER)
+    before = {f"{name}_before": F.lag(name).over(at_once) for name in (NUMBER, ROW, *(f"__{kind}" for kind in sent))}
+    paired = rows.withColumns({**before, "__next": F.lead(NUMBER).over(at_once)})
+    came, next_to = F.col(NUMBER) > 0, F.col(f"{NUMBER}_before")
+    pair, alone = came & (next_to < 0), came | F.col("__next").isNull()
     moves = F.col(VERSION).isin(*updates) if updates else F.lit(False)
-    paired = rows.groupBy(VERSION, KEY).agg(*sides)
     same = reduce(Column.__and__, [_same(field.name, field.dataType) for field in _fields(paired.schema)])
+    old_sent, new_sent = _passed(sent, "update", "_before"), _passed(sent, "update")
     operation = (
-        F.when((F.col("__came") > 1) | (F.col("__went") > 1), NOT_UNIQUE)
-        .when(F.col("__went") == 0, F.when(F.when(moves, _passed(sent, "update", 1)).otherwise(_passed(sent, "insert", 1)), "I"))
-        .when(F.col("__came") == 0, F.when(F.when(moves, _passed(sent, "update", 0)).otherwise(_passed(sent, "delete", 0)), "D"))
-        .when(_passed(sent, "update", 0) & _passed(sent, "update", 1), F.when(~same, "U"))
-        .when(_passed(sent, "update", 1), "I")
-        .when(_passed(sent, "update", 0), "D")
+        F.when((next_to == F.col(NUMBER)) | (F.col("__next") == F.col(NUMBER)), NOT_UNIQUE)
+        .when(pair & old_sent & new_sent, F.when(~same, "U"))
+        .when(pair, F.when(new_sent, "I").when(old_sent, "D"))
+        .when(alone & F.when(moves, new_sent).when(came, _passed(sent, "insert")).otherwise(_passed(sent, "delete")), _only(came))
     )
-    return paired.select(VERSION, KEY, ROW, operation.alias(OPERATION)).where(F.col(OPERATION).isNotNull())
+    return paired.select(VERSION, *keys, ROW, operation.alias(OPERATION)).where(F.col(OPERATION).isNotNull())
+
+
+def keys_of(source: Source) -> list[str]:
+    """Name the columns that have the key of an operation, as the subscriber has it; none where there is no key."""
+    return [f"__key{n}" for n in range(len(source.key or ()))]
 
 
 def form(value: Column, kind: DataType) -> Column:
@@ -88,12 +92,16 @@ def form(value: Column, kind: DataType) -> Column:
     return value if comparable(kind.simpleString()) else F.to_json(F.struct(value))
 
 
-def _passed(sent: Mapping[str, Column], kind: str, side: int) -> Column:
+def _passed(sent: Mapping[str, Column], kind: str, side: str = "") -> Column:
     return F.col(f"__{kind}{side}") if kind in sent else F.lit(False)
 
 
+def _only(came: Column) -> Column:
+    return F.when(came, "I").otherwise("D")
+
+
 def _same(name: str, kind: DataType) -> Column:
-    return form(F.col(ROW)[name], kind).eqNullSafe(form(F.col("__old")[name], kind))
+    return form(F.col(ROW)[name], kind).eqNullSafe(form(F.col(f"{ROW}_before")[name], kind))
 
 
 def _fields(schema: StructType) -> StructType:
@@ -106,14 +114,20 @@ def _version() -> Column:
     return F.col("__streamtable_version").alias(VERSION)
 
 
-def _changes(session: SparkSession, source: Source, after: int, upto: int, left_out: Collection[int]) -> DataFrame:
-    changes = change_set(session, source.path, after, upto).frame
-    return changes.where(~F.col("__streamtable_version").isin(*left_out)) if left_out else changes
+def _changes(session: SparkSession, source: Source, after: int, upto: int, left_out: Collection[int]) -> tuple[DataFrame, bool]:
+    """Return the rows that came or went, and whether they can only have come."""
+    changes = change_set(session, source.path, after, upto)
+    kept = changes.frame.where(~F.col("__streamtable_version").isin(*left_out)) if left_out else changes.frame
+    return kept, changes.appends_only
+
+
+def _inserts(rows: DataFrame, version: Column, source: Source, target: StructType) -> DataFrame:
+    sent = rows.select(version, _row(rows, source, target).alias(ROW))
+    return sent.select("*", *_key(source), F.lit("I").alias(OPERATION))
 
 
 def _key(source: Source) -> list[Column]:
-    """Return the key of a row as the subscriber has it; nothing where there is none."""
-    return [F.struct(*(F.col(ROW)[name].alias(name) for name in source.key)).alias(KEY)] if source.key else []
+    return [F.col(ROW)[name].alias(each) for each, name in zip(keys_of(source), source.key or (), strict=True)]
 
 
 def _row(rows: DataFrame, source: Source, target: StructType, sent: Column | None = None) -> Column:

@@ -6,12 +6,11 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from streamtable.delta.bridge import translated
 from streamtable.delta.commit import Committed, Positions, commit, positions
@@ -19,18 +18,16 @@ from streamtable.delta.rows import read, read_located
 from streamtable.delta.tables import Located, TableState, commits, state
 from streamtable.differentiate.aggregate import POSITION
 from streamtable.errors import ConcurrentRefresh, InvalidStatement
-from streamtable.refresh.workspace import FEW, Workspace
+from streamtable.refresh.workspace import FEW, ColumnExtents, Workspace
+from streamtable.replication import outcomes
 from streamtable.replication.errors import ReplicationConflict
-from streamtable.replication.operations import KEY, NOT_UNIQUE, NUMBER, OPERATION, ROW, VERSION, form
+from streamtable.replication.operations import NOT_UNIQUE, NUMBER, ROW, VERSION, form, keys_of
 from streamtable.replication.source import Source
 from streamtable.sql.builder import qualified
 
 __all__ = ["Applied", "Writer"]
 
 _FILE, _INDEX = POSITION
-_COPIES = "__copies"
-"""How many rows with the key of an operation there are; more than one where the subscriber's table does not keep them apart."""
-_MISSING = {"U": "update_missing", "D": "delete_missing"}
 _DIFFERS = {"U": "update_origin_differs", "D": "delete_origin_differs"}
 
 
@@ -58,45 +55,44 @@ class Writer:
         self._session, self._source, self._application = session, source, application
         self.name, self._path = ".".join(target.name), target.path
         self._state: TableState = state(session, target.path)
-        self.schema: StructType = read(session, target.path, self._state.version).schema
+        self.schema = self._state.schema
 
     def merge(self, operations: DataFrame, upto: int, rows: int | None = None) -> Applied:
         """Apply operations on keys, about so many, in the order of versions. Raises ReplicationConflict where one does not fit."""
         with Workspace(self._session) as workspace:
             few = rows is not None and rows <= FEW
-            keep = workspace.hold if few else workspace.keep
             # Computed before it is read twice: a value that cannot be converted is then one failure, which says so.
             computed = workspace.hold(operations, None if few else FEW + 1)
-            resolved = keep(self._resolved(computed))
-            outcome = F.col("__outcome")
-            done = {name: F.count_if(outcome == name) for name in ("I", "U", "D", *_MISSING.values())}
-            conflict = F.min(F.when(outcome.isin("insert_exists", NOT_UNIQUE), F.col(VERSION)))
-            row = resolved.agg(conflict.alias("conflict"), *(count.alias(name) for name, count in done.items())).collect()[0]
-            if row["conflict"] is not None:
-                raise self._conflict(resolved, row["conflict"])
-            counts = Applied(row["I"], row["U"], row["D"], row["update_missing"], row["delete_missing"]) + self._differing(resolved)
-            effective = resolved.where(outcome.isin("I", "U", "D"))
-            if row["U"] + row["D"]:
-                self._write(keep(_last(effective)), upto)
-            elif row["I"] and not self._replace(effective, None, upto):
-                self._merge(_last(effective), upto)
+            extents = workspace.extents(workspace.name("operations", computed))
+            resolved = (workspace.hold if few else workspace.keep)(self._resolved(computed, extents))
+            outcome, last, met = F.col(outcomes.OUTCOME), F.col(outcomes.LAST), F.col(outcomes.COPIES) > 0
+            stays = outcome.isin("I", "U")
+            found = resolved.agg(
+                F.min(F.when(outcomes.clashes(), F.col(VERSION))).alias("clash"),
+                F.count_if(last & met).alias("going"),
+                F.count_if(last & stays).alias("coming"),
+                F.max(F.when(last, F.col(outcomes.COPIES))).alias("copies"),
+                *(F.count_if(outcome == name).alias(name) for name in outcomes.COUNTED),
+            ).collect()[0]
+            if found["clash"] is not None:
+                raise self._conflict(resolved, found["clash"])
+            counts = Applied(*(found[name] for name in outcomes.COUNTED)) + self._differing(resolved)
+            gone = resolved.where(last & met) if found["going"] else None
+            came = resolved.where(last & stays) if found["coming"] else None
+            # Also where they undo each other: the position is written, so that another that saw less does not write after this.
+            if counts.inserts + counts.updates + counts.deletes:
+                by_position = gone is None or (found["copies"] == 1 and self._replaces_whole_rows)
+                # By position where that says it all, which looks for no row again.
+                if not (by_position and self._replace(came, gone, upto)):
+                    self._merge(resolved.where(last).withColumn("__stays", stays), upto)
             return counts
 
-    def _write(self, last: DataFrame, upto: int) -> None:
-        """Write the last operation on each key: by position where that says it all, which looks for no row again."""
-        stays, met = F.col(f"__last.{OPERATION}") != "D", F.col(_COPIES).isNotNull()
-        copies, going, coming = last.agg(F.max(_COPIES), F.count_if(met), F.count_if(stays)).collect()[0]
-        if not going or (copies == 1 and self._replaces_whole_rows):
-            gone = positions(self._session, last.where(met).select(*POSITION), self._path, self._state.version) if going else None
-            came = last.where(stays).select(F.col(f"__last.{ROW}").alias(ROW)) if coming else None
-            if self._replace(came, gone, upto):
-                return
-        self._merge(last, upto)
-
-    def _replace(self, came: DataFrame | None, gone: Positions | None, upto: int) -> bool:
-        """Write rows, and delete those at positions; False when somebody else wrote since they were looked for."""
+    def _replace(self, came: DataFrame | None, gone: DataFrame | None, upto: int) -> bool:
+        """Write rows, and delete those that were there; False when somebody else wrote since they were looked for."""
+        rows = came.select(*self._whole(self._fields())) if came is not None else None
+        at = positions(self._session, gone.select(*POSITION), self._path, self._state.version) if gone is not None else None
         try:
-            self._commit(upto, came.select(*self._whole(self._fields())) if came is not None else None, gone)
+            self._commit(upto, rows, at)
         except ConcurrentRefresh:
             return False
         return True
@@ -156,33 +152,18 @@ class Writer:
             replace_all=replace_all,
         )
 
-    def _resolved(self, operations: DataFrame) -> DataFrame:
-        """Add what becomes of each operation: itself, a conflict, or a row that it misses."""
-        key = self._source.key
-        assert key is not None, "operations on keys come from a table that has one"
-        mine = {name.casefold(): name for name in self.schema.names}
-        present = F.struct(*(F.col(qualified((mine[name.casefold()],))).alias(name) for name in key)).alias("__present")
+    def _resolved(self, operations: DataFrame, extents: ColumnExtents) -> DataFrame:
+        """Find the rows with keys of operations, and out what becomes of each operation."""
+        mine, keys = {name.casefold(): name for name in self.schema.names}, keys_of(self._source)
+        named = {each: mine[name.casefold()] for each, name in zip(keys, self._source.key or (), strict=True)}
+        rows = self._rows()
+        for each, (least, most) in extents.items():
+            if each in named:  # as literals they are told to Parquet's reader, which a join tells nothing
+                key, kind = F.col(qualified((named[each],))), self.schema[named[each]].dataType
+                rows = rows.where(key.between(F.lit(least).cast(kind), F.lit(most).cast(kind)) | key.isNull())
         written = F.col("_metadata.row_commit_version") if self._tracks_rows else F.lit(None).cast("bigint")
-        rows = self._rows().select(present, written.alias("__written"), *POSITION)
-        touched = operations.select(F.col(KEY).alias("__touched"))
-        rows = rows.join(touched, F.col("__present").eqNullSafe(F.col("__touched")), "left_semi")
-        there = (F.first(each).alias(each) for each in POSITION)
-        existing = rows.groupBy("__present").agg(F.max("__written").alias("__written"), F.count("*").alias(_COPIES), *there)
-        joined = operations.join(existing, F.col(KEY).eqNullSafe(F.col("__present")), "left")
-        in_turn = Window.partitionBy(KEY).orderBy(VERSION)
-        before = in_turn.rowsBetween(Window.unboundedPreceding, -1)
-        moved = F.last(F.when(F.col(OPERATION).isin("I", "D"), F.col(OPERATION) == "I"), ignorenulls=True).over(before)
-        again = F.count("*").over(Window.partitionBy(KEY, VERSION)) > 1
-        exists, operation = F.coalesce(moved, F.col("__present").isNotNull()), F.col(OPERATION)
-        outcome = (
-            F.when((operation == NOT_UNIQUE) | again, NOT_UNIQUE)
-            .when((operation == "I") & exists, "insert_exists")
-            .when((operation == "I") | exists, operation)
-        )
-        for kind, missing in _MISSING.items():
-            outcome = outcome.when(operation == kind, missing)
-        found = F.when(F.row_number().over(in_turn) == 1, F.col("__written"))
-        return joined.withColumns({"__outcome": outcome, "__found": found})
+        key_columns = (F.col(qualified((name,))).alias(each) for each, name in named.items())
+        return outcomes.resolved(operations, rows.select(*key_columns, written.alias(outcomes.WRITTEN), *POSITION), keys)
 
     def _rows(self) -> DataFrame:
         """Read the table; each row with its position where it is used. Delta has none of a table without deletion vectors."""
@@ -199,8 +180,8 @@ class Writer:
         """Count the rows that were met as others wrote them, where the table tells which commit that was, and the log has it."""
         if not self._tracks_rows:
             return Applied()
-        met = resolved.where(F.col("__outcome").isin(*_DIFFERS) & F.col("__found").isNotNull())
-        counts = [tuple(row) for row in met.groupBy("__outcome", "__found").count().collect()]
+        met = resolved.where(F.col(outcomes.FIRST) & F.col(outcomes.OUTCOME).isin(*_DIFFERS) & F.col(outcomes.WRITTEN).isNotNull())
+        counts = [tuple(row) for row in met.groupBy(outcomes.OUTCOME, outcomes.WRITTEN).count().collect()]
         foreign = {version for version in {at for _, at, _ in counts} if self._is_foreign(version)}
         sums = {name: sum(n for op, at, n in counts if op == kind and at in foreign) for kind, name in _DIFFERS.items()}
         return Applied(**sums)
@@ -211,18 +192,17 @@ class Writer:
 
     def _merge(self, last: DataFrame, upto: int) -> None:
         """Have Delta write what `last` says of each key; a row that was deleted and inserted again has its own defaults."""
-        changes = last.alias("changes")
-        key = self._source.key or ()
-        same = (_of("target", name).eqNullSafe(F.col(f"changes.{KEY}")[name]) for name in key)
-        condition = F.expr("true")
-        for each in same:
-            condition = condition & each
-        values: dict[str, str | Column] = {qualified((n,)): F.col(f"changes.__last.{ROW}")[n] for n in self._source.columns}
+        keys = keys_of(self._source)
+        changes = last.select(*keys, ROW, outcomes.INSERTED, "__stays").alias("changes")
+        named = zip(keys, self._source.key or (), strict=True)
+        same = (_of("target", name).eqNullSafe(F.col(f"changes.{each}")) for each, name in named)
+        condition = reduce(Column.__and__, same)
+        values: dict[str, str | Column] = {qualified((n,)): F.col(f"changes.{ROW}")[n] for n in self._source.columns}
         defaults = {qualified((name,)): self._default(name) for name in self._defaulted()}
-        gone = F.col(f"changes.__last.{OPERATION}") == "D"
+        gone = ~F.col("changes.__stays")
         merge = DeltaTable.forPath(self._session, self._path).alias("target").merge(changes, condition)
         merge = merge.whenMatchedDelete(gone)
-        merge = merge.whenMatchedUpdate(F.col("changes.__inserted"), {**values, **defaults}).whenMatchedUpdate(set=values)
+        merge = merge.whenMatchedUpdate(F.col(f"changes.{outcomes.INSERTED}"), {**values, **defaults}).whenMatchedUpdate(set=values)
         with translated(self._path), self._numbered(upto):
             # What is deleted may not be there: whether it is can have changed since it was looked at, by another that applies.
             merge.whenNotMatchedInsert(~gone, values).execute()
@@ -240,8 +220,10 @@ class Writer:
                 self._session.conf.unset(f"spark.databricks.delta.write.{key}")
 
     def _conflict(self, resolved: DataFrame, version: int) -> ReplicationConflict:
-        of_it = resolved.where((F.col(VERSION) == version) & F.col("__outcome").isin("insert_exists", NOT_UNIQUE))
-        outcome, key = of_it.select("__outcome", F.to_json(KEY, {"ignoreNullFields": "false"})).first() or ("", "")
+        named = zip(keys_of(self._source), self._source.key or (), strict=True)
+        shown = F.to_json(F.struct(*(F.col(each).alias(name) for each, name in named)), {"ignoreNullFields": "false"})
+        of_it = resolved.where((F.col(VERSION) == version) & outcomes.clashes())
+        outcome, key = of_it.select(outcomes.OUTCOME, shown).first() or ("", "")
         where = f"version {version} of {self._source.name}"
         if outcome == NOT_UNIQUE:
             message = f"{where} has several rows with the replica identity {key}, which must be unique"
@@ -286,14 +268,6 @@ class Writer:
 
     def _default(self, name: str) -> Column:
         return F.expr(self.schema[name].metadata.get("CURRENT_DEFAULT", "NULL")).cast(self.schema[name].dataType)
-
-
-def _last(effective: DataFrame) -> DataFrame:
-    """Return the last operation on each key, whether the key was inserted, and where its row is."""
-    last = F.max_by(F.struct(OPERATION, ROW), VERSION).alias("__last")
-    inserted = F.max(F.col(OPERATION) == "I").alias("__inserted")
-    there = (F.first(name, ignorenulls=True).alias(name) for name in (*POSITION, _COPIES))
-    return effective.groupBy(KEY).agg(last, inserted, *there)
 
 
 def _of(relation: str, name: str) -> Column:

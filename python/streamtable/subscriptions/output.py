@@ -6,6 +6,7 @@ each, violates the key.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, DataType, LongType, StringType, StructField, StructType
 
-from streamtable.algebra.identity import identity
+from streamtable.algebra.identity import comparable, identity
 from streamtable.algebra.operators import WEIGHT
 from streamtable.errors import InvalidStatement, near_names
 from streamtable.sql.builder import column, text
@@ -24,6 +25,8 @@ __all__ = ["Output"]
 
 _DIFF = "__streamtable_diff"
 _STATE = "__streamtable_state"
+_NORMALISED = re.compile(r"\b(float|double)\b")
+"""What GROUP BY gives back in another form: of the zeros one, of all NaNs one."""
 
 
 @dataclass(frozen=True)
@@ -116,16 +119,27 @@ class Output:
         return rows.select(first, *progressed, *others).toDF(*self.schema.names)
 
     def _net(self, changes: DataFrame) -> DataFrame:
-        keys = [form.alias(f"k{n}") for n, form in enumerate(self._forms(range(len(self.relation))))]
-        values = [F.any_value(name).alias(name) for name in ids(self.relation)]
-        return changes.groupBy(TIME, *keys).agg(F.sum(WEIGHT.id).alias(_DIFF), *values).where(F.col(_DIFF) != 0)
+        """Take equal rows of one time together; with a key, where those of the key are, as _enveloped needs it: one shuffle."""
+        names = {n: self._grouped(n) for n in range(len(self.relation))}
+        others = [n for n, name in names.items() if name != f"c{n}"]
+        rows = changes.withColumns({names[n]: form for n, form in zip(others, self._forms(others), strict=True)})
+        if self._key:
+            rows = rows.repartition(*(names[n] for n in self._key))
+        values = [F.any_value(f"c{n}").alias(f"c{n}") for n in others]
+        return rows.groupBy(TIME, *names.values()).agg(F.sum(WEIGHT.id).alias(_DIFF), *values).where(F.col(_DIFF) != 0)
+
+    def _grouped(self, n: int) -> str:
+        """Return the column by which rows are grouped for a column: itself, where GROUP BY keeps a value as it is."""
+        kind = self.relation[n].dataType.simpleString()
+        return f"c{n}" if comparable(kind) and not _NORMALISED.search(kind) else f"k{n}"
 
     def _enveloped(self, net: DataFrame) -> DataFrame:
         """Give each key of each time one row."""
         came, went = F.col(_DIFF) > 0, F.col(_DIFF) < 0
         row = F.struct(F.lit(True), *(f"c{n}" for n in self._values))
-        grouped = net.groupBy(TIME, *(form.alias(f"k{n}") for n, form in enumerate(self._forms(self._key)))).agg(
-            *(F.any_value(f"c{n}").alias(f"c{n}") for n in self._key),
+        names = {n: self._grouped(n) for n in self._key}
+        grouped = net.groupBy(TIME, *names.values()).agg(
+            *(F.any_value(f"c{n}").alias(f"c{n}") for n, name in names.items() if name != f"c{n}"),
             F.sum(F.when(came, F.col(_DIFF)).otherwise(0)).alias("came"),
             F.sum(F.when(went, -F.col(_DIFF)).otherwise(0)).alias("went"),
             F.any_value(F.when(came, row), ignoreNulls=True).alias("after"),

@@ -1,0 +1,75 @@
+"""What becomes of operations on keys, in the order of versions: each is done, is a conflict, or misses the row that it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from streamtable.differentiate.aggregate import POSITION
+from streamtable.replication.operations import NOT_UNIQUE, OPERATION, ROW, VERSION
+
+__all__ = ["COPIES", "COUNTED", "FIRST", "INSERTED", "LAST", "OUTCOME", "WRITTEN", "clashes", "resolved"]
+
+OUTCOME = "__outcome"
+"""I, U or D where the operation is done, NOT_UNIQUE or insert_exists where it cannot be, else what it misses."""
+FIRST, LAST = "__first", "__last"
+"""Whether the operation is the first one on a row that was there, or the last one on its key."""
+INSERTED = "__inserted"
+"""Whether the key was inserted by this operation or one before it."""
+COPIES = "__copies"
+"""How many rows with the key there are; more than one where the subscriber's table does not keep them apart."""
+WRITTEN = "__written"
+"""The commit that wrote the row that is there, where the table tells."""
+
+_MISSING = {"U": "update_missing", "D": "delete_missing"}
+COUNTED = ("I", "U", "D", *_MISSING.values())
+
+_THERE, _BEFORE_ALL = "P", -1
+"""The operation and the version of a row that is there."""
+
+
+def resolved(operations: DataFrame, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Add the outcome of each operation on `keys`, and where the row is; `rows` have the keys, `WRITTEN` and a position.
+
+    The rows that are there are operations that come before all others, so that one sort of both tells all.
+    """
+    touched = operations.select(*(F.col(each).alias(f"{each}_touched") for each in keys))
+    same = (F.col(each).eqNullSafe(F.col(f"{each}_touched")) for each in keys)
+    there = rows.join(touched, reduce(Column.__and__, same), "left_semi").withColumns(
+        {VERSION: F.lit(_BEFORE_ALL).cast("bigint"), OPERATION: F.lit(_THERE)}
+    )
+    both = there.unionByName(operations.select(*keys, VERSION, OPERATION, ROW), allowMissingColumns=True)
+    in_turn, operation, version = Window.partitionBy(*keys).orderBy(VERSION), F.col(OPERATION), F.col(VERSION)
+    before, so_far = (in_turn.rowsBetween(Window.unboundedPreceding, end) for end in (-1, Window.currentRow))
+    exists = F.when(operation.isin("I", _THERE), True).when(operation == "D", False)
+    known = both.withColumns(
+        {
+            "__exists": F.coalesce(F.last(exists, ignorenulls=True).over(before), F.lit(False)),
+            "__again": (F.lag(version).over(in_turn) == version) | (F.lead(version).over(in_turn) == version),
+            FIRST: F.lag(operation).over(in_turn) == _THERE,
+            LAST: F.lead(version).over(in_turn).isNull(),
+            INSERTED: F.max(operation == "I").over(so_far),
+            COPIES: F.count_if(operation == _THERE).over(so_far),
+            **{name: F.first(name, ignorenulls=True).over(so_far) for name in (WRITTEN, *POSITION)},
+        }
+    )
+    return known.where(operation != _THERE).withColumn(OUTCOME, _outcome(operation))
+
+
+def clashes() -> Column:
+    """Tell whether an operation is a conflict."""
+    return F.col(OUTCOME).isin("insert_exists", NOT_UNIQUE)
+
+
+def _outcome(operation: Column) -> Column:
+    outcome = (
+        F.when((operation == NOT_UNIQUE) | F.col("__again"), NOT_UNIQUE)
+        .when((operation == "I") & F.col("__exists"), "insert_exists")
+        .when((operation == "I") | F.col("__exists"), operation)
+    )
+    for kind, missing in _MISSING.items():
+        outcome = outcome.when(operation == kind, missing)
+    return outcome
