@@ -28,6 +28,8 @@ from streamtable.sql.builder import qualified
 __all__ = ["Applied", "Writer"]
 
 _FILE, _INDEX = POSITION
+_FEW = 5_000
+"""Operations that the driver holds: with more of them, to plan what reads them takes longer than a job."""
 _DIFFERS = {"U": "update_origin_differs", "D": "delete_origin_differs"}
 
 
@@ -60,7 +62,7 @@ class Writer:
     def merge(self, operations: DataFrame, upto: int, rows: int | None = None) -> Applied:
         """Apply operations on keys, about so many, in the order of versions. Raises ReplicationConflict where one does not fit."""
         with Workspace(self._session) as workspace:
-            few = rows is not None and rows <= FEW
+            few = rows is not None and rows <= _FEW
             # Computed before it is read twice: a value that cannot be converted is then one failure, which says so.
             computed = workspace.hold(operations, None if few else FEW + 1)
             extents = workspace.extents(workspace.name("operations", computed))
