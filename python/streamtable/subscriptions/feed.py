@@ -50,8 +50,9 @@ class Feed:
         key = (after, upto, output.modifier, output.progress, form)
         with self._lock:
             if key not in self._changes:
+                expected = sum(step.events for step in self.relation.inputs.commits(after, upto, complete=False))
                 with self.lent(after, upto) as frame:
-                    self._changes[key] = Rows(output.frame(frame, several), form, shared=True)
+                    self._changes[key] = Rows(output.frame(frame, several), form, shared=True, expected=expected)
                 while len(self._changes) > _KEPT:
                     self._changes.popitem(last=False)[1].forget()
             self._changes.move_to_end(key)

@@ -86,12 +86,12 @@ def _lines(frame: DataFrame) -> DataFrame:
 
 
 class Rows(Generic[R]):
-    """The rows of a frame, to be read as often as there are readers; with `shared` a few are computed at once and kept."""
+    """The rows of a frame, to be read as often as there are readers; with `shared` they are kept, a few computed at once."""
 
-    def __init__(self, frame: DataFrame, form: Form[R], *, shared: bool) -> None:
+    def __init__(self, frame: DataFrame, form: Form[R], *, shared: bool, expected: int = 0) -> None:
         self._frame, self._form = frame, form
-        self._few = form.at_most(frame, _FEW + 1) if shared else None
-        self._kept = self._few is not None and _length(self._few) > _FEW
+        self._few = form.at_most(frame, _FEW + 1) if shared and expected <= _FEW else None
+        self._kept = shared and (self._few is None or _length(self._few) > _FEW)
         if self._kept:
             self._few = None
             frame.persist()
