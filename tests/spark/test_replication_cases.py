@@ -289,7 +289,7 @@ def test_a_key_of_columns_that_are_null(s: SparkSession) -> None:
         "UPDATE sender.k SET v = 2 WHERE id IS NULL",
         "DELETE FROM sender.k WHERE id = 1",
     )
-    for sql in changes:  # one by one, and together
+    for sql in changes:  # one by one; those after them are applied together
         run(s, sql, "APPLY SUBSCRIPTION s")
     assert contents(s, "k") == contents(s, "sender.k") == [(None, None, 2), (None, "a", 2), (2, None, 1)]
     run(
