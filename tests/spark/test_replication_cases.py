@@ -11,6 +11,7 @@ from tests.spark.work import Work
 
 from streamtable.catalog import objects
 from streamtable.errors import HistoryLost, InvalidStatement, NotEnabled
+from streamtable.refresh import tuning
 from streamtable.replication.errors import ReplicationConflict, ReplicationObjectNotFound
 from streamtable.replication.kinds import PUBLICATION, SUBSCRIPTION
 from streamtable.sql.statements import Name
@@ -302,7 +303,7 @@ def test_a_key_of_columns_that_are_null(s: SparkSession) -> None:
     assert contents(s, "k") == contents(s, "sender.k") == [(None, None, 4), (2, None, 4), (3, "c", 4)]
 
 
-def test_of_a_large_subscriber_only_rows_near_the_changed_keys_are_read(s: SparkSession) -> None:
+def test_of_a_large_subscriber_only_rows_near_the_changed_keys_are_read(s: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t", "INSERT INTO sender.t SELECT id, id FROM range(2, 200001)")
     run(s, *(f"ALTER TABLE {each} SET TBLPROPERTIES (delta.enableDeletionVectors = true)" for each in ("sender.t", "t")))
     follow(s)
@@ -310,6 +311,16 @@ def test_of_a_large_subscriber_only_rows_near_the_changed_keys_are_read(s: Spark
     before = Work.so_far(s)
     run(s, "APPLY SUBSCRIPTION s")
     assert before.since(s)[1] < 200_000  # the file that changed, and of the subscriber a page
+
+    def jobs(v: int) -> int:
+        run(s, f"UPDATE sender.t SET v = {v} WHERE id > 190000")  # more than the driver holds
+        before = Work.so_far(s)
+        run(s, "APPLY SUBSCRIPTION s")
+        return before.since(s)[0]
+
+    calm = jobs(1)
+    monkeypatch.setattr(tuning, "_LARGE", -1)
+    assert calm < jobs(2)  # nothing is planned again between stages
     assert answer(s, "SELECT count(*), sum(v) FROM t") == answer(s, "SELECT count(*), sum(v) FROM sender.t")
 
 

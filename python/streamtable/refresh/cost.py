@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["KEPT", "Costs", "Load", "Ran", "costs", "remembered", "too_much"]
+__all__ = ["KEPT", "SMALL", "Costs", "Load", "Ran", "costs", "remembered", "too_much"]
 
 KEPT = 8
 """How many refreshes are remembered: what is older is no longer true, and what was a slip is forgotten."""
@@ -19,7 +19,7 @@ _FEW = 10_000
 _SIMILAR = 4
 """A full refresh of a table so many times smaller or larger tells nothing about this one: its fixed part is another."""
 
-_SMALL = 200_000
+SMALL = 200_000
 """So many changed rows, or what they touch, may be handed to every task."""
 
 _SAVES = 1000
@@ -41,7 +41,7 @@ class Load:
     @property
     def small(self) -> bool:
         """Tell whether the change is so small that Spark may be told what it would find out by moving the tables."""
-        return self.changed <= _SMALL
+        return self.changed <= SMALL
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How Spark plans the queries of a differential refresh."""
+"""How Spark plans the queries of a differential refresh, and of operations that are replicated."""
 
 from __future__ import annotations
 

@@ -33,6 +33,7 @@ class Workspace:
         self._frames: dict[str, DataFrame] = {}
         self._kept: list[DataFrame] = []
         self._measured: dict[DataFrame, ColumnExtents] = {}
+        self._counts: dict[DataFrame, int] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._frames
@@ -60,8 +61,12 @@ class Workspace:
             if local is not None:
                 return frame_of(self.session, local)
         kept = self.keep(frame)
-        count, self._measured[kept] = _measured(kept)
-        return kept if count else kept.limit(0)
+        self._counts[kept], self._measured[kept] = _measured(kept)
+        return kept if self._counts[kept] else kept.limit(0)
+
+    def count(self, held: DataFrame) -> int:
+        """Return how many rows a frame has that `hold` returned: no more than FEW, if they are the driver's."""
+        return self._counts.get(held, FEW)
 
     def extents(self, name: str) -> ColumnExtents:
         """Return the least and greatest value, as text, of each column of what bears `name`, if `hold` computed it.

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from streamtable.delta.tables import CommitSummary, Located, commits, retained, state, transaction
 from streamtable.errors import ConcurrentRefresh, HistoryLost, InvalidStatement
+from streamtable.refresh.cost import Load
 from streamtable.replication import operations
 from streamtable.replication.errors import ReplicationConflict
 from streamtable.replication.source import IDENTITY, Source
@@ -120,7 +121,7 @@ class Table:
         if source.key:
             updates = {each.version for each in pending if _only_updates(each)}
             changes = operations.keyed(self.session, source, writer.schema, after, upto, left_out, updates)
-            return writer.merge(changes, upto, sum(each.rows for each in pending))
+            return writer.merge(changes, upto, _load(pending))
         _check_told(source, pending)
         changes = operations.weighted(self.session, source, writer.schema, after, upto, left_out | _ignored(source, pending))
         return writer.replace(changes, upto) if _by_rows(source) else writer.append(changes, upto)
@@ -167,6 +168,12 @@ def _only_updates(commit: CommitSummary) -> bool:
     """Tell whether no row was inserted or deleted: a key that went alone is then that of a row whose key was changed."""
     counts = [commit.metrics.get(f"numTargetRows{kind}") for kind in ("Inserted", "Deleted")]
     return commit.operation == "UPDATE" or (commit.operation == "MERGE" and counts == ["0", "0"])
+
+
+def _load(pending: Collection[CommitSummary]) -> Load:
+    """Return the rows that are known to have changed, and the bytes of those of which no more is known."""
+    changed, uncounted = sum(each.rows for each in pending), sum(each.feed_bytes or each.uncounted_bytes for each in pending)
+    return Load(changed, changed, uncounted)
 
 
 def _check_told(source: Source, pending: Collection[CommitSummary]) -> None:

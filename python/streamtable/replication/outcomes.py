@@ -31,17 +31,20 @@ _THERE, _BEFORE_ALL = "P", -1
 """The operation and the version of a row that is there."""
 
 
-def resolved(operations: DataFrame, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
+def resolved(operations: DataFrame, rows: DataFrame, keys: Sequence[str], small: bool) -> DataFrame:
     """Add the outcome of each operation on `keys`, and where the row is; `rows` have the keys, `WRITTEN` and a position.
 
-    The rows that are there are operations that come before all others, so that one sort of both tells all.
+    The rows that are there are operations that come before all others, so that one sort of both tells all. Of `small` operations
+    every task gets the keys: no other row is moved.
     """
     touched = operations.select(*(F.col(each).alias(f"{each}_touched") for each in keys))
+    touched = F.broadcast(touched) if small else touched
     same = (F.col(each).eqNullSafe(F.col(f"{each}_touched")) for each in keys)
     there = rows.join(touched, reduce(Column.__and__, same), "left_semi").withColumns(
         {VERSION: F.lit(_BEFORE_ALL).cast("bigint"), OPERATION: F.lit(_THERE)}
     )
-    both = there.unionByName(operations.select(*keys, VERSION, OPERATION, ROW), allowMissingColumns=True)
+    # Moved as operations are, which are cached so: what is in its place already stays there.
+    both = there.repartition(*keys).unionByName(operations.select(*keys, VERSION, OPERATION, ROW), allowMissingColumns=True)
     in_turn, operation, version = Window.partitionBy(*keys).orderBy(VERSION), F.col(OPERATION), F.col(VERSION)
     before, so_far = (in_turn.rowsBetween(Window.unboundedPreceding, end) for end in (-1, Window.currentRow))
     exists = F.when(operation.isin("I", _THERE), True).when(operation == "D", False)

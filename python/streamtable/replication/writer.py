@@ -18,6 +18,8 @@ from streamtable.delta.rows import read, read_located
 from streamtable.delta.tables import Located, TableState, commits, state
 from streamtable.differentiate.aggregate import POSITION
 from streamtable.errors import ConcurrentRefresh, InvalidStatement
+from streamtable.refresh.cost import SMALL, Load
+from streamtable.refresh.tuning import planned_for
 from streamtable.refresh.workspace import FEW, ColumnExtents, Workspace
 from streamtable.replication import outcomes
 from streamtable.replication.errors import ReplicationConflict
@@ -59,34 +61,33 @@ class Writer:
         self._state: TableState = state(session, target.path)
         self.schema = self._state.schema
 
-    def merge(self, operations: DataFrame, upto: int, rows: int | None = None) -> Applied:
-        """Apply operations on keys, about so many, in the order of versions. Raises ReplicationConflict where one does not fit."""
+    def merge(self, operations: DataFrame, upto: int, load: Load | None = None) -> Applied:
+        """Apply operations on keys, as many as `load` says, by version. Raises ReplicationConflict where one does not fit."""
+        outcome, last, met = F.col(outcomes.OUTCOME), F.col(outcomes.LAST), F.col(outcomes.COPIES) > 0
+        stays = outcome.isin("I", "U")
         with Workspace(self._session) as workspace:
-            few = rows is not None and rows <= _FEW
-            # Computed before it is read twice: a value that cannot be converted is then one failure, which says so.
-            computed = workspace.hold(operations, None if few else FEW + 1)
-            extents = workspace.extents(workspace.name("operations", computed))
-            resolved = (workspace.hold if few else workspace.keep)(self._resolved(computed, extents))
-            outcome, last, met = F.col(outcomes.OUTCOME), F.col(outcomes.LAST), F.col(outcomes.COPIES) > 0
-            stays = outcome.isin("I", "U")
-            found = resolved.agg(
-                F.min(F.when(outcomes.clashes(), F.col(VERSION))).alias("clash"),
-                F.count_if(last & met).alias("going"),
-                F.count_if(last & stays).alias("coming"),
-                F.max(F.when(last, F.col(outcomes.COPIES))).alias("copies"),
-                *(F.count_if(outcome == name).alias(name) for name in outcomes.COUNTED),
-            ).collect()[0]
-            if found["clash"] is not None:
-                raise self._conflict(resolved, found["clash"])
-            counts = Applied(*(found[name] for name in outcomes.COUNTED)) + self._differing(resolved)
-            gone = resolved.where(last & met) if found["going"] else None
-            came = resolved.where(last & stays) if found["coming"] else None
-            # Also where they undo each other: the position is written, so that another that saw less does not write after this.
-            if counts.inserts + counts.updates + counts.deletes:
+            with planned_for(self._session, load):
+                resolved = self._resolved(workspace, operations, load)
+                found = resolved.agg(
+                    F.min(F.when(outcomes.clashes(), F.col(VERSION))).alias("clash"),
+                    F.count_if(last & met).alias("going"),
+                    F.count_if(last & stays).alias("coming"),
+                    F.max(F.when(last, F.col(outcomes.COPIES))).alias("copies"),
+                    *(F.count_if(outcome == name).alias(name) for name in outcomes.COUNTED),
+                ).collect()[0]
+                if found["clash"] is not None:
+                    raise self._conflict(resolved, found["clash"])
+                counts = Applied(*(found[name] for name in outcomes.COUNTED)) + self._differing(resolved)
+                # Also where they undo each other: the position is written, so that another that saw less does not write after this.
+                if not counts.inserts + counts.updates + counts.deletes:
+                    return counts
+                gone = resolved.where(last & met) if found["going"] else None
+                came = resolved.where(last & stays) if found["coming"] else None
                 by_position = gone is None or (found["copies"] == 1 and self._replaces_whole_rows)
                 # By position where that says it all, which looks for no row again.
-                if not (by_position and self._replace(came, gone, upto)):
-                    self._merge(resolved.where(last).withColumn("__stays", stays), upto)
+                if by_position and self._replace(came, gone, upto):
+                    return counts
+            self._merge(resolved.where(last).withColumn("__stays", stays), upto)
             return counts
 
     def _replace(self, came: DataFrame | None, gone: DataFrame | None, upto: int) -> bool:
@@ -154,8 +155,17 @@ class Writer:
             replace_all=replace_all,
         )
 
-    def _resolved(self, operations: DataFrame, extents: ColumnExtents) -> DataFrame:
+    def _resolved(self, workspace: Workspace, operations: DataFrame, load: Load | None) -> DataFrame:
         """Find the rows with keys of operations, and out what becomes of each operation."""
+        few = load is not None and load.changed <= _FEW
+        # Computed before it is read twice: a value that cannot be converted is then one failure, which says so.
+        computed = workspace.hold(operations, None if few else FEW + 1)
+        near = self._near(workspace.extents(workspace.name("operations", computed)))
+        resolved = outcomes.resolved(computed, near, keys_of(self._source), workspace.count(computed) <= SMALL)
+        return (workspace.hold if few else workspace.keep)(resolved)
+
+    def _near(self, extents: ColumnExtents) -> DataFrame:
+        """Read the rows with keys within the extents."""
         mine, keys = {name.casefold(): name for name in self.schema.names}, keys_of(self._source)
         named = {each: mine[name.casefold()] for each, name in zip(keys, self._source.key or (), strict=True)}
         rows = self._rows()
@@ -165,7 +175,7 @@ class Writer:
                 rows = rows.where(key.between(F.lit(least).cast(kind), F.lit(most).cast(kind)) | key.isNull())
         written = F.col("_metadata.row_commit_version") if self._tracks_rows else F.lit(None).cast("bigint")
         key_columns = (F.col(qualified((name,))).alias(each) for each, name in named.items())
-        return outcomes.resolved(operations, rows.select(*key_columns, written.alias(outcomes.WRITTEN), *POSITION), keys)
+        return rows.select(*key_columns, written.alias(outcomes.WRITTEN), *POSITION)
 
     def _rows(self) -> DataFrame:
         """Read the table; each row with its position where it is used. Delta has none of a table without deletion vectors."""
