@@ -319,7 +319,7 @@ def test_of_a_large_subscriber_only_rows_near_the_changed_keys_are_read(s: Spark
         return before.since(s)[0]
 
     calm = jobs(1)
-    monkeypatch.setattr(tuning, "_LARGE", -1)
+    monkeypatch.setattr(tuning, "_MANY", 0)
     assert calm < jobs(2)  # nothing is planned again between stages
     assert answer(s, "SELECT count(*), sum(v) FROM t") == answer(s, "SELECT count(*), sum(v) FROM sender.t")
 

@@ -1,4 +1,4 @@
-"""A small change of tables that are not large is planned once, without adaptive execution; nothing of it is left in the session."""
+"""A small change is planned once, without adaptive execution; nothing of it is left in the session."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ def planning(session: SparkSession) -> tuple[str | None, str | None]:
 
 
 @pytest.mark.parametrize(
-    ("load", "planned"),
+    ("load", "partitions", "planned"),
     [
-        (Load(10, 1000, 1000), ("false", "2")),
-        (Load(200_000, 10**9, GIGABYTE), ("false", "18")),
-        (Load(200_001, 10**9, GIGABYTE), ("true", "50")),
-        (Load(10, 10**9, 3 * GIGABYTE), ("true", "50")),
-        (None, ("true", "50")),
+        (Load(10, 1000, 1000), "50", ("false", "2")),
+        (Load(200_000, 10**9, GIGABYTE), "50", ("false", "18")),
+        (Load(200_001, 10**9, GIGABYTE), "50", ("true", "50")),
+        (Load(10, 10**9, 3 * GIGABYTE), "50", ("true", "50")),
+        (Load(10, 10**9, 3 * GIGABYTE), "8", ("false", "8")),
+        (None, "50", ("true", "50")),
     ],
 )
-def test_what_is_small(spark: SparkSession, load: Load | None, planned: tuple[str, str]) -> None:
+def test_what_is_small(spark: SparkSession, load: Load | None, partitions: str, planned: tuple[str, str]) -> None:
     session = spark.newSession()
-    session.conf.set("spark.sql.shuffle.partitions", "50")
+    session.conf.set("spark.sql.shuffle.partitions", partitions)
     with planned_for(session, load):
         assert planning(session) == planned
-    assert planning(session) == ("true", "50")
+    assert planning(session) == ("true", partitions)
 
 
 def test_a_small_change_takes_fewer_jobs(shop: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,5 +51,5 @@ def test_a_small_change_takes_fewer_jobs(shop: SparkSession, monkeypatch: pytest
         return found
 
     calm = jobs(19)
-    monkeypatch.setattr(tuning, "_LARGE", -1)
+    monkeypatch.setattr(tuning, "_MANY", 0)
     assert calm < jobs(18)

@@ -14,26 +14,26 @@ __all__ = ["planned_for"]
 _PARTITION = 64 << 20
 """Bytes of the sources for each partition of a shuffle. What a change touches is less: most partitions are nearly empty."""
 
-_LARGE = 2 << 30
-"""Bytes of sources from which on so many partitions would cost more than planning again."""
+_MANY = 34
+"""Partitions from which on the empty ones among them cost more than planning again."""
 
 _ADAPTIVE, _PARTITIONS = "spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions"
 
 
 @contextmanager
 def planned_for(session: SparkSession, load: Load | None) -> Iterator[None]:
-    """Turn adaptive execution off in this session for a small change of sources that are not large.
+    """Turn adaptive execution off in this session for a small change.
 
     It runs each stage as a job of its own and plans the rest again, to find out how large things are. Here that is known: the
-    change is at hand, and what it touches is no more than the sources. For large sources it stays on, because it puts empty
-    partitions together and deals with skew. Spark's number of partitions is an upper bound.
+    change is at hand, and what it touches is no more than the sources. Where these ask for many partitions it stays on, because it
+    puts empty ones together and deals with skew. Spark's number of partitions is an upper bound.
     """
-    if load is None or not load.small or load.bytes > _LARGE:
+    adaptive, before = str(session.conf.get(_ADAPTIVE)), str(session.conf.get(_PARTITIONS))
+    if load is None or not load.small or (partitions := min(int(before), 2 + load.bytes // _PARTITION)) > _MANY:
         yield
         return
-    adaptive, before = str(session.conf.get(_ADAPTIVE)), str(session.conf.get(_PARTITIONS))
     session.conf.set(_ADAPTIVE, "false")
-    session.conf.set(_PARTITIONS, str(min(int(before), 2 + load.bytes // _PARTITION)))
+    session.conf.set(_PARTITIONS, str(partitions))
     try:
         yield
     finally:

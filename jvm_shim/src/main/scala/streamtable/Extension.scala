@@ -12,6 +12,7 @@ class StreamTableExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectPostHocResolutionRule(session => DirectWriteCheck(session))
     extensions.injectCheckRule(session => plan => DirectWriteCheck(session)(plan))
     TableFunctions.inject(extensions)
+    HeldRows.inject(extensions)
     extensions.injectFunction((ExpressionRegistry.identifier, ExpressionRegistry.info, ExpressionRegistry.build _))
   }
 }

@@ -2,18 +2,57 @@ package org.apache.spark.sql.streamtable
 
 import org.apache.spark.SparkException
 import org.apache.spark.internal.config.MAX_RESULT_SIZE
+import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Cast, Literal}
-import org.apache.spark.sql.catalyst.plans.logical.{LocalLimit, LocalRelation}
+import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Cast, Literal}
+import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LocalLimit, LocalRelation, LogicalPlan, Statistics}
+import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.util.TypeUtils
 import org.apache.spark.sql.classic.Dataset
-import org.apache.spark.sql.execution.{SparkPlan, SQLExecution}
+import org.apache.spark.sql.execution.{LocalTableScanExec, SparkPlan, SparkStrategy, SQLExecution}
 import org.apache.spark.sql.types.{DataType, DateType, DecimalType, IntegralType, StringType}
 import org.json4s.{JArray, JObject, JString}
 import org.json4s.jackson.JsonMethods.compact
 
+/**
+ * Rows that the driver has, as a leaf that rules pass by in no time. Of Spark's LocalRelation the rows are part of the node, and each
+ * rule that looks for expressions looks through all of them: with 50,000 that was most of the time of a refresh.
+ */
+case class HeldRows(output: Seq[Attribute], held: HeldRows.Rows) extends LeafNode with MultiInstanceRelation {
+  override def newInstance(): LogicalPlan = copy(output = output.map(_.newInstance()))
+  override def maxRows: Option[Long] = Some(held.rows.length)
+  override def computeStats(): Statistics = LocalRelation(output, held.rows).computeStats()
+}
+
+object HeldRows {
+
+  /** No collection to those who look through a node; equal to itself alone. */
+  final class Rows(val rows: IndexedSeq[InternalRow])
+
+  def inject(extensions: SparkSessionExtensions): Unit = {
+    extensions.injectPreCBORule(_ => Local)
+    extensions.injectPlannerStrategy(_ => Planned)
+  }
+
+  /** What rules came to last evaluate filters and projections of Spark's relation, and see which is empty. */
+  private object Local extends Rule[LogicalPlan] {
+    override def apply(plan: LogicalPlan): LogicalPlan = plan.transform { case HeldRows(output, held) =>
+      LocalRelation(output, held.rows)
+    }
+  }
+
+  private object Planned extends SparkStrategy {
+    override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
+      case HeldRows(output, held) => Seq(LocalTableScanExec(output, held.rows, None))
+      case _ => Nil
+    }
+  }
+}
+
 /** Small results that later plans read: as a relation of the driver they are planned, joined and found to be empty without a job. */
 object Held {
+  private val Folded = 1000
 
   /** The rows of `frame`, of which no more than `most` are expected, as such a relation, by one job; null when there are more. */
   def expected(frame: Object, most: Int): Object = {
@@ -33,7 +72,12 @@ object Held {
       val query = frame.queryExecution
       val rows = SQLExecution.withNewExecutionId(query, Some("hold"))(run(query.executedPlan))
       if (rows.length > most) null
-      else Dataset.ofRows(query.sparkSession, LocalRelation(query.analyzed.output, rows.map(_.copy()).toIndexedSeq))
+      else {
+        val (output, copies) = (query.analyzed.output, rows.map(_.copy()).toIndexedSeq)
+        val few = copies.length <= Folded // the first rules already see what is empty
+        val leaf = if (few) LocalRelation(output, copies) else HeldRows(output, new HeldRows.Rows(copies))
+        Dataset.ofRows(query.sparkSession, leaf)
+      }
     } catch { // few rows, but long ones
       case e: SparkException if e.getMessage.contains(MAX_RESULT_SIZE.key) => null
     }
@@ -43,11 +87,12 @@ object Held {
    * reads back as the same value; a column without a value, or of another type, is left out. Of any other frame, nothing.
    */
   def extents(frame: Object): String = {
-    val known = frame.asInstanceOf[Dataset[_]].queryExecution.analyzed match {
-      case LocalRelation(output, rows, _, _) =>
-        output.zipWithIndex.flatMap { case (c, n) => extent(c.dataType, rows, n).map(c.name -> _) }
-      case _ => Nil
+    val (columns, rows) = frame.asInstanceOf[Dataset[_]].queryExecution.analyzed match {
+      case LocalRelation(output, rows, _, _) => (output, rows)
+      case HeldRows(output, held) => (output, held.rows)
+      case _ => (Nil, Nil)
     }
+    val known = columns.zipWithIndex.flatMap { case (c, n) => extent(c.dataType, rows, n).map(c.name -> _) }
     compact(JObject(known.map { case (name, pair) => name -> JArray(pair.map(JString(_))) }.toList))
   }
 
