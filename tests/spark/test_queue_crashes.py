@@ -64,7 +64,7 @@ for thread in threads:
     thread.start()
 for thread in threads:
     thread.join()
-assert not failed, failed
+assert not failed, "\\n".join(map(str, failed))  # with the stack of Java
 for lag in open_queue(spark, "q").consumers():
     consumer, sink = lag.consumer, spark.table(f"sink_{lag.consumer.name}")
     assert lag.pending_events == 0 and not consumer.in_work, lag
@@ -120,7 +120,7 @@ while True:
             batch.append_to("sink", done.select("n", "retries"))
     if batch is None and over:
         break
-assert not failed, failed
+assert not failed, "\\n".join(map(str, failed))  # with the stack of Java
 written = sorted(tuple(row) for row in spark.table("sink").collect())
 gave_up = sorted(row.n for row in queue.dead_letters("c").collect())
 everything = range(20 * commits)
