@@ -65,7 +65,7 @@ class Workspace:
         return kept if self._counts[kept] else kept.limit(0)
 
     def count(self, held: DataFrame) -> int:
-        """Return how many rows a frame has that `hold` returned: no more than FEW, if they are the driver's."""
+        """Return how many rows a frame that `hold` returned has at most: what was counted, or FEW."""
         return self._counts.get(held, FEW)
 
     def extents(self, name: str) -> ColumnExtents:

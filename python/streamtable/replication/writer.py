@@ -87,6 +87,7 @@ class Writer:
                 # By position where that says it all, which looks for no row again.
                 if by_position and self._replace(came, gone, upto):
                     return counts
+            # Delta's join with the whole table, of which no load is known: Spark plans it as ever.
             self._merge(resolved.where(last).withColumn("__stays", stays), upto)
             return counts
 

@@ -42,6 +42,7 @@ object HeldRows {
     }
   }
 
+  /** For a session that excludes the rule above. */
   private object Planned extends SparkStrategy {
     override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
       case HeldRows(output, held) => Seq(LocalTableScanExec(output, held.rows, None))
@@ -52,6 +53,8 @@ object HeldRows {
 
 /** Small results that later plans read: as a relation of the driver they are planned, joined and found to be empty without a job. */
 object Held {
+
+  /** So many rows cost the rules nothing to speak of. */
   private val Folded = 1000
 
   /** The rows of `frame`, of which no more than `most` are expected, as such a relation, by one job; null when there are more. */
