@@ -29,6 +29,22 @@ def test_held_rows_end_as_a_relation_of_sparks(spark: SparkSession, rows: int, a
         assert spark.sql("SELECT count(*) FROM held a JOIN held b ON a.id = b.id + 1").collect()[0][0] == max(rows - 1, 0)
 
 
+@pytest.mark.parametrize("rows", [0, FEW + 1])
+def test_a_plan_over_kept_rows_ends_at_them(spark: SparkSession, rows: int) -> None:
+    with Workspace(spark) as workspace:
+        deep = spark.range(rows).join(spark.range(FEW), "id", "left").selectExpr("id", "id % 7 AS v")
+        held = workspace.hold(deep, FEW + 1)
+        kept = workspace.keep(deep.groupBy("v").count())
+        assert leaves(held, "analyzed") == ["InMemoryRelation" if rows else "LocalRelation"]
+        assert leaves(kept, "analyzed") == ["InMemoryRelation"]
+        assert (held.count(), workspace.count(held)) == (rows, rows)
+        assert held.alias("a").join(held.alias("b"), "id").count() == held.join(kept, "v").count() == rows
+        assert kept.count() == min(rows, 7)
+        name = workspace.name("held", held)
+        assert workspace.extents(name) == ({"id": ("0", str(rows - 1)), "v": ("0", "6")} if rows else {})
+    assert spark._jsparkSession.sharedState().cacheManager().isEmpty()
+
+
 def test_held_rows_of_the_same_columns_are_not_each_other(spark: SparkSession) -> None:
     with Workspace(spark) as workspace:
         first, second = (workspace.hold(spark.range(start, start + 2000)) for start in (0, 10_000))

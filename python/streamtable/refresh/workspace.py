@@ -30,6 +30,7 @@ class Workspace:
 
     def __init__(self, session: SparkSession) -> None:
         self.session = session
+        self._held = java_class(session, f"{SHIM}.Held")
         self._frames: dict[str, DataFrame] = {}
         self._kept: list[DataFrame] = []
         self._measured: dict[DataFrame, ColumnExtents] = {}
@@ -43,10 +44,9 @@ class Workspace:
         return self.session.sql(text(query))
 
     def keep(self, frame: DataFrame) -> DataFrame:
-        """Hold the rows of `frame` from their first use on, so that nothing computes them twice."""
-        kept = frame.persist()
-        self._kept.append(kept)
-        return kept
+        """Hold the rows of `frame` from their first use on, so that nothing computes them twice, and plans end at them."""
+        self._kept.append(frame.persist())
+        return frame_of(self.session, self._held.kept(frame._jdf))
 
     def hold(self, frame: DataFrame, rows: int | None = None) -> DataFrame:
         """Compute `frame` now, so that Spark knows how large it is; about `rows` are expected, where that is known.
@@ -56,13 +56,15 @@ class Workspace:
         that the optimizer sees to be empty: nothing is read to be joined with it.
         """
         if rows is None or rows <= FEW:
-            held = java_class(self.session, f"{SHIM}.Held")
-            local = (held.some if rows is None else held.expected)(frame._jdf, FEW)
+            local = (self._held.some if rows is None else self._held.expected)(frame._jdf, FEW)
             if local is not None:
                 return frame_of(self.session, local)
         kept = self.keep(frame)
-        self._counts[kept], self._measured[kept] = _measured(kept)
-        return kept if self._counts[kept] else kept.limit(0)
+        count, extents = _measured(kept)
+        if not count:
+            kept = frame_of(self.session, self._held.empty(frame._jdf))
+        self._counts[kept], self._measured[kept] = count, extents
+        return kept
 
     def count(self, held: DataFrame) -> int:
         """Return how many rows a frame that `hold` returned has at most: what was counted, or FEW."""
@@ -75,8 +77,7 @@ class Workspace:
         """
         frame = self._frames[name]
         if frame not in self._measured:
-            held = java_class(self.session, f"{SHIM}.Held")
-            found = json.loads(held.extents(frame._jdf))
+            found = json.loads(self._held.extents(frame._jdf))
             self._measured[frame] = {each: (least, most) for each, (least, most) in found.items()}
         return self._measured[frame]
 

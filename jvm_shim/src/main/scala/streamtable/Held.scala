@@ -70,6 +70,22 @@ object Held {
   /** The rows of `frame` as such a relation, or null when there are more than `most`: one partition is tried first. */
   def some(frame: Object, most: Int): Object = local(frame.asInstanceOf[Dataset[_]], _.executeTake(most + 1), most)
 
+  /**
+   * What `frame` is once its rows are kept, as the leaf that Spark reads them by: a plan over it is analysed and compared with what else
+   * is kept as one over a table is, however deep the query below.
+   */
+  def kept(frame: Object): Object = {
+    val whole = frame.asInstanceOf[Dataset[_]]
+    val cached = whole.sparkSession.sharedState.cacheManager
+    Dataset.ofRows(whole.sparkSession, cached.useCachedData(whole.queryExecution.normalized))
+  }
+
+  /** A relation of no rows with the columns of `frame`. */
+  def empty(frame: Object): Object = {
+    val whole = frame.asInstanceOf[Dataset[_]]
+    Dataset.ofRows(whole.sparkSession, LocalRelation(whole.queryExecution.analyzed.output))
+  }
+
   private def local(frame: Dataset[_], run: SparkPlan => Array[InternalRow], most: Int): Object =
     try {
       val query = frame.queryExecution
