@@ -11,19 +11,17 @@ import pytest
 from hypothesis import settings
 from pyspark.sql import SparkSession
 from tests import archive
-from tests.settings import QUICK
+from tests.settings import LEAN, QUICK
 
 from streamtable import configure
 
-SMALL = {
+SMALL = LEAN | {
     "spark.driver.memory": "5g",
     # Plans are many and each is used once: with its usual thresholds, two fifths of Java's time go to its second compiler.
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:ReservedCodeCacheSize=512m -XX:TieredStopAtLevel=4 "
     "-XX:Tier4InvocationThreshold=40000 -XX:Tier4MinInvocationThreshold=5000 "
     "-XX:Tier4CompileThreshold=120000 -XX:Tier4BackEdgeThreshold=320000",
-    "spark.buffer.pageSize": "1m",  # each broadcast relation takes a page, 64 MB by default: a fifth of the time was garbage collection
     "spark.ui.enabled": "false",
-    "spark.sql.ui.explainMode": "simple",  # a description of each plan, and of each that an adaptive one becomes, is written in any case
     "spark.ui.retainedStages": "50",  # what Spark remembers of its past is the most of its memory otherwise
     "spark.ui.retainedTasks": "200",
     "spark.sql.ui.retainedExecutions": "20",
