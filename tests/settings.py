@@ -13,4 +13,4 @@ QUICK = LEAN | {
     # Outside UTC Delta reads the whole log after each commit, to see that it knows the files of the table.
     "spark.databricks.delta.allFilesInCrc.verificationMode.forceOnNonUTC.enabled": "false",
 }
-"""What only `./run fuzz` does without, in its own process."""
+"""These, and what only `./run fuzz` does without, in its own process."""

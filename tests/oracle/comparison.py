@@ -37,7 +37,7 @@ def assert_exact(spark: SparkSession, table: str, query: str) -> None:
     """Compare schema, as CREATE TABLE AS would give it, and bag of `table` with `query`."""
     contents, wanted = spark.table(table), spark.sql(query)
     assert [(f.name, f.dataType) for f in contents.schema] == [(f.name, f.dataType) for f in wanted.schema.toNullable()]
-    # One plan for both, which is half of what a comparison costs; each row says of which side it is.
+    # One plan and one job for both; each row says of which side it is.
     present, expected = Counter[str](), Counter[str]()
     for side, *row in contents.select(lit(True), "*").union(wanted.select(lit(False), "*")).collect():
         (present if side else expected)[spelled(row)] += 1

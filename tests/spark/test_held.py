@@ -34,15 +34,16 @@ def test_a_plan_over_kept_rows_ends_at_them(spark: SparkSession, rows: int) -> N
     with Workspace(spark) as workspace:
         deep = spark.range(rows).join(spark.range(FEW), "id", "left").selectExpr("id", "id % 7 AS v")
         held = workspace.hold(deep, FEW + 1)
-        kept = workspace.keep(deep.groupBy("v").count())
+        kept = workspace.keep(grouped := deep.groupBy("v").count())
         assert leaves(held, "analyzed") == ["InMemoryRelation" if rows else "LocalRelation"]
         assert leaves(kept, "analyzed") == ["InMemoryRelation"]
+        assert deep.storageLevel.useMemory and grouped.storageLevel.useMemory
         assert (held.count(), workspace.count(held)) == (rows, rows)
         assert held.alias("a").join(held.alias("b"), "id").count() == held.join(kept, "v").count() == rows
         assert kept.count() == min(rows, 7)
         name = workspace.name("held", held)
         assert workspace.extents(name) == ({"id": ("0", str(rows - 1)), "v": ("0", "6")} if rows else {})
-    assert spark._jsparkSession.sharedState().cacheManager().isEmpty()
+    assert not deep.storageLevel.useMemory and not grouped.storageLevel.useMemory
 
 
 def test_held_rows_of_the_same_columns_are_not_each_other(spark: SparkSession) -> None:

@@ -88,7 +88,8 @@ DROP TABLE source;
 
 
 def test_spark_sql_starts_its_own_python(expected: list[hosts.Answer], tmp_path: Path) -> None:
-    properties = hosts.settings_file(tmp_path, "spark.master=local[2]", *SMALL)
+    """On two executors in JVMs of their own, too, so that nothing is left to the driver's process by accident."""
+    properties = hosts.settings_file(tmp_path, "spark.master=local-cluster[2,1,2048]", *SMALL)
     found, errors = hosts.in_spark_sql(tmp_path, properties)
     assert found == expected, errors[-3000:]
 
