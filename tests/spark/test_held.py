@@ -14,6 +14,10 @@ def leaves(frame: DataFrame, phase: str) -> list[str]:
     return [plan.collectLeaves().apply(n).nodeName() for n in range(plan.collectLeaves().size())]
 
 
+def are_cached(*frames: DataFrame) -> list[bool]:
+    return [each.storageLevel.useMemory for each in frames]
+
+
 @pytest.mark.parametrize(
     ("rows", "analyzed"), [(0, "LocalRelation"), (1000, "LocalRelation"), (1001, "HeldRows"), (FEW, "HeldRows")]
 )
@@ -37,13 +41,13 @@ def test_a_plan_over_kept_rows_ends_at_them(spark: SparkSession, rows: int) -> N
         kept = workspace.keep(grouped := deep.groupBy("v").count())
         assert leaves(held, "analyzed") == ["InMemoryRelation" if rows else "LocalRelation"]
         assert leaves(kept, "analyzed") == ["InMemoryRelation"]
-        assert deep.storageLevel.useMemory and grouped.storageLevel.useMemory
+        assert are_cached(deep, grouped) == [True, True]
         assert (held.count(), workspace.count(held)) == (rows, rows)
         assert held.alias("a").join(held.alias("b"), "id").count() == held.join(kept, "v").count() == rows
         assert kept.count() == min(rows, 7)
         name = workspace.name("held", held)
         assert workspace.extents(name) == ({"id": ("0", str(rows - 1)), "v": ("0", "6")} if rows else {})
-    assert not deep.storageLevel.useMemory and not grouped.storageLevel.useMemory
+    assert are_cached(deep, grouped) == [False, False]
 
 
 def test_held_rows_of_the_same_columns_are_not_each_other(spark: SparkSession) -> None:
