@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from streamtable.callback import register
-from streamtable.delta.bridge import SHIM, JavaRows
+from streamtable.delta.bridge import SHIM, JavaRows, java_class
 from streamtable.errors import NotEnabled
 from streamtable.jars import delta_jars, shim_jar
 
@@ -39,6 +39,10 @@ METASTORES_OF_THE_USER = (METASTORE, "spark.hadoop.hive.metastore.uris", "spark.
 DRIVER_PATH, EXECUTOR_PATH = "spark.driver.extraClassPath", "spark.executor.extraClassPath"
 DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 KEY_END = re.compile(r"\s*[=:]\s*|\s+")  # as in Java's properties files
+DEFAULTS = {
+    # A refresh of a join compiles a hundred pieces of code, the same ones each time: with Spark's 100 places, each one anew.
+    "spark.sql.codegen.cache.maxEntries": "2000",
+}
 LOCAL_DEFAULTS = {
     "spark.databricks.delta.snapshotPartitions": "2",  # 50 tasks read a table's log otherwise
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",  # and 10,000 list files in VACUUM
@@ -78,6 +82,7 @@ def enable(spark: SparkSession) -> None:
             "settings:\n" + _recipe(extensions),
         )
     register(spark, _Statements())
+    java_class(spark, f"{SHIM}.Origins").forget(spark._jsparkSession)
 
 
 def start_scheduler(spark: SparkSession, on_alert: Callable[[Alert], object] | None = None) -> Scheduler:
@@ -180,10 +185,9 @@ def settings(options: Mapping[str, str], ambient: Mapping[str, str], folder: Pat
         SESSION_CATALOG: given.get(SESSION_CATALOG, DELTA_CATALOG),
         # Not spark.jars: those are loaded by a class loader that sessions of the Thrift server do not see.
         **{key: _joined(given.get(key, ""), jars, os.pathsep) for key in (DRIVER_PATH, EXECUTOR_PATH)},
+        **{key: given.get(key, value) for key, value in (DEFAULTS | (LOCAL_DEFAULTS if local else {})).items()},
     }
-    if local:
-        added |= {key: given.get(key, value) for key, value in LOCAL_DEFAULTS.items()}
-    else:
+    if not local:
         # Executors on other machines do not have our paths; this copies the jars to them.
         added["spark.jars"] = _joined(given.get("spark.jars", ""), jars, ",")
     return {**added, **_embedded_catalog(given, folder)}

@@ -42,6 +42,7 @@ def test_defaults() -> None:
         "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
         "spark.driver.extraClassPath": "/jars/delta.jar:/jars/shim.jar",
         "spark.executor.extraClassPath": "/jars/delta.jar:/jars/shim.jar",
+        "spark.sql.codegen.cache.maxEntries": "2000",
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
         "spark.hadoop.fs.file.impl": f"{SHIM}.LocalDiskFileSystem",
@@ -97,6 +98,11 @@ def test_on_a_cluster_the_jars_are_copied_and_deltas_own_defaults_stay() -> None
         found = added(spark__master=master, spark__jars="/mine.jar")
         assert found["spark.jars"] == "/mine.jar,/jars/delta.jar,/jars/shim.jar"
         assert "spark.databricks.delta.snapshotPartitions" not in found
+        assert found["spark.sql.codegen.cache.maxEntries"] == "2000"
+
+
+def test_what_the_user_sets_in_place_of_a_default_is_left_alone() -> None:
+    assert added(spark__sql__codegen__cache__maxEntries="50")["spark.sql.codegen.cache.maxEntries"] == "50"
 
 
 def test_spark_defaults_and_submit_arguments_count_as_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,6 +185,23 @@ class TestLiveSession:
         enable(spark)
         enable(spark.newSession())
         assert spark.sql("SELECT 1").count() == 1
+
+    def test_hadoops_settings_are_sent_without_their_origins(self, spark: SparkSession) -> None:
+        def bytes_of(settings: Any) -> int:
+            buffer = spark._jvm.java.io.ByteArrayOutputStream()  # type: ignore[union-attr]
+            settings.write(spark._jvm.java.io.DataOutputStream(buffer))  # type: ignore[union-attr]
+            return int(buffer.size())
+
+        settings: Any = spark.sparkContext._jsc.hadoopConfiguration()
+        settings.set("streamtable.test", "kept")
+        anew = spark._jvm.org.apache.hadoop.conf.Configuration()  # type: ignore[union-attr]
+        assert settings.size() >= anew.size() > 500
+        enable(spark)
+        assert settings.get("streamtable.test") == "kept"
+        assert settings.get("io.file.buffer.size") == "65536"  # Spark's, where Hadoop's is 4096
+        assert settings.get("io.bytes.per.checksum") == anew.get("io.bytes.per.checksum")
+        assert bytes_of(settings) < 0.75 * bytes_of(anew)
+        settings.unset("streamtable.test")
 
     def test_getting_the_session_again_returns_it(self, spark: SparkSession) -> None:
         assert configure(SparkSession.builder).getOrCreate() is spark
