@@ -216,7 +216,7 @@ def retained(session: SparkSession, path: str, after: int) -> Retained:
 
 
 def size(session: SparkSession, path: str, version: int) -> Size | None:
-    """Count the rows of the table at `version` by the statistics of its files; None where they do not tell."""
+    """Count the rows of the table at `version` by the statistics of its files, or estimate them; None where nothing tells."""
     with translated(path):
         found = json.loads(bridge(session).size(session._jsparkSession, path, version))
     return Size(*found) if found else None

@@ -14,7 +14,10 @@ __all__ = ["load_of"]
 
 
 def load_of(session: SparkSession, target: Mapping[str, Version], since: Mapping[str, Sequence[CommitSummary]]) -> Load | None:
-    """Count the rows that the commits `since` the frontier changed, and all rows of the sources; None where a log does not tell."""
+    """Count the rows that the commits `since` the frontier changed, and all rows of the sources, which may be estimated.
+
+    None where a log does not tell.
+    """
     changed = rows = bytes_ = 0
     for path, version in target.items():
         if path == CLOCK.path:

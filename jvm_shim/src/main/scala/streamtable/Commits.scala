@@ -42,7 +42,7 @@ private[streamtable] object Commits {
       .agg(Column(aggregator.toAggregateExpression(isDistinct = false)).as("rows"))
     val found = bitmaps.select("__streamtable_file", "rows.bitmap").collect()
     val log = DeltaLog.forTable(spark, path)
-    val fileAt = filesByPath(log, Snapshots.filesOf(log, Snapshots.latest(spark, path), version))
+    val fileAt = filesByPath(log, Snapshots.filesOf(Snapshots.latest(spark, path), version))
     Positions(
       found
         .map { row =>
@@ -83,13 +83,13 @@ private[streamtable] object Commits {
       properties: JavaMap[String, String]): (Long, Long, Long) = {
     val log = DeltaLog.forTable(spark, path)
     val latest = log.update()
-    val read = if (readVersion < 0) latest else Snapshots.at(log, latest, readVersion)
+    val read = if (readVersion < 0) latest else Snapshots.at(latest, readVersion)
     val transaction =
       if (alone) new Numbered(log, None, read, application) else log.startTransaction(None, Some(read))
     describe(transaction, schema, properties)
     // Whatever else changed the table since makes what was computed wrong: read everything, so that any such commit conflicts.
     transaction.readWholeTable()
-    val current = if (readVersion < 0) Nil else Snapshots.filesOf(log, latest, readVersion)
+    val current = if (readVersion < 0) Nil else Snapshots.filesOf(latest, readVersion)
     val (goes, removed) =
       if (replaceAll) (current.map(_.remove), current.flatMap(_.numLogicalRecords).sum)
       else if (remove == null || remove.bitmaps.isEmpty) (Nil, 0L)

@@ -137,18 +137,10 @@ object DeltaBridge {
     (counts.flatMap(_.toOption).sum, counts.flatMap(_.left.toOption).sum)
   }
 
-  /** Rows and bytes of the table at `version`; null where they cannot be had without a Spark job. */
+  /** Rows, which may be estimated, and bytes of the table at `version`; null where they cannot be had without a Spark job. */
   def size(spark: SparkSession, path: String, version: Long): String = spark.withActive {
-    val counted =
-      Snapshots.known(Snapshots.latest(spark, path), version).map(_.map(file => file.numLogicalRecords -> file.size))
-    compact(
-      render(
-        counted
-          .filter(_.forall(_._1.isDefined))
-          .map { files =>
-            JArray(List(JLong(files.flatMap(_._1).sum), JLong(files.map(_._2).sum)))
-          }
-          .getOrElse(JNull)))
+    val found = Snapshots.rowsAndBytes(Snapshots.latest(spark, path), version)
+    compact(render(found.map { case (rows, bytes) => JArray(List(JLong(rows), JLong(bytes))) }.getOrElse(JNull)))
   }
 
   /** How long, in milliseconds, the log and the files that left the table are kept. */
@@ -181,7 +173,7 @@ object DeltaBridge {
   /** How many files a compaction would save (small ones beyond the first of a partition) or rewrite (with a part `deleted` of their rows). */
   def filesToCompact(spark: SparkSession, path: String, small: Long, deleted: Double): Int = spark.withActive {
     val latest = Snapshots.latest(spark, path)
-    val files = Snapshots.filesOf(latest.deltaLog, latest, latest.version)
+    val files = Snapshots.filesOf(latest, latest.version)
     val (worn, whole) = files.partition(_.deletedToPhysicalRecordsRatio.exists(_ > deleted))
     worn.size + whole.filter(_.size < small).groupBy(_.partitionValues).values.map(_.size - 1).sum
   }

@@ -2,23 +2,32 @@ package org.apache.spark.sql.delta.streamtable
 
 import java.util.{LinkedHashMap, Map => JavaMap}
 
+import scala.jdk.CollectionConverters._
 import scala.util.chaining._
 
+import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.delta.{DeltaLog, NoMapping, Snapshot}
-import org.apache.spark.sql.delta.actions.AddFile
+import org.apache.spark.sql.delta.actions.{AddFile, InMemoryLogReplay}
 import org.apache.spark.sql.delta.files.TahoeBatchFileIndex
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 
 /** Tables at a version, by their list of files, without reconstructing Delta's state where that can be avoided. */
 private[streamtable] object Snapshots {
-  private val kept = 64
+  private val (kept, manyFiles) = (64, 200000)
+  private val farBehind = 100
 
-  /** File lists by (table id, version): Delta's own list for an old version costs a Spark job, and a refresh needs the last one's. */
+  /** A table, which is another one where its files were copied to, or after it was made anew. */
+  private type Table = (Path, String)
+
+  private def table(latest: Snapshot): Table = (latest.deltaLog.dataPath, latest.metadata.id)
+
+  /** File lists by version: Delta's own list of a version costs a Spark job where its checksum does not have it. */
   private val files =
-    java.util.Collections.synchronizedMap(new LinkedHashMap[(String, Long), Seq[AddFile]](kept, 0.75f, true) {
-      override def removeEldestEntry(eldest: JavaMap.Entry[(String, Long), Seq[AddFile]]): Boolean = size > kept
+    java.util.Collections.synchronizedMap(new LinkedHashMap[(Table, Long), Seq[AddFile]](kept, 0.75f, true) {
+      override def removeEldestEntry(eldest: JavaMap.Entry[(Table, Long), Seq[AddFile]]): Boolean =
+        size > kept || size > 2 && values.asScala.map(_.size).sum > manyFiles
     })
 
   def latest(spark: SparkSession, path: String): Snapshot = {
@@ -27,21 +36,62 @@ private[streamtable] object Snapshots {
     snapshot
   }
 
-  def at(log: DeltaLog, latest: Snapshot, version: Long): Snapshot =
-    if (latest.version == version) latest else log.getSnapshotAt(version)
+  def at(latest: Snapshot, version: Long): Snapshot =
+    if (latest.version == version) latest else latest.deltaLog.getSnapshotAt(version)
 
-  /** The files of a version as far as no Spark job is needed: the checksum lists them up to a threshold, reading it is 5 ms. */
-  def known(latest: Snapshot, version: Long): Option[Seq[AddFile]] =
-    Option(files.get((latest.metadata.id, version)))
+  /**
+   * The files of a version as far as no Spark job is needed: the checksum lists them up to a threshold (50 files), which takes 5 ms to
+   * read. From a list of an earlier version, as of the refresh before this one, the log leads to this one.
+   */
+  private def known(latest: Snapshot, version: Long): Option[Seq[AddFile]] =
+    Option(files.get((table(latest), version)))
       .orElse(Some(latest).filter(_.version == version).flatMap(_.checksumOpt).flatMap(_.allFiles))
+      .orElse(replayed(latest, version).map(_.tap(files.put((table(latest), version), _))))
 
-  def filesOf(log: DeltaLog, latest: Snapshot, version: Long): Seq[AddFile] =
+  private def replayed(latest: Snapshot, version: Long): Option[Seq[AddFile]] = {
+    val of = table(latest)
+    val before = files.synchronized(files.keySet.asScala.collect {
+      case (`of`, each) if each < version && each >= version - farBehind => each
+    }.maxOption)
+    for {
+      start <- before
+      base <- Option(files.get((of, start)))
+      commits = latest.deltaLog.getChanges(start + 1).takeWhile(_._1 <= version).toSeq
+      if commits.map(_._1) == (start + 1 to version) // what the log lost, Delta's snapshot knows from a checkpoint
+    } yield {
+      val replay = new InMemoryLogReplay(None, None)
+      replay.append(start, base.iterator)
+      commits.foreach { case (each, actions) => replay.append(each, actions.iterator) }
+      replay.allFiles
+    }
+  }
+
+  def filesOf(latest: Snapshot, version: Long): Seq[AddFile] =
     known(latest, version)
       .getOrElse {
-        val snapshot = at(log, latest, version)
+        val snapshot = at(latest, version)
         snapshot.checksumOpt.flatMap(_.allFiles).getOrElse(snapshot.allFiles.collect().toSeq)
       }
-      .tap(files.put((latest.metadata.id, version), _))
+      .tap(files.put((table(latest), version), _))
+
+  /**
+   * Rows and bytes of a version, without a Spark job; None where the table has no checksum. Where its files are not known, or do not tell
+   * their rows, these are estimated by those of the version's commit, and at last by the columns.
+   */
+  def rowsAndBytes(latest: Snapshot, version: Long): Option[(Long, Long)] = {
+    val listed = known(latest, version)
+    for (bytes <- listed.map(_.map(_.size).sum).orElse(latest.checksumOpt.map(_.tableSizeBytes))) yield {
+      val counted = listed.filter(_.forall(_.numLogicalRecords.isDefined)).map(_.flatMap(_.numLogicalRecords).sum)
+      (counted.getOrElse(math.round(bytes / bytesPerRow(latest, version))), bytes)
+    }
+  }
+
+  private def bytesPerRow(latest: Snapshot, version: Long): Double = {
+    val touched = latest.deltaLog.getChanges(version).take(1).flatMap(_._2).collect { case file: AddFile => file }.toSeq
+    val told = touched.flatMap(file => file.numPhysicalRecords.map(_ -> file.size))
+    val (rows, bytes) = (told.map(_._1).sum, told.map(_._2).sum)
+    if (rows > 0 && bytes > 0) bytes.toDouble / rows else 4.0 * math.max(latest.schema.size, 1)
+  }
 
   /**
    * The table's files at `version`, read with its latest schema: columns that were added since are NULL. With `deleted`, also the rows
@@ -51,7 +101,7 @@ private[streamtable] object Snapshots {
     val log = DeltaLog.forTable(spark, path)
     val snapshot = latest(spark, path)
     val index =
-      new TahoeBatchFileIndex(spark, "streamtable", filesOf(log, snapshot, version), log, log.dataPath, snapshot)
+      new TahoeBatchFileIndex(spark, "streamtable", filesOf(snapshot, version), log, log.dataPath, snapshot)
     val relation = log.buildHadoopFsRelationWithFileIndex(snapshot, index, bucketSpec = None)
     // Delta's own format is Parquet with vectors and column mapping; without either, Spark's reads the same files.
     val plain = deleted && snapshot.metadata.columnMappingMode == NoMapping
