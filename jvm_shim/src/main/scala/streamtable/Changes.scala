@@ -6,6 +6,7 @@ import org.apache.spark.sql.delta.actions.{AddFile, CommitInfo, DeletionVectorDe
 import org.apache.spark.sql.delta.commands.cdc.CDCReader.FilePathWithTableVersion
 import org.apache.spark.sql.delta.commands.cdc.CDCReaderImpl
 import org.apache.spark.sql.delta.deletionvectors.{RoaringBitmapArray, RoaringBitmapArrayFormat}
+import org.apache.spark.sql.delta.files.TahoeFileIndexWithSnapshotDescriptor
 import org.apache.spark.sql.delta.storage.dv.DeletionVectorStore
 
 /**
@@ -21,6 +22,11 @@ private[streamtable] object Changes extends CDCReaderImpl {
    */
   override def shouldCheckSchemaToBlockBatchRead(spark: SparkSession, log: DeltaLog, isStreaming: Boolean): Boolean =
     false
+
+  override protected def scanIndex(
+      spark: SparkSession,
+      index: TahoeFileIndexWithSnapshotDescriptor,
+      isStreaming: Boolean): DataFrame = super.scanIndex(spark, new Listed(index), isStreaming)
 
   override def processDeletionVectorActions(
       added: Map[FilePathWithTableVersion, AddFile],

@@ -102,7 +102,7 @@ private[streamtable] object Snapshots {
     val snapshot = latest(spark, path)
     val index =
       new TahoeBatchFileIndex(spark, "streamtable", filesOf(snapshot, version), log, log.dataPath, snapshot)
-    val relation = log.buildHadoopFsRelationWithFileIndex(snapshot, index, bucketSpec = None)
+    val relation = log.buildHadoopFsRelationWithFileIndex(snapshot, new Listed(index), bucketSpec = None)
     // Delta's own format is Parquet with vectors and column mapping; without either, Spark's reads the same files.
     val plain = deleted && snapshot.metadata.columnMappingMode == NoMapping
     frame(spark, LogicalRelation(if (plain) relation.copy(fileFormat = new ParquetFileFormat)(spark) else relation))
