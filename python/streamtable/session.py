@@ -30,19 +30,15 @@ if TYPE_CHECKING:
     from streamtable.subscriptions.subscriber import Subscriber
 
 EXTENSIONS = "spark.sql.extensions"
-EXTENSION = f"{SHIM}.StreamTableExtension"
-DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+EXTENSION, DELTA_EXTENSION = f"{SHIM}.StreamTableExtension", "io.delta.sql.DeltaSparkSessionExtension"
 SESSION_CATALOG, DELTA_CATALOG = "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 CATALOG_KIND, WAREHOUSE = "spark.sql.catalogImplementation", "spark.sql.warehouse.dir"
 METASTORE = "spark.hadoop.javax.jdo.option.ConnectionURL"
 METASTORES_OF_THE_USER = (METASTORE, "spark.hadoop.hive.metastore.uris", "spark.hive.metastore.uris")
 DRIVER_PATH, EXECUTOR_PATH = "spark.driver.extraClassPath", "spark.executor.extraClassPath"
 DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
+COMPILED = "spark.sql.codegen.cache.maxEntries"
 KEY_END = re.compile(r"\s*[=:]\s*|\s+")  # as in Java's properties files
-DEFAULTS = {
-    # A refresh of a join compiles a hundred pieces of code, the same ones each time: with Spark's 100 places, each one anew.
-    "spark.sql.codegen.cache.maxEntries": "2000",
-}
 LOCAL_DEFAULTS = {
     "spark.databricks.delta.snapshotPartitions": "2",  # 50 tasks read a table's log otherwise
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",  # and 10,000 list files in VACUUM
@@ -185,9 +181,12 @@ def settings(options: Mapping[str, str], ambient: Mapping[str, str], folder: Pat
         SESSION_CATALOG: given.get(SESSION_CATALOG, DELTA_CATALOG),
         # Not spark.jars: those are loaded by a class loader that sessions of the Thrift server do not see.
         **{key: _joined(given.get(key, ""), jars, os.pathsep) for key in (DRIVER_PATH, EXECUTOR_PATH)},
-        **{key: given.get(key, value) for key, value in (DEFAULTS | (LOCAL_DEFAULTS if local else {})).items()},
+        # A refresh of a join compiles a hundred pieces of code, the same ones each time: with Spark's 100 places, each one anew.
+        COMPILED: given.get(COMPILED, "2000"),
     }
-    if not local:
+    if local:
+        added |= {key: given.get(key, value) for key, value in LOCAL_DEFAULTS.items()}
+    else:
         # Executors on other machines do not have our paths; this copies the jars to them.
         added["spark.jars"] = _joined(given.get("spark.jars", ""), jars, ",")
     return {**added, **_embedded_catalog(given, folder)}
@@ -220,13 +219,10 @@ def _items(text: str) -> list[str]:
 
 def _ambient() -> dict[str, str]:
     """Return what spark-submit would add: spark-defaults.conf, and the --conf arguments in PYSPARK_SUBMIT_ARGS."""
-    found: dict[str, str] = {}
     defaults = _configuration_folder() / "spark-defaults.conf"
-    lines = defaults.read_text(encoding="utf-8").splitlines() if defaults.is_file() else []
-    for line in (line.strip() for line in lines):
-        if line and not line.startswith("#"):
-            key, value = (*KEY_END.split(line, maxsplit=1), "")[:2]
-            found[key] = value
+    lines = [line.strip() for line in defaults.read_text(encoding="utf-8").splitlines()] if defaults.is_file() else []
+    pairs = (KEY_END.split(f"{line} ", maxsplit=1) for line in lines if line and not line.startswith("#"))
+    found = {key: value.strip() for key, value in pairs}
     arguments = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
     for argument, value in pairwise(arguments):
         if argument in ("--conf", "-c"):
