@@ -26,7 +26,8 @@ private[streamtable] object Changes extends CDCReaderImpl {
   override protected def scanIndex(
       spark: SparkSession,
       index: TahoeFileIndexWithSnapshotDescriptor,
-      isStreaming: Boolean): DataFrame = super.scanIndex(spark, new Listed(index), isStreaming)
+      isStreaming: Boolean): DataFrame =
+    super.scanIndex(spark, new Listed(index, index.matchingFiles(Nil, Nil)), isStreaming)
 
   override def processDeletionVectorActions(
       added: Map[FilePathWithTableVersion, AddFile],

@@ -4,20 +4,17 @@ import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral
 import org.apache.spark.sql.delta.RowIndexFilterType
 import org.apache.spark.sql.delta.actions.AddFile
-import org.apache.spark.sql.delta.files.{TahoeBatchFileIndex, TahoeFileIndexWithSnapshotDescriptor}
+import org.apache.spark.sql.delta.files.TahoeFileIndexWithSnapshotDescriptor
 import org.apache.spark.sql.types.StructType
 
 /**
  * The files of a relation, listed once. Delta filters its list by a query over it: twice for each scan that is planned, also where there
  * is nothing to filter by, and a refresh plans many queries over the same relations.
  */
-private[streamtable] class Listed(index: TahoeFileIndexWithSnapshotDescriptor)
+private[streamtable] class Listed(index: TahoeFileIndexWithSnapshotDescriptor, files: => Seq[AddFile])
     extends TahoeFileIndexWithSnapshotDescriptor(index.spark, index.deltaLog, index.path, index) {
 
-  private lazy val all: Seq[AddFile] = index match {
-    case plain if plain.getClass == classOf[TahoeBatchFileIndex] => plain.asInstanceOf[TahoeBatchFileIndex].addFiles
-    case _ => index.matchingFiles(Nil, Nil) // it says of each file which version changed it, and how
-  }
+  private lazy val all = files
 
   override def matchingFiles(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Seq[AddFile] =
     if (partitionFilters.forall(_ == TrueLiteral)) all else index.matchingFiles(partitionFilters, dataFilters)

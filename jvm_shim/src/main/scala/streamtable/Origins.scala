@@ -22,7 +22,7 @@ object Origins {
 
   /** Values stay what they are. A Hadoop that keeps its origins elsewhere keeps them. */
   def forget(spark: SparkSession): Unit = {
-    new JobConf() // its class adds defaults, which makes all configurations read theirs again
+    new JobConf(false) // its class adds defaults, the first time, and all configurations read theirs again then
     val settings = spark.sparkContext.hadoopConfiguration
     settings.synchronized {
       settings.size() // reads what was not read yet

@@ -100,9 +100,9 @@ private[streamtable] object Snapshots {
   def frame(spark: SparkSession, path: String, version: Long, deleted: Boolean = false): DataFrame = {
     val log = DeltaLog.forTable(spark, path)
     val snapshot = latest(spark, path)
-    val index =
-      new TahoeBatchFileIndex(spark, "streamtable", filesOf(snapshot, version), log, log.dataPath, snapshot)
-    val relation = log.buildHadoopFsRelationWithFileIndex(snapshot, new Listed(index), bucketSpec = None)
+    val files = filesOf(snapshot, version)
+    val index = new TahoeBatchFileIndex(spark, "streamtable", files, log, log.dataPath, snapshot)
+    val relation = log.buildHadoopFsRelationWithFileIndex(snapshot, new Listed(index, files), bucketSpec = None)
     // Delta's own format is Parquet with vectors and column mapping; without either, Spark's reads the same files.
     val plain = deleted && snapshot.metadata.columnMappingMode == NoMapping
     frame(spark, LogicalRelation(if (plain) relation.copy(fileFormat = new ParquetFileFormat)(spark) else relation))
