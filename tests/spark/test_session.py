@@ -17,7 +17,7 @@ from streamtable.config import Setting, read
 from streamtable.delta.bridge import SHIM
 from streamtable.errors import InvalidStatement, NotEnabled
 from streamtable.refresh.prepare import MOST_IDLE, captured_settings, prepare, refresh_session, release
-from streamtable.session import DELTA_CATALOG, DELTA_EXTENSION, EXTENSION, settings
+from streamtable.spark_settings import DELTA_CATALOG, DELTA_EXTENSION, EXTENSION, ambient_settings, settings
 from streamtable.sql.statements import Query
 
 FOLDER = Path("/somewhere/to work")
@@ -112,15 +112,13 @@ def test_spark_defaults_and_submit_arguments_count_as_the_users(tmp_path: Path, 
     monkeypatch.setenv(
         "PYSPARK_SUBMIT_ARGS", "--conf spark.sql.warehouse.dir=/submit --conf 'spark.driver.extraJavaOptions=-Da=b' x"
     )
-    from streamtable.session import _ambient
-
-    assert _ambient() == {
+    assert ambient_settings() == {
         "spark.sql.extensions": "a.B",
         "spark.sql.warehouse.dir": "/submit",
         "spark.driver.extraClassPath": "/d.jar",
         "spark.driver.extraJavaOptions": "-Da=b",
     }
-    found = settings({}, _ambient(), FOLDER, JARS)
+    found = settings({}, ambient_settings(), FOLDER, JARS)
     assert found["spark.sql.extensions"] == f"{DELTA_EXTENSION},a.B,{EXTENSION}"
     assert found["spark.sql.warehouse.dir"] == "/submit"
     assert found["spark.driver.extraClassPath"] == "/d.jar:/jars/delta.jar:/jars/shim.jar"

@@ -20,7 +20,7 @@ from streamtable.cli.sessions import opened
 from streamtable.configuration import FILE, load
 from streamtable.errors import InvalidStatement, NotEnabled
 from streamtable.jars import delta_jars, shim_jar
-from streamtable.session import METASTORE, WAREHOUSE, settings_for
+from streamtable.spark_settings import METASTORE, WAREHOUSE, settings_for
 from streamtable.tracebacks import words_of
 
 __all__ = ["Check", "examined"]

@@ -14,7 +14,7 @@ from streamtable.cli.options import AsJson, Conf, at_desk, reported, settings_of
 from streamtable.cli.output import Output
 from streamtable.config import PYTHON
 from streamtable.configuration import FILE, load
-from streamtable.session import settings_for
+from streamtable.spark_settings import settings_for
 from streamtable.sql.scripts import split
 
 __all__ = ["demo", "init", "settings"]
