@@ -8,7 +8,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Row, SparkSession
-from tests.oracle.comparison import assert_exact, bag
+from tests.oracle.comparison import assert_exact
+from tests.oracle.copies import Copies
 from tests.oracle.together import together
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class Scenario:
     def __enter__(self) -> Self:
         self.spark.sql(f"CREATE DATABASE {self.database}")
         self.spark.sql(f"USE {self.database}")
+        self.copies = Copies(self.spark, self.sources)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -54,25 +56,21 @@ class Scenario:
         """Create a stream table and compare its first contents."""
         self.spark.sql(f"CREATE STREAM TABLE {name} REFRESH MODE {mode} AS {query}")
         self.queries[name] = query
-        assert_exact(self.spark, name, query)
+        assert_exact(self.copies.session(), name, query)
 
     def change(self, *statements: str) -> None:
         """Run DML; fail when it leaves every source as it was, because the step would test nothing."""
-        # One job for all sources: the step costs little more for being watched.
-        contents = " UNION ALL ".join(
-            f"SELECT '{each}' AS name, CAST(struct(*) AS STRING) AS row FROM {each}" for each in self.sources
-        )
-        before = bag(self.spark, contents)
+        before = self.copies.rows()
         for statement in statements:
             self.spark.sql(statement)
-        assert before != bag(self.spark, contents), f"no row was touched by {statements}"
+        assert before != self.copies.rows(), f"no row was touched by {statements}"
 
     def refresh(self, name: str, action: str = "DIFFERENTIAL") -> Row:
         """Refresh one stream table, compare it with its query and return the row of the refresh."""
         done = self.spark.sql(f"REFRESH STREAM TABLE {name}").first()
         assert done is not None
         assert done["action"] == action, done
-        assert_exact(self.spark, name, self.queries[name])
+        assert_exact(self.copies.session(), name, self.queries[name])
         return done
 
     def step(self, *statements: str, action: str = "DIFFERENTIAL") -> list[Row]:

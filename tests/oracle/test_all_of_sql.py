@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
+from tests.oracle.copies import Copies
 from tests.oracle.queries_of_all_kinds import QUERIES
 from tests.oracle.together import together
 from tests.oracle.workload import create_sources, statements
@@ -26,6 +27,7 @@ def database(spark: SparkSession) -> Iterator[SparkSession]:
 def check(spark: SparkSession, seed: int, rounds: int) -> None:
     """Create all queries as stream tables, then change, refresh and compare; name every one that is wrong."""
     create_sources(spark, seed)
+    copies = Copies(spark, ("l", "r", "x"))
     moved: set[str] = set()
 
     def create(name: str) -> None:
@@ -37,7 +39,7 @@ def check(spark: SparkSession, seed: int, rounds: int) -> None:
         assert done["action"] in ("DIFFERENTIAL", "NO_DATA"), done
         if done["rows_inserted"] + done["rows_deleted"]:
             moved.add(name)
-        assert_exact(spark, name, QUERIES[name])
+        assert_exact(copies.session(), name, QUERIES[name])
 
     together(create, QUERIES)
     rnd = random.Random(seed + 1)

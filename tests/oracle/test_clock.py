@@ -97,7 +97,7 @@ def check(s: Scenario, monkeypatch: pytest.MonkeyPatch, *steps: tuple[timedelta,
         done = s.spark.sql(f"REFRESH STREAM TABLE {name}").first()
         assert done is not None
         assert done["action"] in ("DIFFERENTIAL", "NO_DATA"), done
-        assert_exact(s.spark, name, at(QUERIES[name], moment))
+        assert_exact(s.copies.session(), name, at(QUERIES[name], moment))
 
     together(create, QUERIES)
     for passed, statements in steps:

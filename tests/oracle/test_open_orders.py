@@ -76,7 +76,7 @@ def test_ties_are_broken_the_same_way_each_time(world: Scenario) -> None:
         verdict = world.spark.sql(f"VERIFY STREAM TABLE {name}").collect()[0]
         assert verdict["ok"], verdict
     for name, query in DECIDED.items():
-        assert_exact(world.spark, name, query)
+        assert_exact(world.copies.session(), name, query)
 
 
 @pytest.mark.parametrize("name", REFUSED)

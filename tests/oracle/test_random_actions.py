@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.oracle.comparison import assert_exact, bag
+from tests.oracle.comparison import assert_exact
+from tests.oracle.copies import Copies
 from tests.oracle.workload import create_sources, statements
 
 # What each query reads, and the query. Doubles are rounded: the order in which Spark adds them is left open.
@@ -71,22 +72,23 @@ def wrote_rows(spark: SparkSession, table: str, after: int) -> bool:
 def check(spark: SparkSession, seed: int, rounds: int) -> None:
     """Change the sources at random; refresh, compare and judge the action of each table, at last that of none having changed."""
     create_sources(spark, seed)
+    copies = Copies(spark, ("l", "r", "x"))
     spark.sql("CREATE OR REPLACE VIEW view_of_l AS SELECT k, v FROM l WHERE v <> 4")
     for name, (_, query) in QUERIES.items():
         spark.sql(f"CREATE STREAM TABLE {name} REFRESH MODE DIFFERENTIAL AS {query}")
-        assert_exact(spark, name, query)
+        assert_exact(copies.session(), name, query)
     rnd = random.Random(seed)
     changed: set[str] = set()
     for _ in range(rounds):
         versions = {t: version(spark, t) for t in "lrx"}
-        contents = {t: bag(spark, f"SELECT * FROM {t}") for t in "lrx"}
+        contents = copies.rows()
         for statement in statements(rnd):
             spark.sql(statement)
         written = {t for t in "lrx" if wrote_rows(spark, t, versions[t])}
-        changed |= {t for t in written if bag(spark, f"SELECT * FROM {t}") != contents[t]}
+        changed |= {t for t in written if copies.rows()[t] != contents[t]}
         for name, (sources, query) in QUERIES.items():
             done = spark.sql(f"REFRESH STREAM TABLE {name}").collect()[0]
-            assert_exact(spark, name, query)
+            assert_exact(copies.session(), name, query)
             if not written & set(sources):
                 assert (done["action"], done["rows_inserted"], done["rows_deleted"]) == ("NO_DATA", 0, 0), done
             elif name not in ("upper_level", "global_upper"):  # these read stream tables, which may have stood still

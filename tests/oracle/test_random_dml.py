@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.oracle.comparison import assert_exact, bag
+from tests.oracle.comparison import assert_exact
+from tests.oracle.copies import Copies
 from tests.oracle.together import together
 from tests.oracle.workload import QUERIES, create_sources, kind_and_table, statements
 
@@ -33,6 +34,7 @@ def check(spark: SparkSession, seed: int, rounds: int) -> tuple[set[tuple[str, s
     Return which kinds of statements changed which sources, and how many rows of each stream table came or went.
     """
     create_sources(spark, seed)
+    copies = Copies(spark, ("l", "r", "x"))
 
     def create(name: str) -> None:
         spark.sql(f"CREATE STREAM TABLE {name} REFRESH MODE DIFFERENTIAL AS {QUERIES[name]}")
@@ -41,7 +43,7 @@ def check(spark: SparkSession, seed: int, rounds: int) -> tuple[set[tuple[str, s
         done = spark.sql(f"REFRESH STREAM TABLE {name}").first()
         assert done is not None
         assert done["action"] in ("DIFFERENTIAL", "NO_DATA"), done
-        assert_exact(spark, name, QUERIES[name])
+        assert_exact(copies.session(), name, QUERIES[name])
         return int(done["rows_inserted"] + done["rows_deleted"])
 
     together(create, (name for name in QUERIES if name != CHAINED))
@@ -52,9 +54,9 @@ def check(spark: SparkSession, seed: int, rounds: int) -> tuple[set[tuple[str, s
     for _ in range(rounds):
         for statement in statements(rnd):
             kind, table = kind_and_table(statement)
-            before = bag(spark, f"SELECT * FROM {table}")
+            before = copies.rows()
             spark.sql(statement)
-            if bag(spark, f"SELECT * FROM {table}") != before:
+            if copies.rows() != before:
                 changed.add((kind, table))
         first = [name for name in QUERIES if name != CHAINED]
         touched.update(dict(zip([*first, CHAINED], [*together(refresh, first), refresh(CHAINED)], strict=True)))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact, bag, spelled
+from tests.oracle.copies import Copies
 from tests.oracle.random_queries import queries
 from tests.oracle.together import together
 from tests.oracle.workload import create_sources, statements
@@ -23,6 +24,7 @@ from tests.spark.statements import close_cursors
 from streamtable.errors import InvalidQuery, NotIncremental, RefreshError
 
 BATCH = 25
+SOURCES = ("l", "r", "x")
 _numbers = count()
 
 
@@ -55,7 +57,7 @@ def created(spark: SparkSession, name: str, query: str) -> bool:
     return True
 
 
-def refreshed(spark: SparkSession, name: str, query: str, circumstances: str) -> None:
+def refreshed(spark: SparkSession, copies: Copies, name: str, query: str, circumstances: str) -> None:
     """Refresh and compare, unless the query itself fails on this data."""
     try:
         done = spark.sql(f"REFRESH STREAM TABLE {name}").first()
@@ -66,7 +68,7 @@ def refreshed(spark: SparkSession, name: str, query: str, circumstances: str) ->
     assert done is not None
     assert done["action"] in ("DIFFERENTIAL", "NO_DATA"), (done, query, circumstances)
     try:
-        assert_exact(spark, name, query)
+        assert_exact(copies.session(), name, query)
     except AssertionError as error:
         raise AssertionError(f"{error}\n{circumstances}\n{query}") from error
 
@@ -75,6 +77,7 @@ def check(spark: SparkSession, drawn: list[str], seed: int, rounds: int) -> int:
     """Keep the queries as stream tables over a few rounds of DML; return how many could be kept."""
     rnd = random.Random(seed)
     create_sources(spark, seed, count=10)
+    copies = Copies(spark, SOURCES)
     numbered = list(enumerate(drawn))
     could = together(lambda each: created(spark, f"q{each[0]}", each[1]), numbered)
     kept = [each for each, ok in zip(numbered, could, strict=True) if ok]
@@ -83,7 +86,7 @@ def check(spark: SparkSession, drawn: list[str], seed: int, rounds: int) -> int:
         for statement in made:
             spark.sql(statement)
         after = f"seed {seed}, round {round_}, after {made}"
-        together(lambda each, after=after: refreshed(spark, f"q{each[0]}", each[1], after), kept)  # type: ignore[misc]
+        together(lambda each, after=after: refreshed(spark, copies, f"q{each[0]}", each[1], after), kept)  # type: ignore[misc]
     return len(kept)
 
 
@@ -108,7 +111,7 @@ def test_shallow_random_queries_stay_exact(spark: SparkSession, drawn: list[str]
         assert check(spark, drawn, seed, rounds=1) > BATCH / 2, "most queries were refused"
 
 
-def followed(spark: SparkSession, name: str, query: str, rows: Counter[str], circumstances: str = "") -> bool:
+def followed(spark: SparkSession, copies: Copies, name: str, query: str, rows: Counter[str], circumstances: str = "") -> bool:
     """Add to `rows` what a cursor says until now, and compare; False when the query itself fails on this data."""
     try:
         found = spark.sql(f"FETCH ALL {name} WITH (TIMEOUT = '0s')").collect()
@@ -118,7 +121,7 @@ def followed(spark: SparkSession, name: str, query: str, rows: Counter[str], cir
         return False
     for _, diff, *values in found:
         rows[spelled(values)] += diff
-    expected = bag(spark, query)
+    expected = bag(copies.session(), query)
     surplus = {row: n - expected[row] for row, n in rows.items() if n != expected[row]}
     assert not surplus and not expected - rows, f"surplus {surplus}, missing {expected - rows}\n{circumstances}\n{query}"
     return True
@@ -135,10 +138,11 @@ def check_followed(spark: SparkSession, drawn: list[str], seed: int) -> None:
             with pytest.raises(PySparkException):
                 spark.sql(drawn[n])
             return False
-        return followed(spark, f"q{n}", drawn[n], rows[n])
+        return followed(spark, copies, f"q{n}", drawn[n], rows[n])
 
     with database(spark):
         create_sources(spark, seed, count=10)
+        copies = Copies(spark, SOURCES)
         going = [n for n, ok in enumerate(together(begun, range(BATCH))) if ok]
         changes = [
             (
@@ -149,7 +153,7 @@ def check_followed(spark: SparkSession, drawn: list[str], seed: int) -> None:
         ]
         for statement in changes:
             spark.sql(statement)
-        together(lambda n: followed(spark, f"q{n}", drawn[n], rows[n], f"seed {seed}, after {changes}"), going)
+        together(lambda n: followed(spark, copies, f"q{n}", drawn[n], rows[n], f"seed {seed}, after {changes}"), going)
         assert len(going) > BATCH / 2, "most queries were refused"
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
+from tests.oracle.copies import Copies
 from tests.oracle.together import together
-from tests.tpch.data import changes, load
+from tests.tpch.data import TABLES, changes, load
 from tests.tpch.queries import QUERIES
 
 
@@ -27,6 +28,7 @@ def database(spark: SparkSession) -> Iterator[SparkSession]:
 def check(spark: SparkSession, folder: Path, scale: float, rounds: int) -> None:
     """Create all queries, change, refresh, and compare each with Spark's own answer."""
     load(spark, folder, scale)
+    copies = Copies(spark, TABLES)
     moved: set[str] = set()
 
     def create(name: str) -> None:
@@ -38,7 +40,7 @@ def check(spark: SparkSession, folder: Path, scale: float, rounds: int) -> None:
         assert done["action"] == "DIFFERENTIAL", done
         if done["rows_inserted"] + done["rows_deleted"]:
             moved.add(name)
-        assert_exact(spark, name, QUERIES[name])
+        assert_exact(copies.session(), name, QUERIES[name])
 
     together(create, QUERIES)
     for r in range(rounds):

@@ -1,0 +1,65 @@
+"""Copies of the sources, which the oracle asks in place of Delta: who compares thirty tables would read three sources thirty times.
+
+Delta lists a table's files by a query of its own, for each query anew: this was a quarter of the time of all tests.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+
+from pyspark.sql import SparkSession
+from tests.oracle.comparison import bag_of
+
+MEANING = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")
+"""Settings that decide what a query means."""
+PLAIN = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.shuffle.partitions": "1",
+}
+"""With copies of one partition, most queries are one job of one task."""
+
+
+class Copies:
+    """A session in which the names of sources are views of their rows, as Delta gave them after their last commit.
+
+    `sources` are tables of the database that is current now, by their names alone; the list may grow.
+    """
+
+    def __init__(self, spark: SparkSession, sources: Sequence[str]) -> None:
+        self._spark, self._sources = spark, sources
+        self._database = spark.catalog.currentDatabase()
+        self._folder = Path(str(spark.conf.get("spark.sql.warehouse.dir")).removeprefix("file:")) / f"{self._database}.db"
+        self._session = spark.newSession()
+        self._session.sql(f"USE {self._database}")
+        for key, value in PLAIN.items():
+            self._session.conf.set(key, value)
+        self._commits: dict[str, frozenset[tuple[str, int]]] = {}
+        self._rows: dict[str, Counter[str]] = {}
+        self._lock = Lock()
+
+    def session(self) -> SparkSession:
+        """Return the session for one comparison, after it has got the copies that are due."""
+        with self._lock:
+            for key in MEANING:
+                self._session.conf.set(key, str(self._spark.conf.get(key)))
+            for name in self._sources:
+                log = self._folder / name.strip("`").lower() / "_delta_log"
+                commits = frozenset((each.name, each.stat().st_mtime_ns) for each in log.glob("*.json"))
+                assert commits, f"{name} is not in the folder of its database"
+                if commits != self._commits.get(name):
+                    self._session.table(f"{self._database}.{name}").coalesce(1).localCheckpoint().createOrReplaceTempView(name)
+                    self._commits[name] = commits
+                    self._rows.pop(name, None)
+        return self._session
+
+    def rows(self) -> dict[str, Counter[str]]:
+        """Return what each source holds."""
+        session = self.session()
+        for name in self._sources:
+            if name not in self._rows:
+                self._rows[name] = bag_of(session.table(name))
+        return self._rows.copy()
