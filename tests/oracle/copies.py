@@ -47,13 +47,7 @@ class Copies:
             for key in MEANING:
                 self._session.conf.set(key, str(self._spark.conf.get(key)))
             for name in self._sources:
-                log = self._folder / name.strip("`").lower() / "_delta_log"
-                commits = frozenset((each.name, each.stat().st_mtime_ns) for each in log.glob("*.json"))
-                assert commits, f"{name} is not in the folder of its database"
-                if commits != self._commits.get(name):
-                    self._session.table(f"{self._database}.{name}").coalesce(1).localCheckpoint().createOrReplaceTempView(name)
-                    self._commits[name] = commits
-                    self._rows.pop(name, None)
+                self._take(name)
         return self._session
 
     def rows(self) -> dict[str, Counter[str]]:
@@ -63,3 +57,15 @@ class Copies:
             if name not in self._rows:
                 self._rows[name] = bag_of(session.table(name))
         return self._rows.copy()
+
+    def _take(self, name: str) -> None:
+        log = self._folder / name.strip("`").lower() / "_delta_log"
+        commits = frozenset((each.name, each.stat().st_mtime_ns) for each in log.glob("*.json"))
+        if commits and commits == self._commits.get(name):
+            return
+        self._rows.pop(name, None)
+        self._commits[name] = commits
+        if commits:
+            self._session.table(f"{self._database}.{name}").coalesce(1).localCheckpoint().createOrReplaceTempView(name)
+        else:  # the table is elsewhere: Delta itself is asked
+            self._session.catalog.dropTempView(name)

@@ -10,6 +10,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
+from tests.oracle.copies import Copies
 from tests.oracle.scenario import Scenario
 from tests.spark.statements import version
 
@@ -195,6 +196,7 @@ def test_a_function_gets_another_text(s: Scenario) -> None:
     assert {answer(s, name) for name in queries} == {"NO_DATA"}
     for name, (kind, _, after) in functions.items():
         s.spark.sql(f"CREATE OR REPLACE FUNCTION {name} RETURNS {kind} RETURN {after}")
+    s.copies = Copies(s.spark, s.sources)  # what the session of the old ones looked up, it keeps
     assert {name: answer(s, name) for name in queries} == dict.fromkeys(queries, "REINITIALIZE")
     assert {answer(s, name) for name in queries} == {"NO_DATA"}
     s.step("INSERT INTO t (k, v) VALUES (3, 20)")
