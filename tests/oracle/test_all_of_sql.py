@@ -11,7 +11,7 @@ from tests.oracle.comparison import assert_exact
 from tests.oracle.copies import Copies
 from tests.oracle.queries_of_all_kinds import QUERIES
 from tests.oracle.together import together
-from tests.oracle.workload import create_sources, statements
+from tests.oracle.workload import SOURCES, create_sources, statements
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def database(spark: SparkSession) -> Iterator[SparkSession]:
 def check(spark: SparkSession, seed: int, rounds: int) -> None:
     """Create all queries as stream tables, then change, refresh and compare; name every one that is wrong."""
     create_sources(spark, seed)
-    copies = Copies(spark, ("l", "r", "x"))
+    copies = Copies(spark, SOURCES)
     moved: set[str] = set()
 
     def create(name: str) -> None:

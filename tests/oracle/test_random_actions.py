@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.oracle.copies import Copies
-from tests.oracle.workload import create_sources, statements
+from tests.oracle.workload import SOURCES, create_sources, statements
 
 # What each query reads, and the query. Doubles are rounded: the order in which Spark adds them is left open.
 QUERIES = {
@@ -72,7 +72,7 @@ def wrote_rows(spark: SparkSession, table: str, after: int) -> bool:
 def check(spark: SparkSession, seed: int, rounds: int) -> None:
     """Change the sources at random; refresh, compare and judge the action of each table, at last that of none having changed."""
     create_sources(spark, seed)
-    copies = Copies(spark, ("l", "r", "x"))
+    copies = Copies(spark, SOURCES)
     spark.sql("CREATE OR REPLACE VIEW view_of_l AS SELECT k, v FROM l WHERE v <> 4")
     for name, (_, query) in QUERIES.items():
         spark.sql(f"CREATE STREAM TABLE {name} REFRESH MODE DIFFERENTIAL AS {query}")
@@ -85,7 +85,8 @@ def check(spark: SparkSession, seed: int, rounds: int) -> None:
         for statement in statements(rnd):
             spark.sql(statement)
         written = {t for t in "lrx" if wrote_rows(spark, t, versions[t])}
-        changed |= {t for t in written if copies.rows()[t] != contents[t]}
+        now = copies.rows()
+        changed |= {t for t in written if now[t] != contents[t]}
         for name, (sources, query) in QUERIES.items():
             done = spark.sql(f"REFRESH STREAM TABLE {name}").collect()[0]
             assert_exact(copies.session(), name, query)

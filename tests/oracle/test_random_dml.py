@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.oracle.copies import Copies
 from tests.oracle.together import together
-from tests.oracle.workload import QUERIES, create_sources, kind_and_table, statements
+from tests.oracle.workload import QUERIES, SOURCES, create_sources, kind_and_table, statements
 
 ROUNDS = 2
 CHAINED = "chained"
@@ -34,7 +34,7 @@ def check(spark: SparkSession, seed: int, rounds: int) -> tuple[set[tuple[str, s
     Return which kinds of statements changed which sources, and how many rows of each stream table came or went.
     """
     create_sources(spark, seed)
-    copies = Copies(spark, ("l", "r", "x"))
+    copies = Copies(spark, SOURCES)
 
     def create(name: str) -> None:
         spark.sql(f"CREATE STREAM TABLE {name} REFRESH MODE DIFFERENTIAL AS {QUERIES[name]}")

@@ -17,14 +17,13 @@ from tests.oracle.comparison import assert_exact, bag, spelled
 from tests.oracle.copies import Copies
 from tests.oracle.random_queries import queries
 from tests.oracle.together import together
-from tests.oracle.workload import create_sources, statements
+from tests.oracle.workload import SOURCES, create_sources, statements
 from tests.oracle.workload import rows as some_rows
 from tests.spark.statements import close_cursors
 
 from streamtable.errors import InvalidQuery, NotIncremental, RefreshError
 
 BATCH = 25
-SOURCES = ("l", "r", "x")
 _numbers = count()
 
 

@@ -40,6 +40,10 @@ QUERIES = {
 }
 
 
+SOURCES = ("l", "r", "x")
+"""The tables of `create_sources`."""
+
+
 def create_sources(spark: SparkSession, seed: int, count: int = 24) -> None:
     """Create l, r and x, of `count` rows and more: with change feed and vectors, with neither, with vectors alone."""
     rnd = random.Random(seed)
