@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Lock
 
 from pyspark.sql import SparkSession
-from tests.oracle.comparison import bag_of
+from tests.oracle.comparison import bag_of, contents
 
 MEANING = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")
 """Settings that decide what a query means."""
@@ -66,6 +66,6 @@ class Copies:
         self._rows.pop(name, None)
         self._commits[name] = commits
         if commits:
-            self._session.table(f"{self._database}.{name}").coalesce(1).localCheckpoint().createOrReplaceTempView(name)
+            contents(self._session, f"{self._database}.{name}").coalesce(1).localCheckpoint().createOrReplaceTempView(name)
         else:  # the table is elsewhere: Delta itself is asked
             self._session.catalog.dropTempView(name)
