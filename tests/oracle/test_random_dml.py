@@ -60,8 +60,9 @@ def check(spark: SparkSession, seed: int, rounds: int) -> tuple[set[tuple[str, s
                 changed.add((kind, table))
         first = [name for name in QUERIES if name != CHAINED]
         touched.update(dict(zip([*first, CHAINED], [*together(refresh, first), refresh(CHAINED)], strict=True)))
-    for name in reversed(QUERIES):
+    for name in (*SOURCES, *QUERIES):
         assert bag_of(contents(spark, name)) == bag_of(spark.table(name)), f"{name}: a checksum lists other files than the log"
+    for name in reversed(QUERIES):
         spark.sql(f"DROP STREAM TABLE {name}")
     return changed, touched
 
