@@ -29,6 +29,7 @@ SMALL = QUICK | {
     "spark.master": "local[2]",
     "spark.sql.shuffle.partitions": "2",
     "spark.streamtable.scheduler.pollSeconds": "1",
+    "spark.streamtable.replication.pollSeconds": "86400",  # the script of the hosts applies its subscription itself
     "spark.connect.progress.reportInterval": "100ms",
     "spark.hadoop.hive.hmshandler.retry.interval": "10ms",  # or it tries for 20 s to open a catalog that is in use
 }
