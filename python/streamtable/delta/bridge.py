@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +32,6 @@ __all__ = [
     "interrupted",
     "java_class",
     "java_exception",
-    "java_list",
     "lost_file",
     "missing_file",
     "out_of_memory",
@@ -63,14 +62,6 @@ def java_class(session: SparkSession | SparkContext | type[SparkContext], name: 
 def frame_of(session: SparkSession, java_frame: Any) -> DataFrame:
     """Wrap a Dataset of the JVM."""
     return DataFrame(java_frame, session)
-
-
-def java_list(session: SparkSession, values: Sequence[str]) -> Any:
-    """Hand strings over as a java.util.List."""
-    made = java_class(session, "java.util.ArrayList")()
-    for value in values:
-        made.add(value)
-    return made
 
 
 @dataclass(frozen=True)

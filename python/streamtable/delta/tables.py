@@ -11,7 +11,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from streamtable.delta.bridge import bridge, java_list, translated
+from streamtable.delta.bridge import bridge, translated
 from streamtable.errors import HistoryLost
 
 __all__ = [
@@ -129,7 +129,7 @@ class Retained:
 def locate(session: SparkSession, parts: Sequence[str]) -> Located:
     """Look a name up in its catalog; a name of one or two parts is completed with the current catalog and namespace."""
     try:
-        found = json.loads(bridge(session).locate(session._jsparkSession, java_list(session, parts)))
+        found = json.loads(bridge(session).locate(session._jsparkSession, json.dumps(parts)))
     except Py4JJavaError as error:
         if error.java_exception.getClass().getSimpleName() != "CatalogNotFoundException":
             raise
@@ -173,7 +173,7 @@ def applications(session: SparkSession, path: str) -> frozenset[str]:
 
 def versions(session: SparkSession, paths: Sequence[str]) -> tuple[Version | None, ...]:
     """Read the latest versions of many tables in one call; None where there is no Delta table any more."""
-    found = json.loads(bridge(session).versions(session._jsparkSession, java_list(session, paths)))
+    found = json.loads(bridge(session).versions(session._jsparkSession, json.dumps(paths)))
     return tuple(Version(*each) if each else None for each in found)
 
 

@@ -19,10 +19,9 @@ from streamtable.algebra.trees import walk
 from streamtable.catalog.definition import DELTA_PROPERTIES
 from streamtable.delta.commit import commit
 from streamtable.delta.rows import read, read_located
-from streamtable.delta.tables import commits, state
+from streamtable.delta.tables import commits, versions
 from streamtable.differentiate.aggregate import POSITION, AggregateStep
 from streamtable.differentiate.visible import visible_states
-from streamtable.errors import SourceUnavailable
 from streamtable.refresh.prepare import Prepared
 from streamtable.refresh.sources import Sources
 from streamtable.refresh.workspace import Workspace
@@ -117,10 +116,8 @@ def build(
 
 def latest_version(workspace: Workspace, arrangement: Arrangement) -> int:
     """Return the arrangement's latest version, -1 when it was never built."""
-    try:
-        return state(workspace.session, arrangement.path).version
-    except SourceUnavailable:
-        return -1
+    (version,) = versions(workspace.session, [arrangement.path])
+    return version.number if version else -1
 
 
 def roll_back(workspace: Workspace, arrangement: Arrangement, pinned: int, application: str) -> int:

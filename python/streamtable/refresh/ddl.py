@@ -19,7 +19,13 @@ from streamtable.sql.statements import Name
 
 __all__ = ["make", "rename", "take_back", "unmake"]
 
-_TO_CATALOG = "spark.databricks.delta.catalog.update.enabled"
+_CREATING = {
+    # The catalog would have the properties as well, and a definition may be too long for it.
+    "spark.databricks.delta.catalog.update.enabled": "false",
+    # Delta would ask by a query which files there were before; that an empty table has none, its checksum says in any case.
+    "spark.databricks.delta.allFilesInCrc.enabled": "false",
+}
+"""Settings of Delta for the commit that makes an empty table."""
 
 
 def _as_engine(spark: SparkSession) -> AbstractContextManager[None]:
@@ -31,11 +37,7 @@ def make(spark: SparkSession, definition: Definition, schema: StructType, readin
     """Create the empty table; nothing is left behind when that fails."""
     statement = definition.statement
     # Delta's builder takes a name of the session catalog, in two parts.
-    builder = (
-        DeltaTable.create(_handing_on_no_properties(at_home(spark)))
-        .tableName(str(Name(statement.name.parts[1:])))
-        .addColumns(schema)
-    )
+    builder = DeltaTable.create(_creating(at_home(spark))).tableName(str(Name(statement.name.parts[1:]))).addColumns(schema)
     if statement.partitioned_by:
         builder = builder.partitionedBy(*statement.partitioned_by)
     if statement.clustered_by:
@@ -55,12 +57,11 @@ def make(spark: SparkSession, definition: Definition, schema: StructType, readin
         raise
 
 
-def _handing_on_no_properties(spark: SparkSession) -> SparkSession:
-    """Return a session in which Delta does not store the properties in the catalog as well: a definition may be too long for it."""
-    if spark.conf.get(_TO_CATALOG, "false") == "false":
-        return spark
+def _creating(spark: SparkSession) -> SparkSession:
+    """Return a session like this one, but for the settings of the first commit."""
     session = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
-    session.conf.set(_TO_CATALOG, "false")
+    for setting, value in _CREATING.items():
+        session.conf.set(setting, value)
     return session
 
 

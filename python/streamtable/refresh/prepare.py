@@ -111,9 +111,16 @@ class Prepared:
 
 def captured_settings(spark: SparkSession) -> dict[str, str]:
     """Read the current values of the settings that change what a query means, defaults as well: those of another session differ."""
-    modified = {key: str(value) for key, value in sorted(spark.conf.getAll.items()) if _CHANGING.fullmatch(key)}
+    modified = {key: value for key, value in sorted(_set_in(spark).items()) if _CHANGING.fullmatch(key)}
     unusual = {key: value for key, value in modified.items() if key not in CAPTURED and spark.conf.isModifiable(key)}
     return {key: str(spark.conf.get(key)) for key in CAPTURED} | unusual
+
+
+def _set_in(spark: SparkSession) -> dict[str, str]:
+    """Return what is set in a session in one piece: PySpark's own asks the JVM three times for each of some sixty settings."""
+    mapper = java_class(spark, "com.fasterxml.jackson.databind.ObjectMapper")()
+    found: dict[str, str] = json.loads(mapper.writeValueAsString(spark._jsparkSession.conf().getAllAsJava()))
+    return found
 
 
 def refresh_session(spark: SparkSession, namespace: tuple[str, ...], settings: Mapping[str, str]) -> SparkSession:

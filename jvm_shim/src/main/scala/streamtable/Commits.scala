@@ -9,7 +9,14 @@ import org.apache.spark.sql.{Column, DataFrame, SaveMode, SparkSession}
 import org.apache.spark.sql.catalyst.expressions.aggregation.BitmapAggregator
 import org.apache.spark.sql.classic.{SparkSession => ClassicSession}
 import org.apache.spark.sql.connector.catalog.TableCatalog.PROP_COMMENT
-import org.apache.spark.sql.delta.{DeltaConfigs, DeltaLog, DeltaOperations, OptimisticTransaction}
+import org.apache.spark.sql.delta.{
+  DeltaConfigs,
+  DeltaLog,
+  DeltaOperations,
+  DummySnapshot,
+  OptimisticTransaction,
+  VersionChecksum
+}
 import org.apache.spark.sql.delta.ClassicColumnConversions._
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.commands.DeletionVectorWriter
@@ -83,7 +90,8 @@ private[streamtable] object Commits {
       properties: JavaMap[String, String]): (Long, Long, Long) = {
     val log = DeltaLog.forTable(spark, path)
     val latest = log.update()
-    val read = if (readVersion < 0) latest else Snapshots.at(latest, readVersion)
+    val read =
+      if (readVersion >= 0) Snapshots.at(latest, readVersion) else if (latest.version < 0) new Unborn(log) else latest
     val transaction =
       if (alone) new Numbered(log, None, read, application) else log.startTransaction(None, Some(read))
     describe(transaction, schema, properties)
@@ -159,4 +167,9 @@ private[streamtable] object Commits {
       }
     } finally writer.close()
   }
+}
+
+/** A table before its first commit, which is known to have no files: Delta would ask by a query for its checksum. */
+private class Unborn(log: DeltaLog) extends DummySnapshot(log.logPath, log) {
+  override def computeChecksum: VersionChecksum = super.computeChecksum.copy(allFiles = Some(Nil))
 }

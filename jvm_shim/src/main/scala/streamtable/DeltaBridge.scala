@@ -1,9 +1,7 @@
 package org.apache.spark.sql.delta.streamtable
 
 import java.io.FileNotFoundException
-import java.util.{List => JavaList, Map => JavaMap}
-
-import scala.jdk.CollectionConverters._
+import java.util.{Map => JavaMap}
 
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession}
@@ -16,18 +14,18 @@ import org.apache.spark.sql.delta.util.DeltaFileOperations.absolutePath
 import org.apache.spark.sql.functions.{col, when, lit}
 import org.json4s._
 import org.json4s.JsonDSL._
-import org.json4s.jackson.JsonMethods.{compact, render}
+import org.json4s.jackson.JsonMethods.{compact, parse, render}
 
 /**
- * Everything that Python asks of Delta: facts as JSON, rows as frames, commits as one call. A thread of Python's has no active session,
- * and Delta asks for it where a version has no checksum.
+ * Everything that Python asks of Delta: facts as JSON, rows as frames, commits as one call; several names come as JSON too. A thread of
+ * Python's has no active session, and Delta asks for it where a version has no checksum.
  */
 object DeltaBridge {
 
   /** Full name, kind (delta, view, other, none) and path of a table of any catalog. */
-  def locate(spark: SparkSession, parts: JavaList[String]): String = spark.withActive {
+  def locate(spark: SparkSession, parts: String): String = spark.withActive {
     val catalogs: CatalogManager = spark.sessionState.catalogManager
-    val names = parts.asScala.toSeq
+    val names = strings(parts)
     val (catalog, rest) =
       if (names.size > 2) (catalogs.catalog(names.head), names.tail) else (catalogs.currentCatalog, names)
     val namespace = if (rest.size > 1) rest.init.toArray else catalogs.currentNamespace
@@ -40,6 +38,8 @@ object DeltaBridge {
     }
     compact(render(("name" -> (catalog.name +: namespace :+ rest.last).toList) ~ ("kind" -> kind) ~ ("path" -> path)))
   }
+
+  private def strings(json: String): List[String] = parse(json).children.collect { case JString(each) => each }
 
   /** Lets the catalog have the columns of one of its tables, where Delta is set to. */
   def tellCatalog(spark: SparkSession, database: String, table: String): Unit = spark.withActive {
@@ -91,12 +91,12 @@ object DeltaBridge {
     spark.withActive(Appends.once(spark, table, rows.asInstanceOf[DataFrame], application, number))
 
   /** Table id and latest version of each path, in one call; null for a table that is gone. */
-  def versions(spark: SparkSession, paths: JavaList[String]): String = spark.withActive {
-    compact(render(JArray(paths.asScala.map { path =>
+  def versions(spark: SparkSession, paths: String): String = spark.withActive {
+    compact(render(JArray(strings(paths).map { path =>
       ifThere(Snapshots.latest(spark, path))
         .map(s => JArray(List(JString(s.metadata.id), JLong(s.version))))
         .getOrElse(JNull)
-    }.toList)))
+    })))
   }
 
   /** What each commit in (after, upto] did; a missing version is missing in the answer. */
