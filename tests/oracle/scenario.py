@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Row, SparkSession
-from tests.oracle.comparison import assert_exact
+from tests.oracle.comparison import assert_exact, contents
 from tests.oracle.copies import Copies
 from tests.oracle.together import together
 
@@ -22,7 +22,7 @@ _numbers = itertools.count()
 
 
 class Scenario:
-    """Sources and stream tables in a database of their own, dropped at the end, readers before what they read."""
+    """Sources and stream tables in a database of their own, dropped at the end."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
@@ -37,9 +37,7 @@ class Scenario:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.spark.sql(f"USE {self.database}")
-        for name in reversed(self.queries):
-            self.spark.sql(f"DROP STREAM TABLE IF EXISTS {name}")
+        # Not each by itself: DROP STREAM TABLE looks at all others, for those that read it.
         self.spark.sql("USE default")
         self.spark.sql(f"DROP DATABASE {self.database} CASCADE")
 
@@ -87,4 +85,4 @@ class Scenario:
 
     def rows(self, name: str) -> list[tuple[object, ...]]:
         """Return the contents of a table, sorted by their spelling."""
-        return sorted((tuple(row) for row in self.spark.table(name).collect()), key=repr)
+        return sorted((tuple(row) for row in contents(self.spark, name).collect()), key=repr)

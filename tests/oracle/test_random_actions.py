@@ -50,8 +50,6 @@ def database(spark: SparkSession) -> Iterator[SparkSession]:
     spark.sql("CREATE DATABASE oracle_actions")
     spark.sql("USE oracle_actions")
     yield spark
-    for name in reversed(QUERIES):
-        spark.sql(f"DROP STREAM TABLE IF EXISTS {name}")
     spark.sql("USE default")
     spark.sql("DROP DATABASE oracle_actions CASCADE")
 

@@ -37,8 +37,6 @@ def database(spark: SparkSession) -> Iterator[None]:
         yield
     finally:
         close_cursors()
-        for row in spark.sql("SHOW STREAM TABLES").collect():
-            spark.sql(f"DROP STREAM TABLE {row['name']}")
         spark.sql("USE default")
         spark.sql(f"DROP DATABASE {name} CASCADE")
 

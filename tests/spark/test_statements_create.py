@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
-from tests.spark.statements import answer, detail, done, properties, shown, version
+from tests.spark.statements import answer, detail, done, folder, properties, shown, version
 
 from streamtable.catalog.entries import Entry, find
 from streamtable.delta.tables import Located
@@ -39,6 +40,16 @@ def test_or_replace_gives_another_definition_and_contents_in_one_commit(shop: Sp
     shop.sql("UPDATE sales SET region = 'north' WHERE id = 2")
     assert done(shop, "REFRESH STREAM TABLE st") == ("DIFFERENTIAL", "1 of 1 sources changed")
     assert_exact(shop, "st", NORTH)
+
+
+def test_checksums_list_the_files_from_the_first_commit_on(shop: SparkSession) -> None:
+    """Delta would look for them in the commit after one that does not."""
+    shop.sql("CREATE STREAM TABLE st AS SELECT region, avg(amount) AS mean FROM sales GROUP BY region")
+    listed = {
+        (path.parts[-3].startswith("a"), path.stem): len(json.loads(path.read_text())["allFiles"])
+        for path in folder(shop, "st").rglob("_delta_log/0*.crc")
+    }
+    assert listed == {(False, f"{0:020}"): 0, (False, f"{1:020}"): 1, (True, f"{0:020}"): 1}
 
 
 def test_or_replace_creates_what_is_not_there(shop: SparkSession) -> None:

@@ -19,8 +19,6 @@ def database(spark: SparkSession) -> Iterator[SparkSession]:
     spark.sql("CREATE DATABASE tpch")
     spark.sql("USE tpch")
     yield spark
-    for name in QUERIES:
-        spark.sql(f"DROP STREAM TABLE IF EXISTS {name}")
     spark.sql("USE default")
     spark.sql("DROP DATABASE tpch CASCADE")
 

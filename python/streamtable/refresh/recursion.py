@@ -36,7 +36,9 @@ def recurse(workspace: Workspace, sources: Sources, change: Recursed) -> DataFra
         if before is not None:
             workspace.name(change.recursion.loop.path, before.toDF(*names))
             parts.append(workspace.query(render(change.step, sources)))
-        here = workspace.hold(netted(reduce(DataFrame.unionAll, parts)))
+        rows = reduce(DataFrame.unionAll, parts)
+        changing = [each for each in rows.columns if each != WEIGHT.id]
+        here = workspace.hold(workspace.query(netted(workspace.name("arrived", rows), changing)))
         before = None if here.isEmpty() else here
         if before is not None:
             _within_limit(workspace, change, level)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from sqlglot import exp
 
 from streamtable.algebra.identity import comparable
 from streamtable.algebra.operators import WEIGHT, Form, Scan, Source
@@ -18,18 +18,19 @@ from streamtable.delta.tables import Version
 from streamtable.refresh.clock import instant
 from streamtable.refresh.prepare import Prepared
 from streamtable.refresh.workspace import Workspace
-from streamtable.sql.builder import qualified
+from streamtable.sql.builder import alias, call, cast, column, number, select, subquery, table
 
 __all__ = ["Sources", "netted"]
 
 
-def netted(delta: DataFrame) -> DataFrame:
-    """Net out equal rows of a delta whose columns are comparable."""
-    names = [qualified((name,)) for name in delta.columns if name != WEIGHT.id]
-    net = delta.groupBy(*names).agg(F.sum(WEIGHT.id).alias(WEIGHT.id)).where(F.col(WEIGHT.id) != 0)
+def netted(delta: str, columns: Sequence[str]) -> exp.Select:
+    """Net out equal rows of the delta of that name, whose columns are comparable."""
+    weight, total = column(WEIGHT.id), call("sum", column(WEIGHT.id))
+    net = select([*map(column, columns), alias(total, WEIGHT.id)], table(delta)).group_by(*map(column, columns), copy=False)
+    net = net.having(exp.NEQ(this=total.copy(), expression=number(0)), copy=False)
     # A weight of 3 becomes three rows of weight 1: every rule may rely on +1 and -1.
-    units = F.array_repeat(F.signum(WEIGHT.id).cast("bigint"), F.abs(WEIGHT.id).cast("int"))
-    return net.select(*names, F.explode(units).alias(WEIGHT.id))
+    units = call("array_repeat", cast(call("signum", weight), "BIGINT"), cast(call("abs", weight.copy()), "INT"))
+    return select([*map(column, columns), alias(call("explode", units), WEIGHT.id)], subquery(net, "net"))
 
 
 @dataclass
@@ -90,9 +91,10 @@ class Sources:
             if isinstance(scan, Scan) and scan.source.path == path
             for c in scan.columns
         }
-        names = [qualified((name,)) for name in used]
-        frame = change.frame.select(*names, WEIGHT.id)
+        name = self.workspace.name(f"change_{self.prepared.paths.index(path)}", change.frame)
         nets = change.carries_over and all(comparable(c.type) for c in used.values())
+        rows = netted(name, list(used)) if nets else select(map(column, (*used, WEIGHT.id)), table(name))
+        frame = self.workspace.query(rows)
         if self.expected is not None:
-            return self.workspace.hold(netted(frame) if nets else frame, self.expected)
-        return self.workspace.keep(netted(frame)) if nets else frame
+            return self.workspace.hold(frame, self.expected)
+        return self.workspace.keep(frame) if nets else frame

@@ -83,7 +83,7 @@ class Workspace:
 
     def name(self, name: str, frame: DataFrame) -> str:
         """Register `frame` under `name`."""
-        frame.createOrReplaceTempView(name)
+        self._held.named(frame._jdf, name)
         self._frames[name] = frame
         return name
 

@@ -3,7 +3,7 @@ package org.apache.spark.sql.streamtable
 import org.apache.spark.SparkException
 import org.apache.spark.internal.config.MAX_RESULT_SIZE
 import org.apache.spark.sql.SparkSessionExtensions
-import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.{InternalRow, TableIdentifier}
 import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Cast, Literal}
 import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LocalLimit, LocalRelation, LogicalPlan, Statistics}
@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.util.TypeUtils
 import org.apache.spark.sql.classic.Dataset
 import org.apache.spark.sql.execution.{LocalTableScanExec, SparkPlan, SparkStrategy, SQLExecution}
+import org.apache.spark.sql.execution.command.ViewHelper
 import org.apache.spark.sql.types.{DataType, DateType, DecimalType, IntegralType, StringType}
 import org.json4s.{JArray, JObject, JString}
 import org.json4s.jackson.JsonMethods.compact
@@ -84,6 +85,23 @@ object Held {
   def empty(frame: Object): Object = {
     val whole = frame.asInstanceOf[Dataset[_]]
     Dataset.ofRows(whole.sparkSession, LocalRelation(whole.queryExecution.analyzed.output))
+  }
+
+  /** Names `frame` in its session as a temporary view; Spark's own way there plans and runs a command. */
+  def named(frame: Object, name: String): Unit = {
+    val whole = frame.asInstanceOf[Dataset[_]]
+    val (plan, session) = (whole.logicalPlan, whole.sparkSession)
+    val catalog = session.sessionState.catalog
+    val view = ViewHelper.createTemporaryViewRelation(
+      TableIdentifier(name),
+      session,
+      replace = true,
+      catalog.getRawTempView,
+      originalText = None,
+      plan,
+      plan,
+      Nil)
+    catalog.createTempView(name, view, overrideIfExists = true)
   }
 
   private def local(frame: Dataset[_], run: SparkPlan => Array[InternalRow], most: Int): Object =
