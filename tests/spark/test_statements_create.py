@@ -327,6 +327,26 @@ def test_settings_that_say_how_the_query_is_read_hold_at_every_refresh(shop: Spa
     assert (answer(shop, "SELECT DISTINCT z FROM st"), _settings(shop)) == ([("id",)], set(CAPTURED))
 
 
+def test_names_in_quotes_may_be_patterns(shop: SparkSession) -> None:
+    patterns = "spark.sql.parser.quotedRegexColumnNames"
+    shop.sql("CREATE OR REPLACE TABLE odd (`a.b` INT, ab INT, acb INT, k INT) USING delta")
+    shop.sql("INSERT INTO odd VALUES (1, 2, 3, 4)")
+    shop.conf.set(patterns, "true")
+    try:
+        shop.sql("CREATE STREAM TABLE st REFRESH MODE DIFFERENTIAL AS SELECT sum(k) AS k FROM odd GROUP BY `a.b`")
+        shop.sql("CREATE STREAM TABLE patterned REFRESH MODE DIFFERENTIAL AS SELECT `a.b` FROM odd WHERE `a.b` < 9")
+    finally:
+        shop.conf.unset(patterns)
+    shop.sql("INSERT INTO odd VALUES (1, 5, 6, 7), (9, 5, 6, 7)")
+    for name, meant in {
+        "st": "SELECT sum(k) AS k FROM odd GROUP BY `a.b`",
+        "patterned": "SELECT `a.b`, acb FROM odd WHERE `a.b` < 9",
+    }.items():
+        assert done(shop, f"REFRESH STREAM TABLE {name}")[0] == "DIFFERENTIAL"
+        assert_exact(shop, name, meant)
+        assert answer(shop, f"VERIFY STREAM TABLE {name}")[0][1:] == (True, 0, 0)
+
+
 def _settings(shop: SparkSession) -> set[str]:
     rows = answer(shop, "DESCRIBE STREAM TABLE EXTENDED st")
     return {key.removeprefix("setting ") for key, _ in rows if key.startswith("setting ")}

@@ -24,6 +24,9 @@ ColumnExtents: TypeAlias = Mapping[str, tuple[str, str]]
 """Least and greatest value of columns, as text that reads back as the same value."""
 
 
+_PATTERNS = "spark.sql.parser.quotedRegexColumnNames"
+
+
 @final
 class Workspace:
     """Registers frames as temporary views of the refresh's session."""
@@ -88,9 +91,15 @@ class Workspace:
         return name
 
     def __enter__(self) -> Workspace:
+        # A query may have been created with this setting: names in quotes are patterns. In our queries all names are in quotes.
+        self._patterns = self.session.conf.get(_PATTERNS) == "true"
+        if self._patterns:
+            self.session.conf.set(_PATTERNS, "false")
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._patterns:
+            self.session.conf.set(_PATTERNS, "true")
         for name in self._frames:
             catalog_of(self.session).dropTempView(name)
         for frame in self._kept:
