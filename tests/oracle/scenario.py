@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Row, SparkSession
-from tests.oracle.comparison import assert_exact, contents
+from tests.oracle.comparison import assert_exact
 from tests.oracle.copies import Copies
 from tests.oracle.together import together
 
@@ -84,5 +84,5 @@ class Scenario:
         return done + together(lambda each: self.refresh(each, action), wave)
 
     def rows(self, name: str) -> list[tuple[object, ...]]:
-        """Return the contents of a table, sorted by their spelling."""
-        return sorted((tuple(row) for row in contents(self.spark, name).collect()), key=repr)
+        """Return what a reader of the table sees, sorted by its spelling; `refresh` compares by the checksum's files."""
+        return sorted((tuple(row) for row in self.spark.table(name).collect()), key=repr)

@@ -37,8 +37,8 @@ def recurse(workspace: Workspace, sources: Sources, change: Recursed) -> DataFra
             workspace.name(change.recursion.loop.path, before.toDF(*names))
             parts.append(workspace.query(render(change.step, sources)))
         rows = reduce(DataFrame.unionAll, parts)
-        changing = [each for each in rows.columns if each != WEIGHT.id]
-        here = workspace.hold(workspace.query(netted(workspace.name("arrived", rows), changing)))
+        columns = [each for each in rows.columns if each != WEIGHT.id]
+        here = workspace.hold(workspace.query(netted(workspace.name("arrived", rows), columns)))
         before = None if here.isEmpty() else here
         if before is not None:
             _within_limit(workspace, change, level)
