@@ -79,6 +79,9 @@ class Handler:
     def __init__(self, answers: Answers) -> None:
         self._answers = answers
 
+    def greet(self) -> None:
+        """Answer nothing: the call has opened a connection."""
+
     def describe(self, session: JavaObject, sql: str) -> str:
         """Return the JSON of the result's columns, or of the error."""
         return _answer(lambda: {"schema": self._answers.describe(_session(session), sql).jsonValue()})
@@ -251,17 +254,16 @@ def _original(java: JavaObject | None) -> StreamTableError | None:
     """Return the error of ours that a JVM exception, or one of its causes, stands for."""
     for cause in causes(java):
         if cause.getClass().getName() in OURS and cause.getCondition() in _kinds():
-            parameters = dict(cause.getMessageParameters())
-            kept, _ = _kept.pop(parameters.get("id", ""), (None, 0.0))
-            return kept or _raised_by_shim(cause.getCondition(), parameters)
+            # Each is asked for by its name: the end of an iteration over a Java map is an error of Java's, converted at length.
+            parameters = cause.getMessageParameters()
+            key = parameters.get("id")
+            kept, _ = _kept.pop(key, (None, 0.0))
+            return kept or (None if key else _raised_by_shim(cause.getCondition(), parameters))  # one that another process keeps
     return None
 
 
-def _raised_by_shim(condition: str, parameters: dict[str, str]) -> StreamTableError | None:
-    """Build the error that the shim raised on its own; None for one that another process keeps."""
-    if "id" in parameters:
-        return None
-    return _kinds()[condition](parameters["reason"], hint=parameters["hint"])
+def _raised_by_shim(condition: str, parameters: JavaObject) -> StreamTableError:
+    return _kinds()[condition](parameters.get("reason"), hint=parameters.get("hint"))
 
 
 @lru_cache(maxsize=1)

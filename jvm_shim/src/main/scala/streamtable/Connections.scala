@@ -1,16 +1,36 @@
 package org.apache.spark.sql.streamtable
 
+import java.util.{List => JavaList}
 import java.util.concurrent.ConcurrentHashMap
 
-import py4j.{ClientServerConnection, Py4JPythonClient, PythonClient}
+import scala.util.Try
+
+import py4j._
 
 /**
- * The connections to Python that threads of this JVM have opened. py4j keeps one for each thread, with a thread of Python's at its
- * other end, also when the thread has ended; servers run each statement in a thread of its own.
+ * The connections to Python, one for each thread that uses it. py4j keeps those that threads of this JVM have opened, with a thread of
+ * Python's at the other end, also when the thread has ended; servers run each statement in a thread of its own.
+ *
+ * py4j leaves it to TCP when an answer is sent: the end of one of more than 8 KB waits for Python's word that the beginning has come, which
+ * Linux puts off for 40 ms. So each connection is told to send at once.
  */
 private[streamtable] final class Connections(client: Py4JPythonClient) {
 
   private val opened = new ConcurrentHashMap[Thread, ClientServerConnection]()
+
+  client match {
+    case client: PythonClient => Option(client.getJavaServer).foreach(Connections.makePrompt)
+    case _ => // Without a connection for each thread (PYSPARK_PIN_THREAD=false) none is known here.
+  }
+
+  /** Makes the connection of this thread send at once; one that is not there yet is opened by a `greeting`. */
+  def ready(greeting: => Unit): Unit = client match {
+    case client: PythonClient =>
+      def own = Option(client.getPerThreadConnection).filter(_.getSocket != null)
+      if (own.isEmpty) greeting
+      own.foreach(Connections.Prompt.connectionStarted)
+    case _ =>
+  }
 
   /** Remembers the connection of this thread, and closes those of threads that have ended. */
   def tidy(): Unit = client match {
@@ -23,6 +43,26 @@ private[streamtable] final class Connections(client: Py4JPythonClient) {
           client.connectionStopped(connection) // it forgets it
         }
       }
-    case _ => // Without a connection for each thread (PYSPARK_PIN_THREAD=false) py4j does so itself.
+    case _ => // py4j does so itself.
+  }
+}
+
+private[streamtable] object Connections {
+
+  /** Makes connections that Python has opened, or opens from now on, send at once. */
+  private def makePrompt(server: Py4JJavaServer): Unit = {
+    server.addListener(Prompt)
+    Try { // py4j tells nobody of those that are there
+      val present = classOf[GatewayServer].getDeclaredField("connections")
+      present.setAccessible(true)
+      present.get(server).asInstanceOf[JavaList[Py4JServerConnection]].forEach(Prompt.connectionStarted(_))
+    }
+  }
+
+  private object Prompt extends DefaultGatewayServerListener {
+    override def connectionStarted(connection: Py4JServerConnection): Unit = {
+      val socket = connection.getSocket
+      if (!socket.isClosed) socket.setTcpNoDelay(true)
+    }
   }
 }

@@ -13,6 +13,9 @@ import org.apache.spark.sql.{Row, SparkSession}
 /** What Python implements over py4j: all decisions are made there. Answers are JSON, an error is an answer too. */
 trait Handler {
 
+  /** Answers nothing: the call opens a connection. */
+  def greet(): Unit
+
   /** Reads the statement and answers `{"schema": <StructType JSON>}`. */
   def describe(session: SparkSession, sql: String): String
 
@@ -29,10 +32,10 @@ trait Handler {
   def batch(session: SparkSession, sql: String, start: String, end: String): String
 
   /** Answers the columns of a table function, as `describe` does. */
-  def describeFunction(name: String, arguments: JavaList[String]): String
+  def describeFunction(name: String, arguments: Array[String]): String
 
   /** Answers its rows, as `run` does. */
-  def callFunction(session: SparkSession, name: String, arguments: JavaList[String]): String
+  def callFunction(session: SparkSession, name: String, arguments: Array[String]): String
 
   /** Answers an error if `operation` is not to be done to a table because stream tables read it. */
   def checkSourceDdl(session: SparkSession, operation: String, name: String, place: String): String
@@ -88,12 +91,12 @@ object Handlers {
     held(answer(_.batch(session, sql, start, end)))
 
   /** Asks for the result type of a table function. */
-  def describeFunction(name: String, arguments: JavaList[String]): JsonNode =
-    answer(_.describeFunction(name, arguments)).get("schema")
+  def describeFunction(name: String, arguments: Seq[String]): JsonNode =
+    answer(_.describeFunction(name, arguments.toArray)).get("schema")
 
   /** Calls a table function and gives its rows. */
-  def callFunction(session: SparkSession, name: String, arguments: JavaList[String]): JsonNode =
-    answer(_.callFunction(session, name, arguments)).get("rows")
+  def callFunction(session: SparkSession, name: String, arguments: Seq[String]): JsonNode =
+    answer(_.callFunction(session, name, arguments.toArray)).get("rows")
 
   /** Raises what speaks against changing the shape of a table. */
   def checkSourceDdl(session: SparkSession, operation: String, name: String, place: String): Unit =
@@ -102,8 +105,10 @@ object Handlers {
   private def answer(ask: Handler => String): JsonNode = {
     val registered = current.getOrElse(PythonChild.registered())
     val text =
-      try ask(registered.handler)
-      catch {
+      try {
+        registered.connections.ready(registered.handler.greet())
+        ask(registered.handler)
+      } catch {
         case e: Py4JException =>
           throw notEnabled(
             "no answer came from the Python process",

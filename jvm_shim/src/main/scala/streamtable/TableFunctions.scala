@@ -1,7 +1,5 @@
 package org.apache.spark.sql.streamtable
 
-import scala.jdk.CollectionConverters._
-
 import org.apache.spark.sql.{Row, SparkSession, SparkSessionExtensions}
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation
@@ -17,7 +15,7 @@ case class TableFunction(name: String, arguments: Seq[String], output: Seq[Attri
     extends LeafNode
     with MultiInstanceRelation {
   @transient lazy val rows: Seq[Row] =
-    Answers.rows(Handlers.callFunction(SparkSession.active, name, arguments.asJava), output)
+    Answers.rows(Handlers.callFunction(SparkSession.active, name, arguments), output)
   override def nodeName: String = arguments.mkString(s"$name(", ", ", ")")
   override def newInstance(): LogicalPlan = copy(output = output.map(_.newInstance()))
   override def computeStats(): Statistics = Statistics(sizeInBytes = TableFunctions.small)
@@ -62,7 +60,7 @@ object TableFunctions {
           s"$name cannot take ${other.sql}",
           "give constants, without names, and filter or join the rows.")
     }
-    TableFunction(name, values, Answers.columns(Handlers.describeFunction(name, values.asJava)))
+    TableFunction(name, values, Answers.columns(Handlers.describeFunction(name, values)))
   }
 
   private object Planned extends SparkStrategy {
