@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,7 +16,7 @@ LONG = 40_000
 
 
 @pytest.fixture
-def greetings(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[None]]:
+def greetings(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """Return the greetings of threads that had no connection yet."""
     found = list[None]()
     monkeypatch.setattr(callback.Handler, "greet", lambda handler: found.append(None))

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from py4j.java_gateway import JavaClass
-from py4j.protocol import Py4JJavaError
+from py4j.java_gateway import JavaClass, JavaMember, is_magic_member
+from py4j.protocol import STATIC_PREFIX, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors.exceptions import captured
 from pyspark.sql import DataFrame, SparkSession
@@ -35,6 +35,7 @@ __all__ = [
     "lost_file",
     "missing_file",
     "out_of_memory",
+    "planned",
     "storage_failed",
     "storage_trouble",
     "translated",
@@ -43,6 +44,15 @@ __all__ = [
 
 SHIM = "org.apache.spark.sql.streamtable"
 """The package of the shim's classes, but for the DeltaBridge, which must be in Delta's."""
+
+
+class _StaticMethods(JavaClass):  # type: ignore[misc]  # py4j has no types
+    """A Java class, whose names in capitals are constants and all others methods: py4j's own asks the JVM each time which it is."""
+
+    def __getattr__(self, name: str) -> Any:
+        if is_magic_member(name) or name.isupper():
+            return super().__getattr__(name)
+        return JavaMember(name, None, STATIC_PREFIX + self._fqn, self._gateway_client)
 
 
 def bridge(session: SparkSession) -> Any:
@@ -56,12 +66,17 @@ def java_class(session: SparkSession | SparkContext | type[SparkContext], name: 
     `session._jvm.org.apache...` would ask the JVM for each part of the name whether that is a class already: for one of ours it
     looks into all of Spark's jars more than ten times, which was a twentieth of a small refresh.
     """
-    return JavaClass(name, session._jvm._gateway_client)  # type: ignore[union-attr]
+    return _StaticMethods(name, session._jvm._gateway_client)  # type: ignore[union-attr]
 
 
 def frame_of(session: SparkSession, java_frame: Any) -> DataFrame:
     """Wrap a Dataset of the JVM."""
     return DataFrame(java_frame, session)
+
+
+def planned(session: SparkSession, sql: str) -> DataFrame:
+    """Let Spark analyse `sql`: session.sql does the same after a millisecond in which it makes a list of no parameters."""
+    return frame_of(session, session._jsparkSession.sql(sql))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from streamtable.algebra.normalise import normalise
 from streamtable.algebra.operators import Operator, Source
 from streamtable.algebra.reading import Reading, read_plan
-from streamtable.delta.bridge import SHIM, java_class
+from streamtable.delta.bridge import SHIM, java_class, planned
 from streamtable.differentiate.rules import Finding, obstacle
 from streamtable.errors import InvalidQuery, near_names
 from streamtable.handles import catalog_of
@@ -149,7 +149,7 @@ def refresh_session(spark: SparkSession, namespace: tuple[str, ...], settings: M
 def prepare(session: SparkSession, query: Query) -> Prepared:
     """Let Spark analyse `query` and read its plan. Raises InvalidQuery with Spark's own message."""
     try:
-        frame = session.sql(rewritten(query.text))
+        frame = planned(session, rewritten(query.text))
     except (AnalysisException, ParseException, PySparkException) as error:
         text = _moved(words_of(error), query)
         rejected = InvalidQuery(f"Spark rejects the query: {text}", hint=_nearest_table(session, text))

@@ -11,8 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, DecimalType, IntegralType
 from sqlglot import exp
 
-from streamtable.delta.bridge import SHIM, frame_of, java_class
-from streamtable.handles import catalog_of
+from streamtable.delta.bridge import SHIM, frame_of, java_class, planned
 from streamtable.sql.builder import call, cast, column, number, text
 
 __all__ = ["FEW", "ColumnExtents", "Workspace"]
@@ -44,11 +43,11 @@ class Workspace:
 
     def query(self, query: exp.Expr) -> DataFrame:
         """Plan a query over the registered names."""
-        return self.session.sql(text(query))
+        return planned(self.session, text(query))
 
     def keep(self, frame: DataFrame) -> DataFrame:
         """Hold the rows of `frame` from their first use on, so that nothing computes them twice, and plans end at them."""
-        self._kept.append(frame.persist())
+        self._kept.append(frame)
         return frame_of(self.session, self._held.kept(frame._jdf))
 
     def hold(self, frame: DataFrame, rows: int | None = None) -> DataFrame:
@@ -100,8 +99,7 @@ class Workspace:
     def __exit__(self, *_: object) -> None:
         if self._patterns:
             self.session.conf.set(_PATTERNS, "true")
-        for name in self._frames:
-            catalog_of(self.session).dropTempView(name)
+        self._held.forget(self.session._jsparkSession, json.dumps(list(self._frames)))
         for frame in self._kept:
             frame.unpersist()
 

@@ -9,12 +9,12 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, Cast, Literal}
 import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LocalLimit, LocalRelation, LogicalPlan, Statistics}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.util.TypeUtils
-import org.apache.spark.sql.classic.Dataset
+import org.apache.spark.sql.classic.{Dataset, SparkSession}
 import org.apache.spark.sql.execution.{LocalTableScanExec, SparkPlan, SparkStrategy, SQLExecution}
 import org.apache.spark.sql.execution.command.ViewHelper
 import org.apache.spark.sql.types.{DataType, DateType, DecimalType, IntegralType, StringType}
 import org.json4s.{JArray, JObject, JString}
-import org.json4s.jackson.JsonMethods.compact
+import org.json4s.jackson.JsonMethods.{compact, parse}
 
 /**
  * Rows that the driver has, as a leaf that rules pass by in no time. Of Spark's LocalRelation the rows are part of the node, and each
@@ -72,11 +72,11 @@ object Held {
   def some(frame: Object, most: Int): Object = local(frame.asInstanceOf[Dataset[_]], _.executeTake(most + 1), most)
 
   /**
-   * What `frame` is once its rows are kept, as the leaf that Spark reads them by: a plan over it is analysed and compared with what else
+   * Keeps the rows of `frame` from their first use on. What it is then, as the leaf that Spark reads them by: a plan over it is analysed and compared with what else
    * is kept as one over a table is, however deep the query below.
    */
   def kept(frame: Object): Object = {
-    val whole = frame.asInstanceOf[Dataset[_]]
+    val whole = frame.asInstanceOf[Dataset[_]].persist()
     val cached = whole.sparkSession.sharedState.cacheManager
     Dataset.ofRows(whole.sparkSession, cached.useCachedData(whole.queryExecution.normalized))
   }
@@ -102,6 +102,12 @@ object Held {
       plan,
       Nil)
     catalog.createTempView(name, view, overrideIfExists = true)
+  }
+
+  /** Forgets views that have names of `named`, a list in JSON; Spark's own way looks for each in what is kept. */
+  def forget(session: SparkSession, names: String): Unit = {
+    val catalog = session.sessionState.catalog
+    for (JString(name) <- parse(names).children) catalog.dropTempView(name)
   }
 
   private def local(frame: Dataset[_], run: SparkPlan => Array[InternalRow], most: Int): Object =
