@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.oracle.comparison import bag
+from tests.oracle.comparison import bag_of, contents
 from tests.oracle.scenario import Scenario
 from tests.oracle.together import together
 
@@ -42,8 +42,8 @@ def create(s: Scenario, suffix: str, **tables: str) -> None:
     together(lambda name: s.stream(name + suffix, s.queries[name + suffix]), QUERIES)
 
 
-def contents(s: Scenario, suffix: str) -> list[object]:
-    return [bag(s.spark, f"SELECT * FROM {name}{suffix}") for name in QUERIES]
+def rows(s: Scenario, suffix: str) -> list[object]:
+    return [bag_of(contents(s.spark, f"{name}{suffix}")) for name in QUERIES]
 
 
 def refresh(s: Scenario, suffix: str) -> None:
@@ -57,7 +57,7 @@ def test_one_refresh_for_all_changes_or_one_for_each(s: Scenario) -> None:
         s.change(*pair)
         refresh(s, "")
     refresh(s, "_seldom")
-    assert contents(s, "") == contents(s, "_seldom")
+    assert rows(s, "") == rows(s, "_seldom")
     again = s.spark.sql("REFRESH STREAM TABLE padded").first()
     assert again is not None
     assert again["action"] == "NO_DATA"
@@ -71,7 +71,7 @@ def test_an_update_or_a_deletion_and_an_insertion(s: Scenario) -> None:
     s.change("DELETE FROM l2 WHERE k = 2 OR v = 10", "INSERT INTO l2 VALUES (1, 11), (1, 6), (1, 6)")
     for suffix in ("", "_replaced"):
         refresh(s, suffix)
-    assert contents(s, "") == contents(s, "_replaced")
+    assert rows(s, "") == rows(s, "_replaced")
 
 
 def test_a_query_in_line_or_in_with_or_over_columns_that_nothing_uses(s: Scenario) -> None:
@@ -83,4 +83,4 @@ def test_a_query_in_line_or_in_with_or_over_columns_that_nothing_uses(s: Scenari
         s.spark.sql(statement)
     for suffix in ("", "_wide", "_with"):
         refresh(s, suffix)
-    assert contents(s, "") == contents(s, "_wide") == contents(s, "_with")
+    assert rows(s, "") == rows(s, "_wide") == rows(s, "_with")

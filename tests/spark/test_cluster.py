@@ -1,4 +1,7 @@
-"""A standalone cluster, a master and two workers on loopback: exact, also when executors are killed while a table is refreshed."""
+"""A standalone cluster, a master and two workers on loopback: exact, also when executors are killed while a table is refreshed.
+
+Executors see neither the driver's folder nor our jars: those come to them through Spark.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +34,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from streamtable import enable
 
-_, root, *kills = sys.argv
-sys.path.insert(0, root)
-from tests.spark import hosts
-
 spark = SparkSession.builder.getOrCreate()
 enable(spark)
 context = spark.sparkContext
-Path("answers").write_text(hosts.written(hosts.in_session(spark.sql)))
 
 def executors():
     for process in Path("/proc").glob("[0-9]*"):
@@ -71,7 +69,7 @@ QUERIES = {
 }
 for name, query in QUERIES.items():
     spark.sql(f"CREATE STREAM TABLE {name} REFRESH MODE DIFFERENTIAL AS {query}")
-for n, kill in enumerate(kills, 1):
+for n, kill in enumerate(sys.argv[1:], 1):
     name, _, jobs = kill.partition(":")
     spark.sql(f"INSERT INTO facts SELECT id + {n} * 10000000, id % 1100, hash(id, {n}) % 100 FROM range(0, 60000, 1, 4)")
     spark.sql(f"UPDATE names SET name = upper(name) WHERE k % 10 = {n}")
@@ -136,24 +134,26 @@ def cluster(folder: Path, hidden: Sequence[Path]) -> Iterator[str]:
         yield url
 
 
-def exact_on_a_cluster(folder: Path, *kills: str) -> list[hosts.Answer]:
-    """Run the script on a standalone cluster, then kill executors during refreshes, at the n-th job each; returns the script's answers.
-
-    Executors see neither the driver's folder nor our jars: those come to them through Spark.
-    """
+@pytest.fixture(scope="module")
+def properties(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Start a cluster; return the settings of a driver there, in the folder that is to be the driver's."""
+    folder = tmp_path_factory.mktemp("cluster")
     driver = folder / "driver"
     driver.mkdir()
-    (driver / "job.py").write_text(JOB)
     hidden = {driver, *(jar.parent for jar in (*delta_jars(), shim_jar()))}
     with cluster(folder, sorted(hidden)) as url:
         shared = f"spark.sql.warehouse.dir={folder / 'warehouse'}"
         own = (f"spark.local.dir={driver}", f"spark.pyspark.python={sys.executable}")
-        properties = hosts.settings_file(driver, f"spark.master={url}", shared, *own, *SMALL)
-        job = ("--properties-file", str(properties), "job.py", str(hosts.ROOT), *kills)
-        done = hosts.run_program("spark-submit", driver, *job, patience=800)
+        yield hosts.settings_file(driver, f"spark.master={url}", shared, *own, *SMALL)
+
+
+def exact_without(properties: Path, *kills: str) -> None:
+    """Kill executors during refreshes, at the n-th job each."""
+    (properties.parent / "job.py").write_text(JOB)
+    job = ("--properties-file", str(properties), "job.py", *kills)
+    done = hosts.run_program("spark-submit", properties.parent, *job, patience=800)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.splitlines()[-1] == f"exact, without {len(kills)}", done.stdout
-    return hosts.read((driver / "answers").read_text())
 
 
 def test_folders_can_be_hidden_from_executors(tmp_path: Path) -> None:
@@ -164,10 +164,16 @@ def test_folders_can_be_hidden_from_executors(tmp_path: Path) -> None:
     assert subprocess.run([*hiding, "ls", str(tmp_path)], check=True, capture_output=True, text=True).stdout == ""
 
 
-def test_a_cluster(expected: list[hosts.Answer], tmp_path: Path) -> None:
-    assert exact_on_a_cluster(tmp_path, "joined:1") == expected
+def test_spark_sql_starts_its_own_python(properties: Path, expected: list[hosts.Answer]) -> None:
+    """A JVM that no Python started runs the script of all hosts here, so that nothing is left to one process by accident."""
+    found, errors = hosts.in_spark_sql(properties.parent, properties)
+    assert found == expected, errors[-3000:]
+
+
+def test_an_executor_is_killed(properties: Path) -> None:
+    exact_without(properties, "joined:1")
 
 
 @pytest.mark.fuzz
-def test_executors_are_killed_at_several_jobs(expected: list[hosts.Answer], tmp_path: Path) -> None:
-    assert exact_on_a_cluster(tmp_path, "grouped:1", "joined:2", "grouped:3") == expected
+def test_executors_are_killed_at_several_jobs(properties: Path) -> None:
+    exact_without(properties, "grouped:1", "joined:2", "grouped:3")

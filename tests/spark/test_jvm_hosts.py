@@ -1,4 +1,7 @@
-"""Spark that no Python started: spark-sql, spark-shell, a Scala job, a Thrift server; they have our jar and settings, and nothing else."""
+"""Spark that no Python started: spark-sql, spark-shell, a Scala job, a Thrift server; they have our jar and settings, and nothing else.
+
+What spark-sql answers to the script of all hosts is tested on a cluster (test_cluster.py).
+"""
 
 from __future__ import annotations
 
@@ -85,13 +88,6 @@ DROP STREAM TABLE copied;
 DROP TABLE source;
 !./kill_java;
 """
-
-
-def test_spark_sql_starts_its_own_python(expected: list[hosts.Answer], tmp_path: Path) -> None:
-    """On two executors in JVMs of their own, too, so that nothing is left to the driver's process by accident."""
-    properties = hosts.settings_file(tmp_path, "spark.master=local-cluster[2,1,2048]", *SMALL)
-    found, errors = hosts.in_spark_sql(tmp_path, properties)
-    assert found == expected, errors[-3000:]
 
 
 def processes_in(folder: Path) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
-from tests.oracle.comparison import assert_exact
+from tests.oracle.comparison import assert_exact, bag_of, contents
 from tests.oracle.copies import Copies
 from tests.oracle.scenario import Scenario
 from tests.spark.statements import version
@@ -41,11 +41,11 @@ def s(spark: SparkSession) -> Iterator[Scenario]:
 
 def answer(s: Scenario, name: str) -> str:
     """Refresh, and return the action, or the error's class; the contents are the query's, or what they were before."""
-    before = s.rows(name)
+    before = bag_of(contents(s.spark, name))
     try:
         done = s.spark.sql(f"REFRESH STREAM TABLE {name}").first()
     except StreamTableError as error:
-        assert s.rows(name) == before
+        assert bag_of(contents(s.spark, name)) == before
         return type(error).__name__
     assert done is not None
     assert_exact(s.spark, name, s.queries[name])
