@@ -50,6 +50,12 @@ def contents(spark: SparkSession, table: str) -> DataFrame:
     return DataFrame(dataset.ofRows(spark._jsparkSession, listed.queryExecution().analyzed()), spark)
 
 
+def rows_of(spark: SparkSession, table: str, *columns: str) -> list[tuple[Any, ...]]:
+    """Return these columns of a Delta table, or all, read by `contents` and in the order of ORDER BY ALL."""
+    found = contents(spark, table).select(*columns or "*").collect()
+    return sorted(map(tuple, found), key=lambda row: [(value is not None, value) for value in row])
+
+
 def assert_exact(spark: SparkSession, table: str, query: str) -> None:
     """Compare schema, as CREATE TABLE AS would give it, and bag of `table` with `query`."""
     present, wanted = contents(spark, table), spark.sql(query)

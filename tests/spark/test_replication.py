@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from tests.oracle.comparison import rows_of
 from tests.spark.statements import answer
 
 from streamtable import config, start_scheduler
@@ -39,10 +40,6 @@ def s(spark: SparkSession) -> Iterator[SparkSession]:
         spark.sql(f"DROP DATABASE {schema} CASCADE")
 
 
-def contents(s: SparkSession, table: str) -> list[tuple[object, ...]]:
-    return answer(s, f"SELECT * FROM {table} ORDER BY ALL")
-
-
 def test_a_table_follows_another_by_its_key(s: SparkSession) -> None:
     s.sql(f"CREATE TABLE pub.t (id INT, name STRING, n INT) {KEYED}")
     s.sql("INSERT INTO pub.t VALUES (1, 'a', 10), (2, 'b', 20), (3, 'c', 30)")
@@ -52,21 +49,21 @@ def test_a_table_follows_another_by_its_key(s: SparkSession) -> None:
     s.sql("CREATE PUBLICATION pub.p FOR TABLE pub.t")
     assert answer(s, "CREATE SUBSCRIPTION s CONNECTION 'database=pub' PUBLICATION p") == [("spark_catalog.sub.s", "CREATED")]
     assert answer(s, "APPLY SUBSCRIPTION s") == [("t", "finished copy", 1, 3, 0, 0, 0, 0, 0, 0)]
-    assert contents(s, "t") == [("10", None, "a", 1), ("20", None, "b", 2), ("30", None, "c", 3)]
+    assert rows_of(s, "t") == [("10", None, "a", 1), ("20", None, "b", 2), ("30", None, "c", 3)]
     s.sql("UPDATE t SET more = 'kept' WHERE id = 2")
     s.sql("DELETE FROM t WHERE id = 3")
     s.sql("INSERT INTO pub.t VALUES (4, 'd', 40)")
     s.sql("UPDATE pub.t SET n = n + 1")
     s.sql("DELETE FROM pub.t WHERE id = 1")
     assert answer(s, "APPLY SUBSCRIPTION s") == [("t", "synced", 4, 1, 3, 1, 1, 0, 1, 0)]
-    assert contents(s, "t") == [("21", "kept", "b", 2), ("41", None, "d", 4)]
+    assert rows_of(s, "t") == [("21", "kept", "b", 2), ("41", None, "d", 4)]
     assert answer(s, "APPLY SUBSCRIPTION s") == [("t", "ready", 4, 0, 0, 0, 0, 0, 0, 0)]
     s.sql("UPDATE t SET more = 'changed here' WHERE id = 4")
     s.sql("DELETE FROM pub.t WHERE id = 4")
     s.sql("TRUNCATE TABLE pub.t")
     s.sql("INSERT INTO pub.t VALUES (5, 'e', 50)")
     assert answer(s, "APPLY SUBSCRIPTION s") == [("t", "ready", 7, 1, 0, 2, 0, 0, 0, 1)]
-    assert contents(s, "t") == [("50", None, "e", 5)]
+    assert rows_of(s, "t") == [("50", None, "e", 5)]
 
 
 def test_rows_columns_kinds_and_identities(s: SparkSession) -> None:
@@ -105,9 +102,9 @@ def test_rows_columns_kinds_and_identities(s: SparkSession) -> None:
     s.sql("INSERT INTO pub.whole VALUES (3, NULL)")
     done = {row[0]: row[3:] for row in answer(s, "APPLY SUBSCRIPTION several")}
     assert done == {"filtered": (1, 1, 1, 0, 0, 0, 0), "whole": (1, 0, 0, 0, 1, 0, 0), "log": (1, 0, 0, 0, 0, 0, 0)}
-    assert contents(s, "filtered") == [(1, 6, 7), (2, 14, 7)]
+    assert rows_of(s, "filtered") == [(1, 6, 7), (2, 14, 7)]
     assert answer(s, "SELECT a, m['k'], count(*) FROM whole GROUP BY ALL ORDER BY 1") == [(1, 1, 3), (3, None, 1)]
-    assert contents(s, "log") == [(1,), (3,)]
+    assert rows_of(s, "log") == [(1,), (3,)]
     # Without an identity, an update stops a table that sends updates, and it alone.
     s.sql("ALTER PUBLICATION pub.schema SET (publish = 'insert, update')")
     s.sql("UPDATE pub.log SET at = 5")
@@ -149,7 +146,7 @@ def test_conflicts_stop_or_are_counted(s: SparkSession, caplog: pytest.LogCaptur
     s.sql("INSERT INTO pub.c VALUES (7, 7)")
     with pytest.raises(ReplicationConflict, match=r'{"id":5} already, which version 5 of spark_catalog.pub.c inserts'):
         s.sql("APPLY SUBSCRIPTION sc")
-    assert contents(s, "c") == [(1, 1), (2, 2), (3, 30), (5, 0)]
+    assert rows_of(s, "c") == [(1, 1), (2, 2), (3, 30), (5, 0)]
     s.sql("ALTER SUBSCRIPTION sc SET (disable_on_error = true)")
     with pytest.raises(ReplicationConflict):
         s.sql("APPLY SUBSCRIPTION sc")
@@ -160,7 +157,7 @@ def test_conflicts_stop_or_are_counted(s: SparkSession, caplog: pytest.LogCaptur
     s.sql("ALTER SUBSCRIPTION sc SKIP (lsn = 5)")
     s.sql("ALTER SUBSCRIPTION sc ENABLE")
     assert answer(s, "APPLY SUBSCRIPTION sc") == [("c", "synced", 7, 1, 0, 1, 0, 1, 0, 0)]
-    assert contents(s, "c") == [(2, 2), (3, 30), (5, 0), (7, 7)]
+    assert rows_of(s, "c") == [(2, 2), (3, 30), (5, 0), (7, 7)]
     stats = answer(
         s, "SELECT insert_exists, update_missing, delete_missing, apply_errors, sync_errors FROM subscription_stats('sc')"
     )
@@ -197,11 +194,11 @@ def test_tables_come_and_go_and_changes_go_round_once(s: SparkSession, caplog: p
     s.sql("INSERT INTO sub.both VALUES (2, 2)")
     turns = iter([False, False, True])
     ApplyWorker(s).start(lambda _: next(turns)).join()
-    assert contents(s, "pub.both") == contents(s, "sub.both") == [(1, 1), (2, 2)]
+    assert rows_of(s, "pub.both") == rows_of(s, "sub.both") == [(1, 1), (2, 2)]
     assert answer(s, "SELECT sum(apply_errors + inserts) FROM subscription_stats() WHERE table = 'both'") == [(2,)]
     for sql in ("UPDATE pub.both SET v = 20 WHERE id = 2", "DELETE FROM sub.both WHERE id = 1", *("a", "pub.b") * 2):
         s.sql(sql if " " in sql else f"APPLY SUBSCRIPTION {sql}")
-    assert contents(s, "pub.both") == contents(s, "sub.both") == [(2, 20)]
+    assert rows_of(s, "pub.both") == rows_of(s, "sub.both") == [(2, 20)]
     counts = "sum(inserts), sum(updates), sum(deletes), sum(apply_errors + update_missing + delete_missing)"
     assert answer(s, f"SELECT {counts} FROM subscription_stats() WHERE table = 'both'") == [(2, 1, 1, 0)]
     # A table that comes later is copied, the others are not again.
@@ -264,7 +261,7 @@ def test_a_publisher_of_which_only_the_folder_is_in_sight(s: SparkSession, tmp_p
     name = f"spark_catalog.delta.{folder}/far"
     assert answer(s, slots) == [(name, "spark_catalog.away.notes", True, 0), (name, "spark_catalog.away.parts", True, 1)]
     assert answer(s, "APPLY SUBSCRIPTION far")[1][:6] == ("parts", "synced", 2, 1, 1, 0)
-    assert (contents(s, "parts"), contents(s, "notes")) == ([(1, 2), (4, 1)], [("a",)])
+    assert (rows_of(s, "parts"), rows_of(s, "notes")) == ([(1, 2), (4, 1)], [("a",)])
 
     # What is needed is cleaned up: the error says how to go on, and so it goes on.
     s.sql(f"INSERT INTO delta.`{folder}/parts` VALUES (3, 3)")
@@ -282,7 +279,7 @@ def test_a_publisher_of_which_only_the_folder_is_in_sight(s: SparkSession, tmp_p
     s.sql("ALTER SUBSCRIPTION far REFRESH PUBLICATION")
     assert answer(s, "SELECT table, state FROM subscription_tables('far')") == [("notes", "ready"), ("parts", "init")]
     s.sql("APPLY SUBSCRIPTION far")
-    assert contents(s, "parts") == [(1, 2), (4, 1)]
+    assert rows_of(s, "parts") == [(1, 2), (4, 1)]
     s.sql("DROP SUBSCRIPTION far")
     assert not (folder / "far").exists() and (folder / "positive").exists()
 
@@ -324,8 +321,8 @@ def test_of_two_that_apply_at_once_one_moves_the_subscription(s: SparkSession, m
         with pytest.raises(ConcurrentRefresh):
             s.sql("APPLY SUBSCRIPTION raced")
         s.sql("APPLY SUBSCRIPTION raced")
-        assert contents(s, "by_key") == [(1, 0), (2, 0)], (function, meanwhile)
-        assert contents(s, "by_row") == [(1, n + 1), (2, 0)], (function, meanwhile)
+        assert rows_of(s, "by_key") == [(1, 0), (2, 0)], (function, meanwhile)
+        assert rows_of(s, "by_row") == [(1, n + 1), (2, 0)], (function, meanwhile)
     # One that saw a commit less is overtaken, by a commit without rows, right before its own: the position must not go back.
     s.sql("INSERT INTO pub.by_key VALUES (10, 9)")
     s.sql("DELETE FROM pub.by_key WHERE id = 10")
@@ -333,7 +330,7 @@ def test_of_two_that_apply_at_once_one_moves_the_subscription(s: SparkSession, m
     with pytest.raises(ConcurrentRefresh):
         an_older_process()
     s.sql("APPLY SUBSCRIPTION raced")
-    assert contents(s, "by_key") == [(1, 0), (2, 0)]
+    assert rows_of(s, "by_key") == [(1, 0), (2, 0)]
     # One that is overtaken in the middle of what it has to do does not do the rest.
     s.sql("INSERT INTO pub.by_key VALUES (10, 10)")
     s.sql("TRUNCATE TABLE pub.by_key")
@@ -341,7 +338,7 @@ def test_of_two_that_apply_at_once_one_moves_the_subscription(s: SparkSession, m
     overtake(monkeypatch, writer, "commit", another_process)
     with pytest.raises(ConcurrentRefresh):
         s.sql("APPLY SUBSCRIPTION raced")
-    assert contents(s, "by_key") == [(3, 0)]
+    assert rows_of(s, "by_key") == [(3, 0)]
     (inserts, errors) = answer(s, "SELECT max(inserts), sum(apply_errors) FROM subscription_stats('raced')")[0]
     assert inserts <= 2 + len(moments) + 3 and errors == 0  # nothing is counted twice
 
@@ -375,12 +372,12 @@ def test_a_scheduler_applies(s: SparkSession) -> None:
     try:
         s.sql("INSERT INTO pub.scheduled VALUES (3)")
         until = time.monotonic() + 120
-        while contents(s, "scheduled") != [(3,)] and time.monotonic() < until:
+        while rows_of(s, "scheduled") != [(3,)] and time.monotonic() < until:
             time.sleep(0.2)
     finally:
         scheduler.stop(60)
         s.conf.unset(config.REPLICATION_POLL.key)
-    assert contents(s, "scheduled") == [(3,)]
+    assert rows_of(s, "scheduled") == [(3,)]
 
 
 def overtake(monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str, meanwhile: Callable[[], None]) -> None:

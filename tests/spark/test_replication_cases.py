@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.oracle.comparison import rows_of
 from tests.spark.statements import answer
 from tests.spark.work import Work
 
@@ -56,14 +57,10 @@ def follow(s: SparkSession, publications: str = "p", options: str = "") -> None:
     run(s, f"CREATE SUBSCRIPTION s CONNECTION 'database=sender' PUBLICATION {publications} {options}", "APPLY SUBSCRIPTION s")
 
 
-def contents(s: SparkSession, table: str = "t") -> list[tuple[object, ...]]:
-    return answer(s, f"SELECT * FROM {table} ORDER BY ALL")
-
-
 def applied(s: SparkSession, *statements: str) -> list[tuple[object, ...]]:
     """Return the subscriber's table after statements at the publisher."""
     run(s, *statements, "APPLY SUBSCRIPTION s")
-    return contents(s)
+    return rows_of(s, "t")
 
 
 def test_a_subscribers_table_that_was_created_again_is_copied_anew(s: SparkSession) -> None:
@@ -78,7 +75,7 @@ def test_a_subscribers_table_that_was_created_again_is_copied_anew(s: SparkSessi
     for _ in range(2):
         with pytest.raises(HistoryLost, match=r"receiver.t was dropped and created again: (?s:.)*REFRESH PUBLICATION"):
             s.sql("APPLY SUBSCRIPTION s")
-    assert contents(s) == []
+    assert rows_of(s, "t") == []
     run(s, "ALTER SUBSCRIPTION s REFRESH PUBLICATION")
     assert applied(s) == applied(s) == [(1, 1), (2, 2), (3, 3)]
 
@@ -136,7 +133,7 @@ def test_one_of_several_conditions_is_enough_and_none_lets_all_through(s: SparkS
     run(s, "CREATE PUBLICATION sender.high FOR TABLE sender.t WHERE (v > 90)")
     run(s, "CREATE PUBLICATION sender.every FOR TABLE sender.t")
     follow(s, "low, high")
-    assert contents(s) == [(1, 1), (3, 99)]
+    assert rows_of(s, "t") == [(1, 1), (3, 99)]
     assert applied(s, "UPDATE sender.t SET v = 100 - v WHERE id <> 2", "INSERT INTO sender.t VALUES (4, 50)") == [(1, 99), (3, 1)]
     run(s, "ALTER SUBSCRIPTION s ADD PUBLICATION every")
     assert applied(s, "INSERT INTO sender.t VALUES (5, 50)", "UPDATE sender.t SET v = 51 WHERE id IN (1, 4)") == [
@@ -260,7 +257,7 @@ def test_kinds_of_changes_of_a_table_with_a_key(s: SparkSession) -> None:
     run(s, "INSERT INTO sender.t VALUES (2, 2), (3, 3), (4, 4)")
     run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t WITH (publish = 'delete')")
     follow(s)
-    assert contents(s) == [(1, 1), (2, 2), (3, 3), (4, 4)]  # the copy takes all
+    assert rows_of(s, "t") == [(1, 1), (2, 2), (3, 3), (4, 4)]  # the copy takes all
     after = {}
     for n, kind in enumerate(("delete", "insert", "update"), 1):
         run(s, f"ALTER PUBLICATION sender.p SET (publish = '{kind}')", f"INSERT INTO sender.t VALUES (1{n}, 0)")
@@ -292,7 +289,7 @@ def test_a_key_of_columns_that_are_null(s: SparkSession) -> None:
     )
     for sql in changes:  # one by one; those after them are applied together
         run(s, sql, "APPLY SUBSCRIPTION s")
-    assert contents(s, "k") == contents(s, "sender.k") == [(None, None, 2), (None, "a", 2), (2, None, 1)]
+    assert rows_of(s, "k") == rows_of(s, "sender.k") == [(None, None, 2), (None, "a", 2), (2, None, 1)]
     run(
         s,
         "UPDATE sender.k SET v = 3 WHERE part IS NULL",
@@ -300,7 +297,7 @@ def test_a_key_of_columns_that_are_null(s: SparkSession) -> None:
         "INSERT INTO sender.k VALUES (3, 'c', 1)",
     )
     run(s, "UPDATE sender.k SET v = 4", "APPLY SUBSCRIPTION s")
-    assert contents(s, "k") == contents(s, "sender.k") == [(None, None, 4), (2, None, 4), (3, "c", 4)]
+    assert rows_of(s, "k") == rows_of(s, "sender.k") == [(None, None, 4), (2, None, 4), (3, "c", 4)]
 
 
 def test_of_a_large_subscriber_only_rows_near_the_changed_keys_are_read(s: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -362,19 +359,19 @@ def test_a_table_that_comes_later_is_taken_in_by_a_refresh(s: SparkSession) -> N
         run(s, f"INSERT INTO sender.{name} VALUES (1)")
         if name == "late":
             run(s, "ALTER SUBSCRIPTION s ADD PUBLICATION p WITH (refresh = false)", "APPLY SUBSCRIPTION s")
-            assert contents(s, name) == []
+            assert rows_of(s, name) == []
             run(s, "ALTER SUBSCRIPTION s SET PUBLICATION p WITH (copy_data = true)")
         else:
             run(s, "APPLY SUBSCRIPTION s", "ALTER SUBSCRIPTION s REFRESH PUBLICATION WITH (copy_data = false)")
         run(s, f"INSERT INTO sender.{name} VALUES (2)", "APPLY SUBSCRIPTION s")
-    assert [contents(s, name) for name in ("late", "later")] == [[(1,), (2,)], [(2,)]]
+    assert [rows_of(s, name) for name in ("late", "later")] == [[(1,), (2,)], [(2,)]]
 
 
 def test_a_slot_that_was_made_before_says_where_to_begin(s: SparkSession) -> None:
     run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t", "CREATE REPLICATION SLOT sender.early FOR PUBLICATION p")
     run(s, "INSERT INTO sender.t VALUES (2, 2)")
     follow(s, options="WITH (create_slot = false, slot_name = early, copy_data = false)")
-    assert contents(s) == [(2, 2)]
+    assert rows_of(s, "t") == [(2, 2)]
     run(s, "CREATE SUBSCRIPTION s2 CONNECTION 'database=sender' PUBLICATION p WITH (create_slot = false)")
     with pytest.raises(ReplicationObjectNotFound, match="no replication slot spark_catalog.sender.s2"):
         s.sql("APPLY SUBSCRIPTION s2")
@@ -414,7 +411,7 @@ def test_a_condition_on_a_column_that_is_not_sent(s: SparkSession) -> None:
         ("UPDATE sender.w SET kind = 'text'", []),
     ):
         run(s, change, "APPLY SUBSCRIPTION s")
-        assert contents(s, "w") == expected, change
+        assert rows_of(s, "w") == expected, change
 
 
 def test_columns_that_go_away_and_a_list_without_the_key(s: SparkSession) -> None:
@@ -434,7 +431,7 @@ def test_columns_that_go_away_and_a_list_without_the_key(s: SparkSession) -> Non
         "DELETE FROM sender.m WHERE id = 1",
     )
     run(s, "APPLY SUBSCRIPTION s")
-    assert contents(s, "m") == [(1, 1), (2, 2)]
+    assert rows_of(s, "m") == [(1, 1), (2, 2)]
     for n, (gone, message, mended) in enumerate(
         (
             ("DROP COLUMN w", r"sender.p send the column w of \S*sender.m, which it does not have", "(v) WHERE (id < 5)"),
@@ -446,7 +443,7 @@ def test_columns_that_go_away_and_a_list_without_the_key(s: SparkSession) -> Non
         run(s, f"ALTER TABLE sender.m {gone}", f"INSERT INTO sender.t VALUES ({n}, 0)")
         with pytest.raises(InvalidStatement, match=message):
             s.sql("APPLY SUBSCRIPTION s")
-        assert len(contents(s)) == n, "the other table goes on"
+        assert len(rows_of(s, "t")) == n, "the other table goes on"
         s.sql(f"ALTER PUBLICATION sender.p SET TABLE sender.m {mended}")
     run(
         s,
@@ -454,7 +451,7 @@ def test_columns_that_go_away_and_a_list_without_the_key(s: SparkSession) -> Non
         "INSERT INTO sender.m VALUES (8, 8, 8)",
     )
     run(s, "APPLY SUBSCRIPTION s")
-    assert contents(s, "m") == [(1, 1), (2, 2), (8, None)]
+    assert rows_of(s, "m") == [(1, 1), (2, 2), (8, None)]
 
 
 def test_a_skip_that_is_taken_back(s: SparkSession) -> None:

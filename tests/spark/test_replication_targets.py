@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.oracle.comparison import rows_of
 from tests.spark.statements import answer
 
 from streamtable.replication.writer import Writer
@@ -66,7 +67,7 @@ def subscribe(s: SparkSession, name: str, columns: str, properties: dict[str, st
 
 def apply(s: SparkSession, name: str) -> None:
     s.sql(f"APPLY SUBSCRIPTION sub_{name}")
-    found, sent = (answer(s, f"SELECT id, v, text FROM {schema}.{name} ORDER BY ALL") for schema in ("gets", "sends"))
+    found, sent = (rows_of(s, f"{schema}.{name}", "id", "v", "text") for schema in ("gets", "sends"))
     assert found == sent
 
 
