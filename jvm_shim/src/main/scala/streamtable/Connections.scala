@@ -52,7 +52,7 @@ private[streamtable] object Connections {
   /** Makes connections that Python has opened, or opens from now on, send at once. */
   private def makePrompt(server: Py4JJavaServer): Unit = {
     server.addListener(Prompt)
-    Try { // py4j tells nobody of those that are there
+    Try { // py4j tells nobody of those that are there; where it keeps them otherwise, they stay as they are
       val present = classOf[GatewayServer].getDeclaredField("connections")
       present.setAccessible(true)
       present.get(server).asInstanceOf[JavaList[Py4JServerConnection]].forEach(Prompt.connectionStarted(_))

@@ -72,8 +72,8 @@ object Held {
   def some(frame: Object, most: Int): Object = local(frame.asInstanceOf[Dataset[_]], _.executeTake(most + 1), most)
 
   /**
-   * Keeps the rows of `frame` from their first use on. What it is then, as the leaf that Spark reads them by: a plan over it is analysed and compared with what else
-   * is kept as one over a table is, however deep the query below.
+   * Keeps the rows of `frame` from their first use on, and returns the leaf that Spark reads them by: a plan over it is analysed and
+   * compared with what else is kept as one over a table is, however deep the query below.
    */
   def kept(frame: Object): Object = {
     val whole = frame.asInstanceOf[Dataset[_]].persist()
