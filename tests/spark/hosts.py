@@ -194,7 +194,7 @@ def spark_sql(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 
 
 def run_program(
-    name: str, folder: Path, *arguments: str, typed: str = "", patience: float = 600
+    name: str, folder: Path, *arguments: str, typed: str = "", patience: float = 300
 ) -> subprocess.CompletedProcess[str]:
     """Run a program of Spark's with little memory, and without what tells it of a Python."""
     command = [str(SPARK / "bin" / name), "--driver-memory", "1g", *arguments]

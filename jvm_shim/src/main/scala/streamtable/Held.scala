@@ -104,7 +104,7 @@ object Held {
     catalog.createTempView(name, view, overrideIfExists = true)
   }
 
-  /** Forgets views that have names of `named`, a list in JSON; Spark's own way looks for each in what is kept. */
+  /** Forgets the views of these names, a list in JSON, that `named` made; Spark's own way looks for each in what is kept. */
   def forget(session: SparkSession, names: String): Unit = {
     val catalog = session.sessionState.catalog
     for (JString(name) <- parse(names).children) catalog.dropTempView(name)
