@@ -39,10 +39,10 @@ from streamtable.sql.builder import (
     alias,
     all_of,
     call,
-    cast,
     column,
     equal,
     identifier,
+    literal,
     number,
     recursive,
     select,
@@ -127,7 +127,7 @@ def _placeholder() -> exp.Expr:
 def _at(form: Form, views: Views, expression: exp.Expr) -> exp.Expr:
     """Read the clock: put the instant in its place, as a literal, by which Spark can prune files."""
     for read in [found for found in expression.find_all(exp.Column) if found.name == NOW.id]:
-        read.replace(cast(string(views(CLOCK, form)), NOW.type))
+        read.replace(literal(views(CLOCK, form), NOW.type))
     return expression
 
 

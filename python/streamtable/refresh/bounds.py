@@ -20,7 +20,7 @@ from sqlglot import exp
 from streamtable.algebra.columns import Scalar
 from streamtable.algebra.operators import Filter, Form, Join, Keeping, LeftJoin, Operator, Project, Scan, SemiJoin, Stored
 from streamtable.algebra.trees import children, with_children
-from streamtable.sql.builder import any_of, cast, column, string
+from streamtable.sql.builder import any_of, column, literal
 
 __all__ = ["Extents", "bounded"]
 
@@ -60,7 +60,7 @@ def _within(bound: Operator, by: Iterable[tuple[str, Operator, str]], extents: E
     conjuncts = []
     for key, other, of in by:
         if key in own and _extent(bound, key, extents) is None and (found := _extent(other, of, extents)):
-            low, high = (cast(string(value), found.type) for value in (found.least, found.most))
+            low, high = (literal(each, found.type) for each in (found.least, found.most))
             between = exp.Between(this=column(key), low=low, high=high)
             absent = exp.Is(this=column(key), expression=exp.null())
             conjuncts.append(Scalar(any_of([between, absent]), "BOOLEAN", False, f"{key} within bounds", frozenset({key})))
@@ -77,7 +77,7 @@ def _beyond(bound: Operator, by: Operator, conjuncts: Iterable[Scalar], extents:
         cut = _extent(by, reached.expression.name, extents)
         possible = [each for each in always if not _never(each, by, extents)]
         if cut and all(isinstance(each, exp.Is) for each in possible):
-            foremost = cast(string(cut.least if isinstance(reached, exp.GTE) else cut.most), cut.type)
+            foremost = literal(cut.least if isinstance(reached, exp.GTE) else cut.most, cut.type)
             beyond = type(reached)(this=reached.this.copy(), expression=foremost)
             sql = any_of([beyond, *(each.copy() for each in possible)])
             kept.append(Scalar(sql, "BOOLEAN", True, f"{conjunct.text} within bounds", frozenset({reached.this.name})))

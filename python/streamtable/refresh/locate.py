@@ -20,8 +20,7 @@ from streamtable.delta.commit import Positions, positions
 from streamtable.delta.rows import read_located
 from streamtable.differentiate.aggregate import POSITION
 from streamtable.refresh.workspace import Workspace
-from streamtable.sql.builder import alias, all_of, call, called, case, cast, column, equal, number, select, subquery, table
-from streamtable.sql.builder import string as literal
+from streamtable.sql.builder import alias, all_of, call, called, case, cast, column, equal, literal, number, select, subquery, table
 
 __all__ = ["NET", "Current", "Measured", "locate", "measure"]
 
@@ -68,8 +67,9 @@ def measure(workspace: Workspace, delta: str, columns: Sequence[Column], preferr
     probes = tuple(
         (c, row[f"least_{n}"], row[f"most_{n}"])
         for n, c in enumerate(candidates)
-        # The count of distinct values is an estimate with a few per cent of error; a wrong guess costs a scan, not a row.
-        if row[f"present_{n}"] == row["rows"] and row[f"distinct_{n}"] >= 0.9 * row["rows"]
+        # The count of distinct values is an estimate: one in 15,000 is off by more than four standard errors of 5 %. A wrong
+        # guess costs a scan, of one column if it takes a column for a probe, of all columns if it passes one over.
+        if row[f"present_{n}"] == row["rows"] and row[f"distinct_{n}"] >= 0.8 * row["rows"]
     )
     return Measured(row["going"] or 0, row["coming"] or 0, probes)
 
@@ -122,7 +122,7 @@ def _going(delta: str, columns: Sequence[Column]) -> exp.Select:
 
 def _between(probe: Column, least: str, most: str) -> exp.Expr:
     """Bounds as literals reach the Parquet reader, which then skips row groups; a join alone would not."""
-    return exp.Between(this=column(probe.id, "present"), low=cast(literal(least), probe.type), high=cast(literal(most), probe.type))
+    return exp.Between(this=column(probe.id, "present"), low=literal(least, probe.type), high=literal(most, probe.type))
 
 
 def _by_probe(delta: str, current: str, probe: Column, least: str, most: str) -> exp.Select:

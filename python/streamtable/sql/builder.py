@@ -20,6 +20,7 @@ __all__ = [
     "equal",
     "everything_but",
     "identifier",
+    "literal",
     "number",
     "product",
     "qualified",
@@ -67,6 +68,11 @@ def number(value: int) -> exp.Expr:
 def call(function: str, *arguments: exp.Expr) -> exp.Anonymous:
     """Call a function by its Spark name, untouched by sqlglot's own idea of it."""
     return exp.Anonymous(this=function, expressions=list(arguments))
+
+
+def literal(text_: str, spark_type: str) -> exp.Anonymous:
+    """Spell a literal that is another one in each refresh, as text cast to the type; code that Spark makes does not contain it."""
+    return call("st_value", string(text_), string(spark_type))
 
 
 def verbatim(text_: str) -> exp.Var:

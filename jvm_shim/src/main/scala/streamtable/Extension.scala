@@ -14,5 +14,6 @@ class StreamTableExtension extends (SparkSessionExtensions => Unit) {
     TableFunctions.inject(extensions)
     HeldRows.inject(extensions)
     extensions.injectFunction((ExpressionRegistry.identifier, ExpressionRegistry.info, ExpressionRegistry.build _))
+    extensions.injectFunction((ReferredLiteral.identifier, ReferredLiteral.info, ReferredLiteral.build _))
   }
 }

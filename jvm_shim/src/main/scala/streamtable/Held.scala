@@ -2,15 +2,16 @@ package org.apache.spark.sql.streamtable
 
 import org.apache.spark.SparkException
 import org.apache.spark.internal.config.MAX_RESULT_SIZE
+import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.{InternalRow, TableIdentifier}
 import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Cast, Literal}
-import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LocalLimit, LocalRelation, LogicalPlan, Statistics}
+import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LocalRelation, LogicalPlan, Statistics}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.util.TypeUtils
 import org.apache.spark.sql.classic.{Dataset, SparkSession}
-import org.apache.spark.sql.execution.{LocalTableScanExec, SparkPlan, SparkStrategy, SQLExecution}
+import org.apache.spark.sql.execution.{LocalTableScanExec, SparkPlan, SparkStrategy, SQLExecution, UnaryExecNode}
 import org.apache.spark.sql.execution.command.ViewHelper
 import org.apache.spark.sql.types.{DataType, DateType, DecimalType, IntegralType, StringType}
 import org.json4s.{JArray, JObject, JString}
@@ -60,12 +61,22 @@ object Held {
 
   /** The rows of `frame`, of which no more than `most` are expected, as such a relation, by one job; null when there are more. */
   def expected(frame: Object, most: Int): Object = {
-    val whole = frame.asInstanceOf[Dataset[_]]
-    // However wrong the expectation is: no partition hands more over.
-    local(
-      Dataset.ofRows(whole.sparkSession, LocalLimit(Literal(most + 1), whole.logicalPlan)),
-      _.executeCollect(),
-      most)
+    val run = (plan: SparkPlan) =>
+      plan match {
+        case rows: LocalTableScanExec => rows.executeTake(most + 1) // without a job
+        case _ => AtMost(most + 1, plan).executeCollect()
+      }
+    local(frame.asInstanceOf[Dataset[_]], run, most)
+  }
+
+  /**
+   * However wrong an expectation is, no partition hands more rows over. Spark's LIMIT would have its own code compiled each time: it
+   * counts in a variable that is numbered anew in each plan.
+   */
+  private case class AtMost(most: Int, child: SparkPlan) extends UnaryExecNode {
+    override def output: Seq[Attribute] = child.output
+    override protected def doExecute(): RDD[InternalRow] = child.execute().mapPartitionsInternal(_.take(most))
+    override protected def withNewChildInternal(newChild: SparkPlan): SparkPlan = copy(child = newChild)
   }
 
   /** The rows of `frame` as such a relation, or null when there are more than `most`: one partition is tried first. */
