@@ -42,7 +42,7 @@ def test_defaults() -> None:
         "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
         "spark.driver.extraClassPath": "/jars/delta.jar:/jars/shim.jar",
         "spark.executor.extraClassPath": "/jars/delta.jar:/jars/shim.jar",
-        "spark.sql.codegen.cache.maxEntries": "2000",
+        "spark.sql.codegen.cache.maxEntries": "5000",
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
         "spark.hadoop.fs.file.impl": f"{SHIM}.LocalDiskFileSystem",
@@ -98,7 +98,7 @@ def test_on_a_cluster_the_jars_are_copied_and_deltas_own_defaults_stay() -> None
         found = added(spark__master=master, spark__jars="/mine.jar")
         assert found["spark.jars"] == "/mine.jar,/jars/delta.jar,/jars/shim.jar"
         assert "spark.databricks.delta.snapshotPartitions" not in found
-        assert found["spark.sql.codegen.cache.maxEntries"] == "2000"
+        assert found["spark.sql.codegen.cache.maxEntries"] == "5000"
 
 
 def test_what_the_user_sets_in_place_of_a_default_is_left_alone() -> None:

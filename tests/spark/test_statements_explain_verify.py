@@ -76,6 +76,7 @@ DAMAGES = {
 def test_verify_counts_what_a_foreign_write_did_and_changes_nothing(shop: SparkSession, name: str) -> None:
     damage, missing, surplus = DAMAGES[name]
     shop.sql(f"CREATE STREAM TABLE st AS {ALL}")
+    assert done(shop, "REFRESH STREAM TABLE st")[0] == "NO_DATA"  # after which it is remembered who wrote what so far
     as_engine(shop, damage)
     damaged = bag(shop, "SELECT * FROM st")
     assert answer(shop, "VERIFY STREAM TABLE st") == [(ST, False, missing, surplus)]

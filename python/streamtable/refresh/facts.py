@@ -18,6 +18,9 @@ from streamtable.refresh.load import load_of
 
 __all__ = ["facts_of", "foreign"]
 
+_ours: dict[tuple[str, str], int] = {}
+"""Up to which version nobody but refreshes wrote a table, by path and id of the definition: a commit is read once for that."""
+
 
 def facts_of(spark: SparkSession, run: Run) -> Facts:
     """Find out all that `choose` looks at; the load is kept in `run`, whose record tells it with what the refresh took."""
@@ -49,13 +52,17 @@ def facts_of(spark: SparkSession, run: Run) -> Facts:
 
 def foreign(spark: SparkSession, entry: Entry, frontier: Frontier) -> str | None:
     """Describe the first commit since our last one that changed rows and is not ours, or why nobody can know of one any more."""
+    table, latest = (entry.path, entry.definition.id), entry.state.version
+    seen = _ours.get(table, -1)
+    after = max(frontier.base, seen if seen <= latest else -1)
     try:
-        since = commits(spark, entry.path, frontier.base, entry.state.version)
+        since = commits(spark, entry.path, after, latest) if after < latest else ()
     except HistoryLost as error:
         return error.reason
     for each in since:
         if each.data_change and entry.definition.id not in each.transactions:
             return f"version {each.version} of the table ({each.operation}) was not written by a refresh"
+    _ours[table] = latest
     return None
 
 
