@@ -12,7 +12,7 @@ from tests.oracle.comparison import assert_exact
 from tests.oracle.scenario import Scenario
 
 from streamtable.refresh import prepare
-from streamtable.refresh.workspace import FEW, Workspace
+from streamtable.refresh.workspace import Workspace
 from streamtable.sql.builder import alias, cast, column, literal, select, string, table
 
 QUERIES = {
@@ -44,12 +44,14 @@ def compiling(spark: SparkSession, compiles: bool = True) -> Iterator[None]:
     before = {key: str(spark.conf.get(key)) for key in settings}
     for key, value in settings.items():
         spark.conf.set(key, value)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(prepare, "_INHERITED", (*prepare._INHERITED, *settings))
-        patched.setattr(prepare, "_idle", {})  # these sessions are for nobody else
-        yield
-    for key, value in before.items():
-        spark.conf.set(key, value)
+    try:
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(prepare, "_INHERITED", (*prepare._INHERITED, *settings))
+            patched.setattr(prepare, "_idle", {})  # these sessions are for nobody else
+            yield
+    finally:
+        for key, value in before.items():
+            spark.conf.set(key, value)
 
 
 def compiled(spark: SparkSession) -> int:
@@ -73,7 +75,7 @@ def test_a_refresh_compiles_nothing_that_one_before_it_did(spark: SparkSession) 
                 for name in QUERIES:
                     assert spark.sql(f"REFRESH STREAM TABLE {name}").collect()[0].action == "DIFFERENTIAL"
                 found.append(compiled(spark) - before)
-        assert found[0] > found[1] >= found[2] == 0
+        assert found[0] and not found[-1], found
         for name, query in QUERIES.items():
             assert_exact(spark, name, query)
 
@@ -100,11 +102,3 @@ def test_parquets_reader_sees_it(spark: SparkSession) -> None:
             plan = found._jdf.queryExecution().executedPlan().toString()
             assert "GreaterThanOrEqual(id,2)" in plan
             assert sorted(each.id for each in found.collect()) == [2, 3]
-
-
-@pytest.mark.parametrize("rows", [FEW, FEW + 1])
-def test_rows_that_are_held_are_counted_without_a_limit_of_sparks(spark: SparkSession, rows: int) -> None:
-    with Workspace(spark) as workspace:
-        held = workspace.hold(spark.range(0, rows, 1, 2).selectExpr("id", "id AS v"), 10)
-        assert held.count() == rows
-        assert workspace.count(held) == rows

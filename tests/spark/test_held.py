@@ -50,6 +50,14 @@ def test_a_plan_over_kept_rows_ends_at_them(spark: SparkSession, rows: int) -> N
     assert are_cached(deep, grouped) == [False, False]
 
 
+@pytest.mark.parametrize(("rows", "leaf"), [(FEW, "HeldRows"), (FEW + 1, "InMemoryRelation")])
+def test_more_rows_than_expected(spark: SparkSession, rows: int, leaf: str) -> None:
+    with Workspace(spark) as workspace:
+        held = workspace.hold(spark.range(rows).selectExpr("id", "id % 7 AS v"), 10)
+        assert leaves(held, "analyzed") == [leaf]
+        assert held.agg({"id": "max"}).collect()[0][0] == rows - 1
+
+
 def test_held_rows_of_the_same_columns_are_not_each_other(spark: SparkSession) -> None:
     with Workspace(spark) as workspace:
         first, second = (workspace.hold(spark.range(start, start + 2000)) for start in (0, 10_000))

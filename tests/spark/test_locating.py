@@ -8,7 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.scenario import Scenario
 
+from streamtable.algebra.columns import Column
 from streamtable.refresh import locate
+from streamtable.refresh.workspace import Workspace
 
 
 @pytest.fixture
@@ -57,3 +59,27 @@ def test_rows_go_again_and_again(s: Scenario, handed_out: int, monkeypatch: pyte
     s.step("UPDATE t SET part = 2 - part WHERE id > 20")
     verdicts = [s.spark.sql(f"VERIFY STREAM TABLE {name}").collect()[0]["ok"] for name in s.queries]
     assert all(verdicts)
+
+
+def test_the_column_that_most_likely_tells_all_rows_apart_is_tried_first(spark: SparkSession) -> None:
+    columns = [Column("a", "often", "BIGINT"), Column("b", "always", "INT"), Column("c", "never", "BIGINT")]
+    with Workspace(spark) as workspace:
+        rows = spark.range(1000).selectExpr("id % 850 AS a", "CAST(id AS INT) AS b", "id % 10 AS c", f"-1 AS {locate.NET}")
+        workspace.name("delta", rows)
+        found = locate.measure(workspace, "delta", columns, None).probes
+    assert [(probe.name, least, most) for probe, least, most in found] == [("always", "0", "999"), ("often", "0", "849")]
+
+
+def test_rows_are_found_by_a_time_that_a_clock_shows_twice(spark: SparkSession) -> None:
+    zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        with Scenario(spark) as s:
+            first = 1792888200  # half past two on 2026-10-25, before clocks are set back
+            s.source(
+                "events", "at TIMESTAMP, v INT", ", ".join(f"(timestamp_seconds({first + 60 * n}), {n % 3})" for n in range(90))
+            )
+            s.stream("kept", "SELECT at, v FROM events")
+            s.step(f"DELETE FROM events WHERE unix_seconds(at) BETWEEN {first + 600} AND {first + 3900}")
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)

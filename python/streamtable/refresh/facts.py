@@ -61,6 +61,7 @@ def foreign(spark: SparkSession, entry: Entry, frontier: Frontier) -> str | None
         return error.reason
     for each in since:
         if each.data_change and entry.definition.id not in each.transactions:
+            _ours.pop(table, None)
             return f"version {each.version} of the table ({each.operation}) was not written by a refresh"
     _ours[table] = latest
     return None

@@ -75,7 +75,10 @@ object Held {
    */
   private case class AtMost(most: Int, child: SparkPlan) extends UnaryExecNode {
     override def output: Seq[Attribute] = child.output
-    override protected def doExecute(): RDD[InternalRow] = child.execute().mapPartitionsInternal(_.take(most))
+    override protected def doExecute(): RDD[InternalRow] = {
+      val n = most // a task is not to be sent the plan
+      child.execute().mapPartitionsInternal(_.take(n))
+    }
     override protected def withNewChildInternal(newChild: SparkPlan): SparkPlan = copy(child = newChild)
   }
 
