@@ -22,6 +22,7 @@ from streamtable.delta.bridge import SHIM, java_class, planned
 from streamtable.differentiate.rules import Finding, obstacle
 from streamtable.errors import InvalidQuery, near_names
 from streamtable.handles import catalog_of
+from streamtable.refresh.tuning import counts_are_estimates
 from streamtable.sql.rewrite import rewritten
 from streamtable.sql.statements import Query
 from streamtable.tracebacks import words_of
@@ -136,6 +137,7 @@ def refresh_session(spark: SparkSession, namespace: tuple[str, ...], settings: M
         session = spark.newSession()
         for setting, value in settings.items():
             session.conf.set(setting, value)
+        counts_are_estimates(session)
         _lent[session] = circumstances
     for setting in _INHERITED:
         if (inherited := spark.conf.get(setting, None)) is not None:

@@ -1,4 +1,4 @@
-"""How Spark plans the queries of a differential refresh, and of operations that are replicated."""
+"""How Spark plans the queries of a refresh, of what is read as a relation, and of operations that are replicated."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from streamtable.refresh.cost import Load
 
-__all__ = ["planned_for"]
+__all__ = ["counts_are_estimates", "planned_for"]
 
 _PARTITION = 64 << 20
 """Bytes of the sources for each partition of a shuffle. What a change touches is less: most partitions are nearly empty."""
@@ -18,6 +18,26 @@ _MANY = 34
 """Partitions from which on the empty ones among them cost more than planning again."""
 
 _ADAPTIVE, _PARTITIONS = "spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions"
+
+_EXCLUDED = "spark.sql.adaptive.optimizer.excludedRules"
+
+_COUNTING = (
+    "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation",
+    "org.apache.spark.sql.catalyst.optimizer.EliminateLimits",
+    "org.apache.spark.sql.catalyst.optimizer.OptimizeOneRowPlan",
+)
+"""The rules of adaptive execution that leave a part of a plan out because of a number of rows."""
+
+
+def counts_are_estimates(session: SparkSession) -> None:
+    """Keep adaptive execution in this session from leaving out what the numbers of rows in kept frames say is not needed.
+
+    Spark takes these numbers for facts. But of a frame that two parts of a plan read, and that the one was still computing when the
+    other had its rows, the number is an estimate: none for a top-k with OFFSET, of which DISTINCT then left all duplicates. In
+    clusters and before 4.2, a partition that is computed twice counts for one that nobody has yet (SPARK-57547, SPARK-58412).
+    """
+    own = str(session.conf.get(_EXCLUDED, ""))
+    session.conf.set(_EXCLUDED, ",".join(filter(None, (own, *_COUNTING))))
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
 from streamtable.errors import ConcurrentRefresh, InvalidStatement
+from streamtable.refresh.tuning import counts_are_estimates
 from streamtable.replication import slots
 from streamtable.replication.apply import Stopped, Table
 from streamtable.replication.errors import ReplicationConflict
@@ -164,5 +165,6 @@ def _circumstances(spark: SparkSession, subscription: Subscription) -> tuple[Spa
         session = spark.newSession()
         for setting, value in subscription.settings.items():
             session.conf.set(setting, value)
+        counts_are_estimates(session)
         _sessions[key] = session, Lock()
     return _sessions[key]
