@@ -58,6 +58,12 @@ def test_more_rows_than_expected(spark: SparkSession, rows: int, leaf: str) -> N
         assert held.agg({"id": "max"}).collect()[0][0] == rows - 1
 
 
+def test_no_partition_is_read_on_once_there_are_too_many_rows(spark: SparkSession) -> None:
+    with Workspace(spark) as workspace:
+        rows = spark.range(0, 3 * FEW, 1, 1).selectExpr(f"if(id < {2 * FEW}, id, raise_error('read on')) AS id")
+        assert workspace._held.expected(rows._jdf, FEW) is None
+
+
 def test_held_rows_of_the_same_columns_are_not_each_other(spark: SparkSession) -> None:
     with Workspace(spark) as workspace:
         first, second = (workspace.hold(spark.range(start, start + 2000)) for start in (0, 10_000))
