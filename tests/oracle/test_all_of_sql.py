@@ -13,6 +13,8 @@ from tests.oracle.queries_of_all_kinds import QUERIES
 from tests.oracle.together import together
 from tests.oracle.workload import SOURCES, create_sources, statements
 
+from streamtable.refresh import cost
+
 
 @pytest.fixture
 def database(spark: SparkSession) -> Iterator[SparkSession]:
@@ -60,3 +62,11 @@ def test_all_of_sql_stays_exact(database: SparkSession) -> None:
 @pytest.mark.parametrize("seed", range(300, 310))
 def test_all_of_sql_stays_exact_for_long(database: SparkSession, seed: int) -> None:
     check(database, seed=seed, rounds=8)
+
+
+@pytest.mark.fuzz
+@pytest.mark.timeout(0)
+def test_all_of_sql_stays_exact_when_every_change_is_large(database: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large changes are not held by the driver, and planned by adaptive execution."""
+    monkeypatch.setattr(cost, "SMALL", -1)
+    check(database, seed=12, rounds=2)

@@ -22,6 +22,7 @@ from tests.oracle.workload import rows as some_rows
 from tests.spark.statements import close_cursors
 
 from streamtable.errors import InvalidQuery, NotIncremental, RefreshError
+from streamtable.refresh import cost
 
 BATCH = 25
 _numbers = count()
@@ -176,6 +177,17 @@ def test_random_queries_are_followed_for_long(spark: SparkSession, drawn: list[s
 @given(drawn=st.lists(queries(), min_size=BATCH, max_size=BATCH, unique=True), seed=st.integers(0, 1000))
 def test_random_deep_queries_stay_exact(spark: SparkSession, drawn: list[str], seed: int) -> None:
     with database(spark):
+        assert check(spark, drawn, seed, rounds=1) > BATCH / 2, "most queries were refused"
+
+
+@pytest.mark.fuzz
+@pytest.mark.timeout(0)
+@batches(200 // BATCH)
+@given(drawn=st.lists(queries(depth=3), min_size=BATCH, max_size=BATCH, unique=True), seed=st.integers(0, 1000))
+def test_random_queries_stay_exact_when_every_change_is_large(spark: SparkSession, drawn: list[str], seed: int) -> None:
+    """Large changes are not held by the driver, and planned by adaptive execution."""
+    with pytest.MonkeyPatch.context() as patched, database(spark):
+        patched.setattr(cost, "SMALL", -1)
         assert check(spark, drawn, seed, rounds=1) > BATCH / 2, "most queries were refused"
 
 
