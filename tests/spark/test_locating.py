@@ -12,12 +12,6 @@ from streamtable.algebra.columns import Column
 from streamtable.refresh import locate
 from streamtable.refresh.workspace import Workspace
 
-LAYOUTS = {
-    "plain": "",
-    "parted": "PARTITIONED BY (part)",
-    "mapped": "TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'delta.minReaderVersion' = '3', 'delta.minWriterVersion' = '7')",
-}
-
 
 @pytest.fixture
 def s(spark: SparkSession) -> Iterator[Scenario]:
@@ -47,7 +41,12 @@ def test_what_is_appended_to_a_join_looks_for_no_row(s: Scenario, monkeypatch: p
 @pytest.mark.parametrize("handed_out", [locate.HANDED_OUT, 0])
 def test_rows_go_again_and_again(s: Scenario, handed_out: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locate, "HANDED_OUT", handed_out)
-    for name, layout in (LAYOUTS if handed_out else {"plain": ""}).items():
+    layouts = {
+        "plain": "",
+        "parted": "PARTITIONED BY (part)",
+        "mapped": "TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'delta.minReaderVersion' = '3', 'delta.minWriterVersion' = '7')",
+    }
+    for name, layout in layouts.items():
         query = "SELECT id, part, v FROM t"
         s.spark.sql(f"CREATE STREAM TABLE {name} REFRESH MODE DIFFERENTIAL {layout} AS {query}")
         s.queries[name] = query
