@@ -15,7 +15,7 @@
     │   ├── QueueInUse            the queue still has consumers
     │   ├── ConsumerExists        the queue has a consumer of this name
     │   ├── ConsumerNotFound      the queue has no consumer of this name
-    │   ├── ReplicationObjectExists    the name is taken (this and the next: replication/errors.py)
+    │   ├── ReplicationObjectExists    the name is taken
     │   └── ReplicationObjectNotFound  no such publication, subscription or slot; near names are listed
     ├── NotIncremental            a valid query, but DIFFERENTIAL was asked for and an operator cannot be maintained
     ├── DirectWriteRefused        INSERT, UPDATE, DELETE, MERGE, TRUNCATE or ALTER TABLE on a stream table
@@ -24,8 +24,9 @@
     │   ├── SourceChanged         a source changed its shape so that the query no longer fits
     │   ├── HistoryLost           the change history since the frontier is no longer complete
     │   ├── ConcurrentRefresh     another refresh of the same table committed first
-    │   ├── ReplicationConflict   a subscription cannot apply a change (replication/errors.py)
+    │   ├── ReplicationConflict   a subscription cannot apply a change
     │   └── StreamTableSuspended  the table is suspended; RESUME it first
+    ├── StorageFailed             the storage failed in a statement
     ├── StatementCancelled        the client cancelled the statement, or its connection broke
     ├── NotSupported              valid and understood, but not built yet
     ├── NotEnabled                the session lacks a jar, a setting or the Python side; the text says what to add
@@ -63,10 +64,14 @@ __all__ = [
     "QueueInUse",
     "QueueNotFound",
     "RefreshError",
+    "ReplicationConflict",
+    "ReplicationObjectExists",
+    "ReplicationObjectNotFound",
     "SourceChanged",
     "SourceUnavailable",
     "StatementCancelled",
     "StatementSyntaxError",
+    "StorageFailed",
     "StreamTableError",
     "StreamTableExists",
     "StreamTableNotFound",
@@ -199,6 +204,20 @@ class ConsumerNotFound(InvalidStatement):
     sqlstate = "42704"
 
 
+class ReplicationObjectExists(InvalidStatement):
+    """The name belongs to a table, a view, a publication, a subscription or a slot already."""
+
+    condition = "STREAMTABLE_REPLICATION_OBJECT_EXISTS"
+    sqlstate = "42710"
+
+
+class ReplicationObjectNotFound(InvalidStatement):
+    """No publication, subscription or replication slot has this name."""
+
+    condition = "STREAMTABLE_REPLICATION_OBJECT_NOT_FOUND"
+    sqlstate = "42704"
+
+
 class NotIncremental(StreamTableError):
     """DIFFERENTIAL was asked for, and an operator of the query has no delta rule; the operator is named."""
 
@@ -248,11 +267,33 @@ class ConcurrentRefresh(RefreshError):
     sqlstate = "40001"
 
 
+class ReplicationConflict(RefreshError):
+    """A change cannot be applied to the subscriber's table; `position` is the version of the publisher's that made it.
+
+    `insert_exists` says that the row is there already, which `subscription_stats()` counts.
+    """
+
+    condition = "STREAMTABLE_REPLICATION_CONFLICT"
+    sqlstate = "23505"
+
+    def __init__(self, message: str, position: int, *, insert_exists: bool = False, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.position = position
+        self.insert_exists = insert_exists
+
+
 class StreamTableSuspended(RefreshError):
     """The stream table is suspended."""
 
     condition = "STREAMTABLE_SUSPENDED"
     sqlstate = "55000"
+
+
+class StorageFailed(StreamTableError):
+    """The storage failed, and whoever asked it has no words of its own for that."""
+
+    condition = "STREAMTABLE_STORAGE_FAILED"
+    sqlstate = "58030"
 
 
 class StatementCancelled(StreamTableError):

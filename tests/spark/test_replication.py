@@ -18,9 +18,16 @@ from tests.oracle.comparison import rows_of
 from tests.spark.statements import answer
 
 from streamtable import config, start_scheduler
-from streamtable.errors import ConcurrentRefresh, DirectWriteRefused, HistoryLost, InvalidStatement, SourceChanged
+from streamtable.errors import (
+    ConcurrentRefresh,
+    DirectWriteRefused,
+    HistoryLost,
+    InvalidStatement,
+    ReplicationConflict,
+    ReplicationObjectNotFound,
+    SourceChanged,
+)
 from streamtable.replication import apply, operations, run, writer
-from streamtable.replication.errors import ReplicationConflict, ReplicationObjectNotFound
 from streamtable.replication.publications import Published
 from streamtable.replication.source import Source, source_of
 from streamtable.replication.worker import ApplyWorker

@@ -11,9 +11,8 @@ from tests.spark.statements import answer
 from tests.spark.work import Work
 
 from streamtable.catalog import objects
-from streamtable.errors import HistoryLost, InvalidStatement, NotEnabled
+from streamtable.errors import HistoryLost, InvalidStatement, NotEnabled, ReplicationConflict, ReplicationObjectNotFound
 from streamtable.refresh import tuning
-from streamtable.replication.errors import ReplicationConflict, ReplicationObjectNotFound
 from streamtable.replication.kinds import PUBLICATION, SUBSCRIPTION
 from streamtable.sql.statements import Name
 

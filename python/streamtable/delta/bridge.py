@@ -15,7 +15,7 @@ from pyspark import SparkContext
 from pyspark.errors.exceptions import captured
 from pyspark.sql import DataFrame, SparkSession
 
-from streamtable.errors import ConcurrentRefresh, HistoryLost, NotEnabled, SourceUnavailable, StreamTableError
+from streamtable.errors import ConcurrentRefresh, HistoryLost, NotEnabled, SourceUnavailable, StorageFailed
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = [
     "SHIM",
     "JavaRows",
-    "StorageFailed",
     "bridge",
     "cancelled",
     "catalog_in_use",
@@ -136,13 +135,6 @@ def catalog_in_use(error: BaseException) -> NotEnabled | None:
         hint="end the other one; or let it be a server (streamtable server), and connect to it: by --remote, or by "
         "SPARK_REMOTE in a notebook, with sc://localhost:15002",
     )
-
-
-class StorageFailed(StreamTableError):
-    """The storage failed, and whoever asked it has no words of its own for that."""
-
-    condition = "STREAMTABLE_STORAGE_FAILED"
-    sqlstate = "58030"
 
 
 def storage_failed(error: BaseException) -> StorageFailed | None:

@@ -13,10 +13,9 @@ from pyspark.sql import SparkSession
 from streamtable.catalog import objects
 from streamtable.catalog.objects import Stored
 from streamtable.delta.tables import applications, state
-from streamtable.errors import InvalidStatement, NotEnabled
+from streamtable.errors import InvalidStatement, NotEnabled, ReplicationObjectNotFound
 from streamtable.replication import slots
 from streamtable.replication.apply import Table
-from streamtable.replication.errors import ReplicationObjectNotFound
 from streamtable.replication.kinds import PUBLICATION, SLOT, SUBSCRIPTION
 from streamtable.replication.publications import Published, published
 from streamtable.replication.publisher import Publisher, Schema, publisher_of

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from streamtable.delta.tables import CommitSummary, Located, commits, retained, state, transaction
-from streamtable.errors import ConcurrentRefresh, HistoryLost, InvalidStatement
+from streamtable.errors import ConcurrentRefresh, HistoryLost, InvalidStatement, ReplicationConflict
 from streamtable.refresh.cost import Load
 from streamtable.replication import operations
-from streamtable.replication.errors import ReplicationConflict
 from streamtable.replication.source import IDENTITY, Source
 from streamtable.replication.subscriptions import APPLICATIONS, Relation
 from streamtable.replication.writer import Applied, Writer

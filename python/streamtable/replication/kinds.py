@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamtable.catalog.objects import Kind
-from streamtable.replication.errors import ReplicationObjectExists, ReplicationObjectNotFound
+from streamtable.errors import ReplicationObjectExists, ReplicationObjectNotFound
 
 __all__ = ["PUBLICATION", "SLOT", "SUBSCRIPTION"]
 

@@ -12,11 +12,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
-from streamtable.errors import ConcurrentRefresh, InvalidStatement
+from streamtable.errors import ConcurrentRefresh, InvalidStatement, ReplicationConflict
 from streamtable.refresh.tuning import counts_are_estimates
 from streamtable.replication import slots
 from streamtable.replication.apply import Stopped, Table
-from streamtable.replication.errors import ReplicationConflict
 from streamtable.replication.kinds import PUBLICATION, SLOT
 from streamtable.replication.publications import Published, outside, published
 from streamtable.replication.source import source_of

@@ -17,12 +17,11 @@ from streamtable.delta.commit import Committed, Positions, commit, positions
 from streamtable.delta.rows import read, read_located
 from streamtable.delta.tables import Located, TableState, commits, state
 from streamtable.differentiate.aggregate import POSITION
-from streamtable.errors import ConcurrentRefresh, InvalidStatement
+from streamtable.errors import ConcurrentRefresh, InvalidStatement, ReplicationConflict
 from streamtable.refresh.cost import SMALL, Load
 from streamtable.refresh.tuning import planned_for
 from streamtable.refresh.workspace import FEW, ColumnExtents, Workspace
 from streamtable.replication import outcomes
-from streamtable.replication.errors import ReplicationConflict
 from streamtable.replication.operations import NOT_UNIQUE, NUMBER, ROW, VERSION, form, keys_of
 from streamtable.replication.source import Source
 from streamtable.sql.builder import qualified
