@@ -21,16 +21,17 @@ from streamtable.algebra.operators import Aggregate
 from streamtable.algebra.render import render
 from streamtable.algebra.trees import walk
 from streamtable.delta.tables import versions
-from streamtable.refresh.prepare import Prepared, captured_settings, prepare, refresh_session, release
+from streamtable.refresh.prepare import Prepared, captured_settings, prepare, release
 from streamtable.refresh.sources import Sources
 from streamtable.refresh.workspace import Workspace
+from streamtable.sessions import lend
 from streamtable.sql.statements import Query
 
 
 @contextmanager
 def reading(spark: SparkSession, query: str) -> Iterator[Prepared]:
     namespace = (spark.catalog.currentCatalog(), spark.catalog.currentDatabase())
-    prepared = prepare(refresh_session(spark, namespace, captured_settings(spark)), Query(query))
+    prepared = prepare(lend(spark, namespace, captured_settings(spark)), Query(query))
     try:
         yield prepared
     finally:

@@ -11,7 +11,7 @@ from sqlglot import exp
 from tests.oracle.comparison import assert_exact
 from tests.oracle.scenario import Scenario
 
-from streamtable.refresh import prepare
+from streamtable import sessions
 from streamtable.refresh.workspace import Workspace
 from streamtable.sql.builder import alias, cast, column, literal, select, string, table
 
@@ -46,8 +46,8 @@ def compiling(spark: SparkSession, compiles: bool = True) -> Iterator[None]:
         spark.conf.set(key, value)
     try:
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(prepare, "_INHERITED", (*prepare._INHERITED, *settings))
-            patched.setattr(prepare, "_idle", {})  # these sessions are for nobody else
+            patched.setattr(sessions, "_INHERITED", (*sessions._INHERITED, *settings))
+            patched.setattr(sessions, "_idle", [])  # these sessions are for nobody else
             yield
     finally:
         for key, value in before.items():

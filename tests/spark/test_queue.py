@@ -71,6 +71,24 @@ def test_batches_repeat_until_they_are_finished(s: SparkSession) -> None:
     assert [row[0] for row in answer(s, "SHOW CONSUMERS ON changes")] == ["mailer"]
 
 
+def test_a_queue_over_distinct_over_a_top_k_brings_each_row_once(s: SparkSession) -> None:
+    s.sql("CREATE TABLE repeated (k INT, w INT) USING delta")
+    query = "SELECT DISTINCT k, w FROM (SELECT * FROM repeated ORDER BY w DESC, k LIMIT 5 OFFSET 1)"
+    s.sql(f"CREATE QUEUE tops FOR SUBSCRIBE ({query})")
+    s.sql("REGISTER CONSUMER c ON tops")
+    s.sql("INSERT INTO repeated VALUES (1, 3), (1, 3), (1, 3), (1, 3), (1, 3), (1, 3)")
+    for _ in range(2):
+        assert answer(s, "NEXT BATCH FROM tops FOR c") == [(1, 1, 1, 3, 0)]
+    with open_queue(s, "tops").batch("c") as batch:
+        assert batch is not None
+        assert [tuple(row) for row in batch.events.collect()] == [(1, 1, 1, 3, 0)]
+        assert batch.events.where("w = 3").join(batch.events.select("k"), "k").count() == 1
+        batch.append_to("once")
+    assert answer(s, "SELECT * FROM once") == [(1, 1, 1, 3)]
+    s.sql("INSERT INTO repeated VALUES (2, 1)")
+    assert answer(s, "NEXT BATCH FROM tops FOR c") == []
+
+
 def crash(queue: ChangeQueue) -> None:
     with queue.batch("copier") as batch:
         assert batch is not None

@@ -303,7 +303,7 @@ def test_of_two_that_apply_at_once_one_moves_the_subscription(s: SparkSession, m
 
     def another_process(source: Callable[[SparkSession, list[Published]], Source] = source_of) -> None:
         with monkeypatch.context() as process:
-            process.setattr(run, "_sessions", {})  # it has its own session, and no lock in common
+            process.setattr(run, "_applying", {})  # no lock in common
             process.setattr(run, "source_of", source)
             s.sql("APPLY SUBSCRIPTION raced")
 

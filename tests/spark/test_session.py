@@ -16,7 +16,8 @@ from streamtable import configure, enable, jars
 from streamtable.config import Setting, read
 from streamtable.delta.bridge import SHIM
 from streamtable.errors import InvalidStatement, NotEnabled
-from streamtable.refresh.prepare import MOST_IDLE, captured_settings, prepare, refresh_session, release
+from streamtable.refresh.prepare import captured_settings, prepare, release
+from streamtable.sessions import MOST_IDLE, lend
 from streamtable.spark_settings import DELTA_CATALOG, DELTA_EXTENSION, EXTENSION, ambient_settings, settings
 from streamtable.sql.statements import Query
 
@@ -219,7 +220,7 @@ class TestLiveSession:
     def test_a_crowd_of_refreshes_leaves_few_sessions(self, spark: SparkSession) -> None:
         def lent() -> list[SparkSession]:
             kind = captured_settings(spark) | {"streamtable.test.crowd": "true"}  # nobody else's are among them
-            return [refresh_session(spark, ("spark_catalog", "default"), kind) for _ in range(MOST_IDLE + 2)]
+            return [lend(spark, ("spark_catalog", "default"), kind) for _ in range(MOST_IDLE + 2)]
 
         crowd = lent()
         for prepared in [prepare(session, Query("SELECT 1 AS a")) for session in crowd]:

@@ -17,6 +17,7 @@ from streamtable.delta.tables import Located, TableState, locate, state
 from streamtable.delta.unreadable import left_out
 from streamtable.errors import SourceUnavailable, StreamTableNotFound, near_names
 from streamtable.handles import catalog_of
+from streamtable.sessions import new
 from streamtable.sql.literals import unquote_name
 from streamtable.sql.statements import Name
 
@@ -41,7 +42,7 @@ CATALOG = "spark_catalog"
 
 def at_home(spark: SparkSession) -> SparkSession:
     """Return a session in which a name of two parts is one of that catalog, whichever is the current one."""
-    return spark if catalog_of(spark).currentCatalog() == CATALOG else spark.newSession()
+    return spark if catalog_of(spark).currentCatalog() == CATALOG else new(spark)
 
 
 @dataclass(frozen=True)

@@ -24,12 +24,13 @@ from streamtable.refresh.explain import delta_text
 from streamtable.refresh.frontier import Frontier
 from streamtable.refresh.history import Line, history
 from streamtable.refresh.lifecycle import create, drop
-from streamtable.refresh.prepare import Prepared, prepare, refresh_session, release
+from streamtable.refresh.prepare import Prepared, prepare, release
 from streamtable.refresh.replace import effect
 from streamtable.refresh.run import Outcome, refresh
 from streamtable.refresh.verify import verify
 from streamtable.schedule.cycle import cascade
 from streamtable.schedule.failures import told
+from streamtable.sessions import lend
 from streamtable.sql.parse import AnyStatement
 from streamtable.sql.printing import to_sql
 from streamtable.sql.queue import QueueStatement
@@ -244,7 +245,7 @@ def _told(line: Line) -> tuple[Any, ...]:
 
 def _explained(spark: SparkSession, entry: Entry, delta: bool) -> Rows:
     definition = entry.definition
-    session = refresh_session(spark, definition.namespace, definition.settings)
+    session = lend(spark, definition.namespace, definition.settings)
     prepared = prepare(session, definition.statement.query)
     try:
         rows: Rows = [(f.operator, f.incremental, f.reason) for f in findings(prepared.tree)]

@@ -113,7 +113,7 @@ def slot_health(spark: SparkSession, found: Sequence[Stored]) -> list[Health]:
 def _consumer_health(spark: SparkSession, queue: Queue) -> list[Health]:
     """Look at what each consumer still has to read; a queue that cannot be read any more is one source that is gone."""
     try:
-        with opened(circumstances(spark, queue), queue.subscribe.relation) as feed:
+        with circumstances(spark, queue) as session, opened(session, queue.subscribe.relation) as feed:
             return list(_consumers(spark, queue, feed.relation.inputs))
     except StreamTableError as error:
         return [Health(str(queue), to_sql(queue.subscribe), queue.path, SourceState.GONE, warning=error.reason)]

@@ -64,7 +64,7 @@ def drop(spark: SparkSession, statement: DropQueue) -> Stored | None:
 def register(spark: SparkSession, queue: Queue, name: str, at: int | None) -> Consumer:
     """Add a consumer that gets what comes after `at`, or after now."""
     now = consumers.now()
-    with opened(circumstances(spark, queue), queue.subscribe.relation) as feed:
+    with circumstances(spark, queue) as session, opened(session, queue.subscribe.relation) as feed:
         inputs = feed.relation.inputs
         latest, ids = inputs.latest(), history.tables(inputs)
     if at is not None and not inputs.times.reached(at, latest):
@@ -139,8 +139,8 @@ def finish(spark: SparkSession, queue: Queue, name: str, worker: str | None = No
 
 def lag(spark: SparkSession, queue: Queue) -> list[Lag]:
     """Return the consumers with what they have before them."""
-    session, now = circumstances(spark, queue), consumers.now()
-    with opened(session, queue.subscribe.relation) as feed:
+    now = consumers.now()
+    with circumstances(spark, queue) as session, opened(session, queue.subscribe.relation) as feed:
         inputs = feed.relation.inputs
         latest = inputs.times.of(inputs.latest())
 
@@ -154,8 +154,11 @@ def lag(spark: SparkSession, queue: Queue) -> list[Lag]:
 
 
 def _begun(spark: SparkSession, queue: Queue, consumer: Consumer, worker: str | None, limits: Limits, now: datetime) -> Consumer:
-    session = circumstances(spark, queue)
-    with opened(session, queue.subscribe.relation) as feed, history.explained(queue, consumer):
+    with (
+        circumstances(spark, queue) as session,
+        opened(session, queue.subscribe.relation) as feed,
+        history.explained(queue, consumer),
+    ):
         inputs = feed.relation.inputs
         history.check(session, queue, consumer, inputs, consumer.position)
         consumer = replace(consumer, tables=history.tables(inputs))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from streamtable.algebra.operators import WEIGHT
-from streamtable.delta.bridge import java_class
-from streamtable.handles import catalog_of
 from streamtable.queue import history
 from streamtable.queue.consumers import Consumer
 from streamtable.queue.definition import RETRIES, SCHEMA, Queue
+from streamtable.sessions import handed_to, lent
 from streamtable.subscriptions import micro_batches
 from streamtable.subscriptions.feed import opened
 from streamtable.subscriptions.output import Output
@@ -20,48 +21,35 @@ from streamtable.subscriptions.subscription import schema_of
 
 __all__ = ["circumstances", "frame", "schema"]
 
-_sessions: dict[tuple[int, str], SparkSession] = {}
-"""By Spark context and queue."""
-
 
 def schema(spark: SparkSession, queue: Queue) -> StructType:
     """Return the columns of the events, the last is how often one came again."""
-    session = circumstances(spark, queue)
-    return StructType([*_captured(session, queue), StructField(RETRIES, IntegerType(), nullable=False)])
+    with circumstances(spark, queue) as session:
+        return StructType([*_captured(session, queue), StructField(RETRIES, IntegerType(), nullable=False)])
 
 
 def frame(spark: SparkSession, queue: Queue, consumer: Consumer, start: int, end: int) -> DataFrame:
     """Return what came after `start` and up to `end`, in no order, without the column of the retries. Raises HistoryLost."""
-    session = circumstances(spark, queue)
-    if start == end:  # a batch of events that come again
-        return spark.createDataFrame([], StructType(_captured(session, queue)))
-    with opened(session, queue.subscribe.relation) as feed:
-        history.check(session, queue, consumer, feed.relation.inputs, end)
-    if queue.free_standing:
-        rows = _inserted(session, queue, start, end)
-    elif queue.statement.keys_only:
-        rows = _merged(session, queue, start, end)
-    else:
-        rows = micro_batches.batch(session, queue.subscribe, start, end)
-    if queue.statement.schema_changes:
-        changes = _schema_changes(session, queue, start, end)
-        rows = rows.withColumn(SCHEMA, F.lit(None).cast("string")).unionAll(changes)
-    dataset = java_class(spark, "org.apache.spark.sql.classic.Dataset")
-    return DataFrame(dataset.ofRows(spark._jsparkSession, rows._jdf.logicalPlan()), spark)
+    with circumstances(spark, queue) as session:
+        if start == end:  # a batch of events that come again
+            return spark.createDataFrame([], StructType(_captured(session, queue)))
+        with opened(session, queue.subscribe.relation) as feed:
+            history.check(session, queue, consumer, feed.relation.inputs, end)
+        if queue.free_standing:
+            rows = _inserted(session, queue, start, end)
+        elif queue.statement.keys_only:
+            rows = _merged(session, queue, start, end)
+        else:
+            rows = micro_batches.batch(session, queue.subscribe, start, end)
+        if queue.statement.schema_changes:
+            changes = _schema_changes(session, queue, start, end)
+            rows = rows.withColumn(SCHEMA, F.lit(None).cast("string")).unionAll(changes)
+    return handed_to(spark, rows)
 
 
-def circumstances(spark: SparkSession, queue: Queue) -> SparkSession:
-    """Return a session in which names and expressions mean what they meant at CREATE QUEUE; making one takes long."""
-    key = (id(spark.sparkContext), queue.id)
-    session = _sessions.get(key)
-    if session is None:
-        session = spark.newSession()
-        for setting, value in queue.settings.items():
-            session.conf.set(setting, value)
-        catalog_of(session).setCurrentCatalog(queue.namespace[0])
-        catalog_of(session).setCurrentDatabase(queue.namespace[1])
-        _sessions[key] = session
-    return session
+def circumstances(spark: SparkSession, queue: Queue) -> AbstractContextManager[SparkSession]:
+    """Lend a session in which names and expressions mean what they meant at CREATE QUEUE."""
+    return lent(spark, queue.namespace, queue.settings)
 
 
 def _fields(session: SparkSession, queue: Queue) -> list[StructField]:

@@ -13,10 +13,11 @@ from streamtable.delta.tables import Located
 from streamtable.errors import NotSupported, StreamTableExists
 from streamtable.refresh import clock
 from streamtable.refresh.checks import allow, check_properties, check_schedule, prepared_for
-from streamtable.refresh.prepare import Prepared, prepare, refresh_session, release
+from streamtable.refresh.prepare import Prepared, prepare, release
 from streamtable.refresh.records import annotate
 from streamtable.refresh.renaming import rename_with_readers
 from streamtable.refresh.replace import replace_with
+from streamtable.sessions import lend
 from streamtable.sql.statements import (
     AlterStreamTable,
     Name,
@@ -63,7 +64,7 @@ def alter(spark: SparkSession, statement: AlterStreamTable) -> Definition:
 def _allow(spark: SparkSession, definition: Definition, mode: RefreshMode) -> None:
     if mode is not RefreshMode.DIFFERENTIAL:
         return  # any query will do, also one that cannot be read just now
-    session = refresh_session(spark, definition.namespace, definition.settings)
+    session = lend(spark, definition.namespace, definition.settings)
     prepared = prepare(session, definition.statement.query)
     try:
         allow(prepared, mode)

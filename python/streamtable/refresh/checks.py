@@ -26,7 +26,8 @@ from streamtable.errors import (
     near_names,
 )
 from streamtable.handles import catalog_of, namespace_of
-from streamtable.refresh.prepare import Prepared, captured_settings, prepare, refresh_session, release
+from streamtable.refresh.prepare import Prepared, captured_settings, prepare, release
+from streamtable.sessions import lend
 from streamtable.sql.literals import unquote_name
 from streamtable.sql.rewrite import moving_literal
 from streamtable.sql.schedule import duration, session_zone
@@ -47,7 +48,7 @@ def prepared_for(
     settings = captured_settings(spark)
     check_schedule(spark, statement.schedule, settings)
     try:
-        prepared = prepare(refresh_session(spark, namespace, settings), statement.query)
+        prepared = prepare(lend(spark, namespace, settings), statement.query)
     except InvalidQuery as error:
         refuse_session_names(spark, error)
         raise

@@ -15,6 +15,7 @@ from streamtable.catalog.entries import Entry, at_home, find, find_at
 from streamtable.delta.tables import drop_files, tell_catalog
 from streamtable.errors import StreamTableNotFound
 from streamtable.refresh.jobs import local_property
+from streamtable.sessions import like
 from streamtable.sql.statements import Name
 
 __all__ = ["make", "rename", "take_back", "unmake"]
@@ -37,7 +38,7 @@ def make(spark: SparkSession, definition: Definition, schema: StructType, readin
     """Create the empty table; nothing is left behind when that fails."""
     statement = definition.statement
     # Delta's builder takes a name of the session catalog, in two parts.
-    builder = DeltaTable.create(_creating(at_home(spark))).tableName(str(Name(statement.name.parts[1:]))).addColumns(schema)
+    builder = DeltaTable.create(like(at_home(spark), _CREATING)).tableName(str(Name(statement.name.parts[1:]))).addColumns(schema)
     if statement.partitioned_by:
         builder = builder.partitionedBy(*statement.partitioned_by)
     if statement.clustered_by:
@@ -55,14 +56,6 @@ def make(spark: SparkSession, definition: Definition, schema: StructType, readin
     except BaseException:
         take_back(spark, statement.name, definition.id)
         raise
-
-
-def _creating(spark: SparkSession) -> SparkSession:
-    """Return a session like this one, but for the settings of the first commit."""
-    session = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
-    for setting, value in _CREATING.items():
-        session.conf.set(setting, value)
-    return session
 
 
 def take_back(spark: SparkSession, name: Name, identity: str) -> None:

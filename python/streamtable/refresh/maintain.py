@@ -14,6 +14,7 @@ from streamtable.delta.tables import drop_files, files_to_compact, retention
 from streamtable.refresh.arrangements import folder_of, path_of
 from streamtable.refresh.frontier import Frontier
 from streamtable.refresh.jobs import jobs_named_after
+from streamtable.sessions import new
 
 __all__ = ["compact", "maintain"]
 
@@ -55,9 +56,7 @@ def compact(spark: SparkSession, paths: Sequence[str], settings: Mapping[str, st
     crowded = [path for path in paths if files_to_compact(spark, path, SMALL, DELETED) > most] if most else []
     if crowded:
         vacuum = config.read(spark, config.VACUUM)
-        session = spark.newSession()
-        for key, value in {**_OPTIMIZE, **(settings or {})}.items():
-            session.conf.set(key, value)
+        session = new(spark, {**_OPTIMIZE, **(settings or {})})
         for path in crowded:
             table = DeltaTable.forPath(session, path)
             table.optimize().executeCompaction()

@@ -9,8 +9,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
-from weakref import WeakKeyDictionary
+from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -21,13 +20,12 @@ from streamtable.algebra.reading import Reading, read_plan
 from streamtable.delta.bridge import SHIM, java_class, planned
 from streamtable.differentiate.rules import Finding, obstacle
 from streamtable.errors import InvalidQuery, near_names
-from streamtable.handles import catalog_of
-from streamtable.refresh.tuning import counts_are_estimates
+from streamtable.sessions import give_back
 from streamtable.sql.rewrite import rewritten
 from streamtable.sql.statements import Query
 from streamtable.tracebacks import words_of
 
-__all__ = ["CAPTURED", "Prepared", "captured_settings", "prepare", "refresh_session", "release"]
+__all__ = ["CAPTURED", "Prepared", "captured_settings", "prepare", "release"]
 
 CAPTURED = (
     "spark.sql.ansi.enabled",
@@ -58,25 +56,7 @@ _CHANGING = re.compile(
 )
 """The settings that change it as well and that few set: a definition holds those that are set. No tuning is among them."""
 
-_INHERITED = (
-    "spark.sql.shuffle.partitions",
-    "spark.sql.autoBroadcastJoinThreshold",
-    "spark.databricks.delta.snapshotPartitions",
-)
-"""Settings that change only how fast: the caller's hold."""
-
 Json = Mapping[str, Any]
-
-Circumstances: TypeAlias = tuple[int, frozenset[tuple[str, str]]]
-
-_idle: dict[Circumstances, list[SparkSession]] = {}
-"""Sessions by Spark context and settings that no refresh uses now: making one costs more than a small refresh."""
-
-MOST_IDLE = 16
-"""Of each kind: a crowd that was there once does not keep a megabyte of the JVM for each of its refreshes side by side."""
-
-_lent: WeakKeyDictionary[SparkSession, Circumstances] = WeakKeyDictionary()
-"""Where each session comes from and goes back to."""
 
 
 @dataclass(frozen=True)
@@ -124,30 +104,6 @@ def _set_in(spark: SparkSession) -> dict[str, str]:
     return found
 
 
-def refresh_session(spark: SparkSession, namespace: tuple[str, ...], settings: Mapping[str, str]) -> SparkSession:
-    """Lend a session that has these settings; `release` gives it back.
-
-    No two refreshes share one at a time, because the names that they give to frames would meet; one after the other, those of
-    any table do, so that there are no more sessions than refreshes side by side.
-    """
-    circumstances = (id(spark.sparkContext), frozenset(settings.items()))
-    try:
-        session = _idle.setdefault(circumstances, []).pop()  # one step: threads refresh side by side
-    except IndexError:
-        session = spark.newSession()
-        for setting, value in settings.items():
-            session.conf.set(setting, value)
-        counts_are_estimates(session)
-        _lent[session] = circumstances
-    for setting in _INHERITED:
-        if (inherited := spark.conf.get(setting, None)) is not None:
-            session.conf.set(setting, inherited)
-    catalog_of(session).setCurrentCatalog(namespace[0])
-    if database := ".".join(namespace[1:]):  # not every catalog has one to begin with
-        catalog_of(session).setCurrentDatabase(database)
-    return session
-
-
 def prepare(session: SparkSession, query: Query) -> Prepared:
     """Let Spark analyse `query` and read its plan. Raises InvalidQuery with Spark's own message."""
     try:
@@ -155,7 +111,7 @@ def prepare(session: SparkSession, query: Query) -> Prepared:
     except (AnalysisException, ParseException, PySparkException) as error:
         text = _moved(words_of(error), query)
         rejected = InvalidQuery(f"Spark rejects the query: {text}", hint=_nearest_table(session, text))
-        # Nobody else gets the session: it keeps the texts of functions that it has looked up.
+        give_back(session)
         raise rejected from error
     reader = java_class(session, f"{SHIM}.PlanReader")
     name = uuid.uuid4().hex
@@ -237,10 +193,4 @@ def release(prepared: Prepared) -> None:
     """Forget the expressions that were registered for the query, and give its session back."""
     registry = java_class(prepared.session, f"{SHIM}.ExpressionRegistry")
     registry.release(prepared.reading.id)
-    _give_back(prepared.session)
-
-
-def _give_back(session: SparkSession) -> None:
-    idle = _idle[_lent[session]]
-    if len(idle) < MOST_IDLE:
-        idle.append(session)
+    give_back(prepared.session)

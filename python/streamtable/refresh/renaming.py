@@ -20,8 +20,9 @@ from streamtable.delta.bridge import SHIM, java_class
 from streamtable.errors import DependentsExist, InvalidQuery
 from streamtable.refresh.ddl import rename
 from streamtable.refresh.frontier import Frontier
-from streamtable.refresh.prepare import prepare, refresh_session, release
+from streamtable.refresh.prepare import prepare, release
 from streamtable.refresh.records import annotate
+from streamtable.sessions import lend
 from streamtable.sql.literals import unquote_name
 from streamtable.sql.rewrite import rewritten
 from streamtable.sql.statements import Name, Query
@@ -77,7 +78,7 @@ def _plan(spark: SparkSession, reader: Entry, begun: bool) -> str | None:
 
 
 def _fingerprint(spark: SparkSession, reader: Entry, query: Query) -> str:
-    session = refresh_session(spark, reader.definition.namespace, reader.definition.settings)
+    session = lend(spark, reader.definition.namespace, reader.definition.settings)
     prepared = prepare(session, query)
     release(prepared)
     return prepared.fingerprint

@@ -31,8 +31,9 @@ from streamtable.refresh.execute import Run, differentially, elapsed, fully, tab
 from streamtable.refresh.facts import facts_of, foreign
 from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.refresh.history import errors_in_a_row, history
-from streamtable.refresh.prepare import Prepared, prepare, refresh_session, release
+from streamtable.refresh.prepare import Prepared, prepare, release
 from streamtable.refresh.records import Initiator, Record, annotate
+from streamtable.sessions import lend
 from streamtable.sql.statements import RefreshMode
 from streamtable.tracebacks import let_go
 
@@ -100,7 +101,7 @@ def _root_cause(error: Py4JJavaError) -> str:
 def _prepare_again(spark: SparkSession, entry: Entry) -> Prepared:
     """Read the stored query. It was valid at CREATE, so what is wrong with it now is wrong with a source."""
     definition = entry.definition
-    session = refresh_session(spark, definition.namespace, definition.settings)
+    session = lend(spark, definition.namespace, definition.settings)
     try:
         return prepare(session, definition.statement.query)
     except InvalidQuery as error:

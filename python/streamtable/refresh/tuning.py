@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from streamtable.refresh.cost import Load
+from streamtable.sessions import counts_are_estimates
 
 __all__ = ["counts_are_estimates", "planned_for"]
 
@@ -18,26 +19,6 @@ _MANY = 34
 """Partitions from which on the empty ones among them cost more than planning again."""
 
 _ADAPTIVE, _PARTITIONS = "spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions"
-
-_EXCLUDED = "spark.sql.adaptive.optimizer.excludedRules"
-
-_COUNTING = (
-    "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation",
-    "org.apache.spark.sql.catalyst.optimizer.EliminateLimits",
-    "org.apache.spark.sql.catalyst.optimizer.OptimizeOneRowPlan",
-)
-"""The rules of adaptive execution that leave a part of a plan out because of a number of rows."""
-
-
-def counts_are_estimates(session: SparkSession) -> None:
-    """Keep adaptive execution in this session from leaving out what the numbers of rows in kept frames say is not needed.
-
-    Spark takes these numbers for facts. But of a frame that two parts of a plan read, and that the one was still computing when the
-    other had its rows, the number is an estimate: none for a top-k with OFFSET, of which DISTINCT then left all duplicates. In
-    clusters and before 4.2, a partition that is computed twice counts for one that nobody has yet (SPARK-57547, SPARK-58412).
-    """
-    own = str(session.conf.get(_EXCLUDED, ""))
-    session.conf.set(_EXCLUDED, ",".join(filter(None, (own, *_COUNTING))))
 
 
 @contextmanager

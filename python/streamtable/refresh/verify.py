@@ -16,8 +16,9 @@ from streamtable.delta.rows import read
 from streamtable.errors import InvalidStatement
 from streamtable.refresh.execute import pinned_query, table_columns
 from streamtable.refresh.frontier import Frontier
-from streamtable.refresh.prepare import prepare, refresh_session, release
+from streamtable.refresh.prepare import prepare, release
 from streamtable.refresh.workspace import Workspace
+from streamtable.sessions import lend
 from streamtable.sql.builder import alias, call, case, cast, column, number, qualified, select, subquery, table, union_all
 
 __all__ = ["Verdict", "verify"]
@@ -38,7 +39,7 @@ def verify(spark: SparkSession, entry: Entry) -> Verdict:
     definition, frontier = entry.definition, Frontier.of(entry.state.frontier)
     if frontier is None:
         raise InvalidStatement(f"{definition.name} was created WITH NO DATA", hint="refresh it first")
-    session = refresh_session(spark, definition.namespace, definition.settings)
+    session = lend(spark, definition.namespace, definition.settings)
     prepared = prepare(session, definition.statement.query)
     try:
         with Workspace(session) as workspace:

@@ -6,14 +6,15 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from threading import Lock
+from weakref import WeakValueDictionary
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
+from streamtable.catalog.entries import CATALOG
 from streamtable.errors import ConcurrentRefresh, InvalidStatement, ReplicationConflict
-from streamtable.refresh.tuning import counts_are_estimates
 from streamtable.replication import slots
 from streamtable.replication.apply import Stopped, Table
 from streamtable.replication.kinds import PUBLICATION, SLOT
@@ -21,6 +22,7 @@ from streamtable.replication.publications import Published, outside, published
 from streamtable.replication.source import source_of
 from streamtable.replication.subscriptions import Relation, Subscription, TableState, now
 from streamtable.replication.writer import Applied
+from streamtable.sessions import lent
 from streamtable.sql.statements import Name
 from streamtable.tracebacks import words_of
 
@@ -28,8 +30,14 @@ __all__ = ["Progress", "apply", "published_to"]
 
 _log = logging.getLogger(__name__)
 
-_sessions: dict[tuple[int, str], tuple[SparkSession, Lock]] = {}
-"""By Spark context and subscription: making a session takes long, and one applies at a time, because positions are its settings."""
+
+class _Turn:
+    def __init__(self) -> None:
+        self.lock = Lock()
+
+
+_applying: WeakValueDictionary[str, _Turn] = WeakValueDictionary()
+"""By subscription: of two that apply in this process one waits, where both would compute the same."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +56,9 @@ def apply(spark: SparkSession, name: Name) -> list[Progress]:
     A table that cannot go on does not hold up the others; the first of the errors is raised in the end.
     """
     subscription = Subscription.load(spark, name)
-    session, lock = _circumstances(spark, subscription)
-    with lock:
+    turn = _applying.setdefault(subscription.id, _Turn())
+    # Conditions mean what they meant at CREATE SUBSCRIPTION.
+    with turn.lock, lent(spark, (CATALOG, "default"), subscription.settings) as session:
         subscription = Subscription.load(spark, name)
         if not subscription.enabled:
             raise InvalidStatement(f"the subscription {subscription} is disabled", hint="ALTER SUBSCRIPTION ... ENABLE")
@@ -155,15 +164,3 @@ def _counted(relation: Relation, done: Applied, error: BaseException | None, cop
         sync_errors=relation.sync_errors + (error is not None and copying),
         apply_errors=relation.apply_errors + (error is not None and not copying),
     )
-
-
-def _circumstances(spark: SparkSession, subscription: Subscription) -> tuple[SparkSession, Lock]:
-    """Return a session in which conditions mean what they meant at CREATE SUBSCRIPTION."""
-    key = (id(spark.sparkContext), subscription.id)
-    if key not in _sessions:
-        session = spark.newSession()
-        for setting, value in subscription.settings.items():
-            session.conf.set(setting, value)
-        counts_are_estimates(session)
-        _sessions[key] = session, Lock()
-    return _sessions[key]

@@ -23,9 +23,10 @@ from streamtable.errors import InvalidQuery, NotSupported, SourceChanged, Stream
 from streamtable.handles import namespace_of
 from streamtable.refresh.checks import refuse_session_names
 from streamtable.refresh.execute import pinned_query
-from streamtable.refresh.prepare import Prepared, captured_settings, prepare, refresh_session, release
+from streamtable.refresh.prepare import Prepared, captured_settings, prepare, release
 from streamtable.refresh.sources import Sources
 from streamtable.refresh.workspace import Workspace
+from streamtable.sessions import lend
 from streamtable.sql.builder import column, select, subquery
 from streamtable.sql.rewrite import moving_literal
 from streamtable.sql.statements import Query
@@ -53,7 +54,7 @@ class _Reading:
     settings: dict[str, str]
 
     def prepare(self) -> Prepared:
-        session = refresh_session(self.spark, self.namespace, self.settings)
+        session = lend(self.spark, self.namespace, self.settings)
         try:
             return prepare(session, self.query)
         except InvalidQuery as error:

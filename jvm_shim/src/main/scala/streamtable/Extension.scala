@@ -13,6 +13,7 @@ class StreamTableExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectCheckRule(session => plan => DirectWriteCheck(session)(plan))
     TableFunctions.inject(extensions)
     HeldRows.inject(extensions)
+    Sessions.inject(extensions)
     extensions.injectFunction((ExpressionRegistry.identifier, ExpressionRegistry.info, ExpressionRegistry.build _))
     extensions.injectFunction((ReferredLiteral.identifier, ReferredLiteral.info, ReferredLiteral.build _))
   }

@@ -10,7 +10,6 @@ import org.apache.spark.sql.catalyst.optimizer.EliminateSQLFunctionNode
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.Dataset
-import org.apache.spark.sql.connector.catalog.CatalogManager
 import org.apache.spark.sql.delta.{DeltaColumnMapping, NoMapping}
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
@@ -31,7 +30,6 @@ object PlanReader {
   /** Reads `frame`'s analysed plan under the name `id`; its expressions stay available to `st_expr` until `ExpressionRegistry.release`. */
   def read(frame: Object, id: String): String = frame.asInstanceOf[Dataset[_]].sparkSession.withActive {
     val written = frame.asInstanceOf[Dataset[_]].queryExecution.analyzed
-    forgetFunctions(frame.asInstanceOf[Dataset[_]].sparkSession)
     // What a function of the catalog computes, instead of its name: another text of it is another plan.
     val analyzed = EliminateSQLFunctionNode(written)
     val reading = new ExpressionRegistry.Reading(id)
@@ -64,16 +62,6 @@ object PlanReader {
     .map(_.unquotedString)
     .distinct
     .toList
-
-  /** A session keeps the text of a function from its first call on, and another one may change it. */
-  private def forgetFunctions(spark: SparkSession): Unit = {
-    val state = spark.sessionState
-    for (registry <- Seq(state.functionRegistry, state.tableFunctionRegistry))
-      registry
-        .listFunction()
-        .filter(_.catalog.contains(CatalogManager.SESSION_CATALOG_NAME))
-        .foreach(registry.dropFunction)
-  }
 
   private[streamtable] def sourcesOf(plan: LogicalPlan): List[JObject] = plan.collectWithSubqueries {
     case DeltaSource(relation, index, _) if !index.isTimeTravelQuery =>
