@@ -23,10 +23,10 @@ from uuid import uuid4
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors.exceptions import captured
-from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from streamtable.callback_server import callbacks, implementation
 from streamtable.delta.bridge import SHIM, JavaRows, catalog_in_use, causes, java_class, java_exception, storage_failed
 from streamtable.errors import InternalError, StreamTableError, all_errors
 from streamtable.handles import keep_no_cycles
@@ -78,9 +78,6 @@ class Handler:
 
     def __init__(self, answers: Answers) -> None:
         self._answers = answers
-
-    def greet(self) -> None:
-        """Answer nothing: the call has opened a connection."""
 
     def describe(self, session: JavaObject, sql: str) -> str:
         """Return the JSON of the result's columns, or of the error."""
@@ -152,12 +149,10 @@ def _text(time: int | None) -> str | None:
 
 def register(spark: SparkSession, answers: Answers) -> None:
     """Let `answers` answer the statements of every session in this JVM, in place of what did so before."""
-    gateway: Any = spark.sparkContext._gateway
-    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     _raise_originals()
     keep_no_cycles()
     # py4j holds the Handler for as long as the JVM holds its proxy.
-    java_class(spark, HANDLERS).set(Handler(answers), gateway.java_gateway_server.getCallbackClient())
+    java_class(spark, HANDLERS).set(implementation(spark, Handler(answers)), callbacks(spark))
 
 
 def _answer(compute: Callable[[], dict[str, Any]]) -> str:

@@ -4,55 +4,52 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from threading import get_ident
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from streamtable import callback
+from streamtable.callback_server import callbacks
 
 LONG = 40_000
 """Characters of an answer that Java writes in several parts."""
 
 
-@pytest.fixture
-def greetings(monkeypatch: pytest.MonkeyPatch) -> list[None]:
-    """Return the greetings of threads that had no connection yet."""
-    found = list[None]()
-    monkeypatch.setattr(callback.Handler, "greet", lambda handler: found.append(None))
-    return found
+def sends_at_once(client: Any) -> bool:
+    """Return whether the connection does that a client of py4j has for the thread of Java's that answers this one."""
+    return bool(client.getPerThreadConnection().getSocket().getTcpNoDelay())
 
 
-def sends_at_once(spark: SparkSession) -> bool:
-    """Return whether the thread of Java's that answers this one does."""
+def test_threads_of_python(spark: SparkSession) -> None:
+    spark.sql("SHOW STREAM TABLES")
     gateway: Any = spark.sparkContext._gateway
-    return bool(gateway.java_gateway_server.getCallbackClient().getPerThreadConnection().getSocket().getTcpNoDelay())
-
-
-def test_threads_of_python(spark: SparkSession, greetings: list[None]) -> None:
-    spark.sql("SHOW STREAM TABLES")
-    greetings.clear()
+    client = gateway.java_gateway_server.getCallbackClient()
     with ThreadPoolExecutor(1) as pool:
-        assert [sends_at_once(spark), pool.submit(sends_at_once, spark).result()] == [True, True]
-    spark.sql("SHOW STREAM TABLES")
-    assert not greetings, "it has a connection"
+        assert [sends_at_once(client), pool.submit(sends_at_once, client).result()] == [True, True]
 
 
-def test_a_thread_of_java(spark: SparkSession, greetings: list[None], monkeypatch: pytest.MonkeyPatch) -> None:
-    call, found = callback.Handler.callFunction, list[bool]()
+def test_a_thread_of_java_has_one_connection(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    call, found, threads = callback.Handler.callFunction, list[bool](), set[int]()
 
     def seen(handler: callback.Handler, *arguments: Any) -> str:
-        found.append(sends_at_once(spark))
+        found.append(sends_at_once(callbacks(spark).getCallbackClient()))
+        threads.add(get_ident())
         return call(handler, *arguments)
 
     monkeypatch.setattr(callback.Handler, "callFunction", seen)
     frame = spark.sql("SELECT * FROM stream_tables()")
     jvm: Any = spark._jvm
     runnable = jvm.java.lang.Class.forName("java.lang.Runnable")
-    thread = jvm.java.lang.Thread(jvm.java.beans.EventHandler.create(runnable, frame._jdf, "isEmpty"))
-    thread.start()
-    thread.join()
-    assert (found, len(greetings)) == ([True], 1)
+    for _ in range(2):
+        thread = jvm.java.lang.Thread(jvm.java.beans.EventHandler.create(runnable, frame._jdf, "isEmpty"))
+        thread.start()
+        thread.join()
+    assert found == [True, True]
+    frame.isEmpty()
+    frame.isEmpty()
+    assert len(threads) == 3, "two of Java's, and this one"
 
 
 def test_a_long_answer_does_not_wait_for_the_word_that_its_beginning_came(spark: SparkSession) -> None:

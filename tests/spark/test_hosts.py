@@ -28,6 +28,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.session import SparkSession as RemoteSession
 from tests.spark import hosts, notebooks
+from tests.spark.doors import called_at, family, listening, nobody_is_let_in
 from tests.spark.script import REFUSED, SCRIPT
 from tests.spark.serving import COMMAND, PASSWORD, TOKEN, USER, Running, cursor_at, leaving_a_socket, serving
 from thrift.transport.TTransport import TTransportException
@@ -108,22 +109,17 @@ LOCAL = {"0100007F", "0000000000000000FFFF00000100007F", "0000000000000000000000
 """The addresses of loopback."""
 
 
-def listening(process: int) -> set[str]:
-    """Return the addresses of this machine, in hexadecimal as Linux keeps them, on which a process or a child of it listens."""
-    family = [process, *map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split())]
-    files = set[str]()
-    for file in (file for pid in family for file in Path(f"/proc/{pid}/fd").iterdir()):
-        with suppress(FileNotFoundError):  # it was closed just now
-            files.add(str(file.readlink()))
-    sockets = [line.split() for kind in ("tcp", "tcp6") for line in Path("/proc/net", kind).read_text().splitlines()[1:]]
-    return {each[1] for each in sockets if each[3] == "0A" and f"socket:[{each[9]}]" in files}
-
-
 def test_a_server_listens_on_loopback_alone(server: Running) -> None:
     """All that it opens: end points, Spark's own ports and its UI, and the connections between Python and Java."""
-    found = listening(server.process.pid)
-    assert {int(each.rpartition(":")[2], 16) for each in found} >= {server.thrift, int(server.ui.rpartition(":")[2])}
-    assert {each.rpartition(":")[0] for each in found} <= LOCAL
+    found = listening(*family(server.process.pid))
+    assert found.keys() >= {server.thrift, int(server.ui.rpartition(":")[2])}
+    assert set(found.values()) <= LOCAL
+
+
+def test_nobody_calls_the_python_of_a_server_but_its_java(server: Running) -> None:
+    nobody_is_let_in(called_at(server.process.pid))
+    with server.cursor() as cursor:
+        cursor.execute("SHOW STREAM TABLES")
 
 
 def wait_until(happened: Callable[[], bool]) -> None:
@@ -634,7 +630,7 @@ def test_the_end_of_a_server(server: Running, tmp_path: Path) -> None:
     assert not (tmp_path / "metastore_db").exists()
     guarded = ("--host", "0.0.0.0", "--users", "users.txt", "--token-file", "token.txt")  # noqa: S104  (with both)
     with serving(server.folder, "--no-scheduler", *guarded, doors="") as again:
-        beyond = {int(each.rpartition(":")[2], 16) for each in listening(again.process.pid) if each.rpartition(":")[0] not in LOCAL}
+        beyond = {port for port, address in listening(*family(again.process.pid)).items() if address not in LOCAL}
         assert beyond == {again.thrift, int(re.findall(r":(\d+)/", again.connect)[0])}
         with again.cursor() as cursor:
             cursor.execute("VERIFY STREAM TABLE slow")

@@ -62,6 +62,15 @@ importlib.metadata.version = lambda name: "0.0.1" if name == "streamtable" else 
 from streamtable import jvm_child
 jvm_child.main()
 """
+STRANGERS = """
+import os
+from pathlib import Path
+from tests.spark.doors import called_at, nobody_is_let_in
+
+(child,) = (int(each.name) for each in Path("/proc").glob("[0-9]*") if b"dying.py" in (each / "cmdline").read_bytes())
+nobody_is_let_in(called_at(child))
+Path("sent_away").touch()
+"""
 PYTHONS_THAT_FAIL = """
 SHOW STREAM TABLES;
 !cp outdated python;
@@ -78,6 +87,7 @@ RESET spark.streamtable.python.startSeconds;
 CREATE TABLE source USING delta AS SELECT 1 AS id;
 CREATE STREAM TABLE copied AS SELECT id FROM source;
 INSERT INTO source VALUES (2);
+!./strangers;
 !touch kill;
 REFRESH STREAM TABLE copied;
 !sleep 1;
@@ -103,11 +113,13 @@ def processes_in(folder: Path) -> list[str]:
 def test_a_python_that_lacks_the_package_or_has_another_does_not_exist_hangs_or_is_killed(tmp_path: Path) -> None:
     (tmp_path / "dying.py").write_text(DYING)
     (tmp_path / "outdated.py").write_text(OUTDATED)
+    (tmp_path / "strangers.py").write_text(STRANGERS)
     for name, text in {
         "python": LACKING,
         "outdated": f"#!/bin/sh\nexec {sys.executable} outdated.py\n",
         "hanging": HANGING,
         "dying": f"#!/bin/sh\nexec {sys.executable} dying.py\n",
+        "strangers": f"#!/bin/sh\nPYTHONPATH={hosts.ROOT} exec {sys.executable} strangers.py\n",
         "kill_java": "#!/bin/sh\nkill -9 $PPID\n",
     }.items():
         (tmp_path / name).write_text(text)
@@ -127,6 +139,7 @@ def test_a_python_that_lacks_the_package_or_has_another_does_not_exist_hangs_or_
     assert "startSeconds is no whole number" in misspelt
     assert "did not begin to answer within 2 seconds" in hanging and "waiting for a licence" in hanging
     assert "no answer came from the Python process" in killed and "try again" in killed
+    assert (tmp_path / "sent_away").exists(), "strangers were let in, or not sent away"
     assert re.search(r"still 1\n.*\tDIFFERENTIAL\t.*\n.*\ttrue\t0\t0\n", done.stdout), done.stdout
     until = time.monotonic() + 30
     while (left := processes_in(tmp_path)) and time.monotonic() < until:

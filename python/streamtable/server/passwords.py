@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
+from streamtable.callback_server import implementation
 from streamtable.delta.bridge import SHIM, java_class
 from streamtable.errors import InvalidStatement
 
@@ -34,7 +35,7 @@ class Passwords:
 
         It looks for the class in a configuration that it makes anew at each login: of all settings, system properties get there.
         """
-        java_class(spark, f"{SHIM}.Passwords").set(self)
+        java_class(spark, f"{SHIM}.Passwords").set(implementation(spark, self))
         java_class(spark, "java.lang.System").setProperty("hive.server2.custom.authentication.class", f"{SHIM}.PasswordCheck")
 
     def accepts(self, user: str, password: str) -> bool:

@@ -14,36 +14,24 @@ import py4j._
  * py4j leaves it to TCP when an answer is sent: the end of one of more than 8 KB waits for Python's word that the beginning has come, which
  * Linux puts off for 40 ms. So each connection is told to send at once.
  */
-private[streamtable] final class Connections(client: Py4JPythonClient) {
+private[streamtable] final class Connections(client: Py4JPythonClient, server: GatewayServer) {
 
   private val opened = new ConcurrentHashMap[Thread, ClientServerConnection]()
 
-  client match {
-    case client: PythonClient => Option(client.getJavaServer).foreach(Connections.makePrompt)
-    case _ => // Without a connection for each thread (PYSPARK_PIN_THREAD=false) none is known here.
-  }
-
-  /** Makes the connection of this thread send at once; one that is not there yet is opened by a `greeting`. */
-  def ready(greeting: => Unit): Unit = client match {
-    case client: PythonClient =>
-      def own = Option(client.getPerThreadConnection).filter(_.getSocket != null)
-      if (own.isEmpty) greeting
-      own.foreach(Connections.Prompt.connectionStarted)
-    case _ =>
-  }
+  Connections.makePrompt(server)
 
   /** Remembers the connection of this thread, and closes those of threads that have ended. */
   def tidy(): Unit = client match {
     case client: PythonClient =>
       val own = client.getPerThreadConnection
-      if (own != null && own.isInitiatedFromClient) opened.put(Thread.currentThread, own)
+      if (own != null) opened.put(Thread.currentThread, own)
       opened.forEach { (thread, connection) =>
         if (!thread.isAlive && opened.remove(thread, connection)) {
           connection.shutdown()
           client.connectionStopped(connection) // it forgets it
         }
       }
-    case _ => // py4j does so itself.
+    case _ => // PYSPARK_PIN_THREAD=false: py4j does so itself.
   }
 }
 

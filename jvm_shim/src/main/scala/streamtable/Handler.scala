@@ -6,15 +6,12 @@ import java.util.concurrent.ConcurrentHashMap
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
-import py4j.{Py4JException, Py4JPythonClient}
+import py4j.Py4JException
 
 import org.apache.spark.sql.{Row, SparkSession}
 
 /** What Python implements over py4j: all decisions are made there. Answers are JSON, an error is an answer too. */
 trait Handler {
-
-  /** Answers nothing: the call opens a connection. */
-  def greet(): Unit
 
   /** Reads the statement and answers `{"schema": <StructType JSON>}`. */
   def describe(session: SparkSession, sql: String): String
@@ -52,9 +49,8 @@ object Handlers {
   private val held = new ConcurrentHashMap[String, Object]()
   @volatile private var current: Option[Registered] = None
 
-  /** Makes `handler`, which `client` leads to, answer all statements of this JVM. */
-  def set(handler: Handler, client: Py4JPythonClient): Unit = current = Some(
-    Registered(handler, new Connections(client)))
+  /** Makes `handler`, which `callbacks` lead to, answer all statements of this JVM. */
+  def set(handler: Handler, callbacks: Callbacks): Unit = current = Some(Registered(handler, callbacks.connections))
 
   /** Leaves the statements without an answer, or to a process of our own. */
   def unset(): Unit = current = None
@@ -105,10 +101,8 @@ object Handlers {
   private def answer(ask: Handler => String): JsonNode = {
     val registered = current.getOrElse(PythonChild.registered())
     val text =
-      try {
-        registered.connections.ready(registered.handler.greet())
-        ask(registered.handler)
-      } catch {
+      try ask(registered.handler)
+      catch {
         case e: Py4JException =>
           throw notEnabled(
             "no answer came from the Python process",
