@@ -39,6 +39,9 @@ DELTA_PROPERTIES: Mapping[str, str] = {
     "delta.checkpointInterval": "100",
 }
 
+_OF_NO_ROW = {"streamtable.definition", "streamtable.status", "streamtable.error", "streamtable.resumed"}
+"""Properties that say nothing of rows; of the definition, name and query are compared."""
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -109,6 +112,18 @@ class Definition:
             "streamtable.error": json.dumps(asdict(self.error)) if self.error else None,
             "streamtable.resumed": json.dumps(asdict(self.resumed)) if self.resumed else None,
         }
+
+    @classmethod
+    def same_rows(cls, before: Properties, after: Properties) -> bool:
+        """Tell whether a table with these properties is to hold the same rows, from the same sources, as one with those before.
+
+        Schedule, refresh mode, status, and properties that are not ours may differ.
+        """
+        keys = {key for key in before.keys() | after.keys() if key.startswith("streamtable.")} - _OF_NO_ROW
+        one, other = cls.of(before), cls.of(after)
+        if one is None or other is None or any(before.get(key) != after.get(key) for key in keys):
+            return False
+        return one.statement.name == other.statement.name and one.statement.query == other.statement.query
 
     @classmethod
     def of(cls, properties: Properties) -> Definition | None:

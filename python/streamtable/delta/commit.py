@@ -3,15 +3,39 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import DataFrame, SparkSession
 
-from streamtable.delta.bridge import bridge, java_class, translated
+from streamtable.delta.bridge import bridge, java_class, java_exception, translated
+from streamtable.tracebacks import let_go
 
 __all__ = ["Committed", "Positions", "append_once", "commit", "positions"]
+
+Properties: TypeAlias = Mapping[str, str]
+
+_OF_NO_FILE = frozenset(
+    f"delta.{key}"
+    for key in (
+        "autoOptimize.autoCompact",
+        "autoOptimize.optimizeWrite",
+        "checkpointInterval",
+        "checkpointPolicy",
+        "dataSkippingNumIndexedCols",
+        "dataSkippingStatsColumns",
+        "deletedFileRetentionDuration",
+        "enableExpiredLogCleanup",
+        "logRetentionDuration",
+        "setTransactionRetentionDuration",
+        "targetFileSize",
+        "tuneFileSizesForRewrites",
+    )
+)
+"""Properties of Delta's that ask nothing of the files of a commit."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +74,12 @@ def commit(
     history: str | None = None,
     schema_json: str | None = None,
     properties: Mapping[str, str | None] | None = None,
+    allows: Callable[[Properties, Properties], bool] | None = None,
 ) -> Committed:
     """Commit on top of `read_version` (-1: the table is created); a commit in between raises ConcurrentRefresh.
 
-    One that brought or removed no rows does not, unless both are of this application and this one is to be `alone`.
+    One that brought or removed no rows does not, unless both are of this application and this one is to be `alone`. Where one
+    changed properties alone, `allows` is asked with the properties before and after.
     `application` and `number` go into the commit as a SetTransaction, `history` as its userMetadata. A property that is None is
     removed; the property `comment` is the table's comment, as it is for Spark.
     """
@@ -63,7 +89,7 @@ def commit(
         for key, value in properties.items():
             java_properties.put(key, value)
     with translated(path):
-        answer = bridge(session).commit(
+        pending = bridge(session).prepare(
             session._jsparkSession,
             path,
             read_version,
@@ -78,7 +104,27 @@ def commit(
             schema_json,
             java_properties,
         )
-    return Committed(*json.loads(answer))
+        return Committed(*json.loads(_on_top(pending, allows)))
+
+
+def _on_top(pending: Any, allows: Callable[[Properties, Properties], bool] | None) -> str:
+    """Commit, with the same files, on top of what came in between and is allowed to."""
+    try:
+        return str(pending.commit())
+    except (Py4JJavaError, CapturedException) as error:
+        java = java_exception(error)
+        changed = java is not None and "MetadataChanged" in java.getClass().getSimpleName()
+        if allows is None or not changed or (told := pending.meanwhile()) is None or not _alike(json.loads(told), allows):
+            raise
+        let_go(error)
+    return _on_top(pending, allows)
+
+
+def _alike(told: Sequence[Properties], allows: Callable[[Properties, Properties], bool]) -> bool:
+    """Tell whether files that are written for a table as it was are good for it as it is."""
+    before, after = told
+    keys = {key for key in before.keys() | after.keys() if key.startswith("delta.")} - _OF_NO_FILE
+    return all(before.get(key) == after.get(key) for key in keys) and allows(before, after)
 
 
 def append_once(table: str, rows: DataFrame, application: str, number: int) -> None:

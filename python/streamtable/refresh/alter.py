@@ -10,11 +10,11 @@ from pyspark.sql import SparkSession
 from streamtable.catalog.definition import SUSPENDED, Definition
 from streamtable.catalog.entries import Entry, find, load
 from streamtable.delta.tables import Located
-from streamtable.errors import NotSupported, StreamTableExists
+from streamtable.errors import InternalError, NotSupported, StreamTableExists
 from streamtable.refresh import clock
 from streamtable.refresh.checks import allow, check_properties, check_schedule, prepared_for
 from streamtable.refresh.prepare import Prepared, prepare, release
-from streamtable.refresh.records import annotate
+from streamtable.refresh.records import PATIENCE, annotate
 from streamtable.refresh.renaming import rename_with_readers
 from streamtable.refresh.replace import replace_with
 from streamtable.sessions import lend
@@ -37,8 +37,17 @@ __all__ = ["alter", "with_query"]
 
 def alter(spark: SparkSession, statement: AlterStreamTable) -> Definition:
     """Change the definition and return the new one."""
-    if isinstance(statement.action, Rename):
-        return _rename(spark, statement.name, statement.action.to)
+    match statement.action:
+        case Rename(to):
+            return _rename(spark, statement.name, to)
+        case SetQuery(query):
+            return _set_query(spark, load(spark, statement.name), query)
+        case _:
+            return PATIENCE(_describe, spark, statement)
+
+
+def _describe(spark: SparkSession, statement: AlterStreamTable) -> Definition:
+    """Change what no row depends on."""
     entry = load(spark, statement.name)
     definition = entry.definition
     match statement.action:
@@ -57,8 +66,8 @@ def alter(spark: SparkSession, statement: AlterStreamTable) -> Definition:
             merged = {**dict(definition.statement.properties), **dict(properties)}
             changed = definition.with_statement(properties=tuple(merged.items()))
             return _store(spark, entry, changed, dict(properties))
-        case SetQuery(query):
-            return _set_query(spark, entry, query)
+        case other:
+            raise InternalError(f"{type(other).__name__} is not such a change")
 
 
 def _allow(spark: SparkSession, definition: Definition, mode: RefreshMode) -> None:

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from streamtable.algebra.operators import Aggregate
 from streamtable.algebra.sources import CLOCK
+from streamtable.catalog.definition import Definition
 from streamtable.catalog.entries import Entry
 from streamtable.delta.bridge import SHIM, frame_of, java_class
 from streamtable.delta.commit import Committed, commit
@@ -117,6 +118,7 @@ def differentially(run: Run, choice: Choice) -> Committed:
             frontier=recorded.to_json(),
             history=_history(run, choice),
             properties=_other_sources(run),
+            allows=Definition.same_rows,
         )
         reached("after the table")
         return done
@@ -153,6 +155,7 @@ def fully(
             history=_history(run, choice),
             schema_json=schema_json,
             properties=properties or _other_sources(run),
+            allows=Definition.same_rows,
         )
         reached("after the table")
         return done

@@ -6,26 +6,21 @@ import time
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random
 
 from streamtable.catalog.entries import CATALOG, find, load, named_entries
 from streamtable.delta.tables import locate
-from streamtable.errors import ConcurrentRefresh, DependentsExist, NotSupported, StreamTableExists
+from streamtable.errors import DependentsExist, NotSupported, StreamTableExists
 from streamtable.refresh.checks import prepared_for, schema_of
 from streamtable.refresh.choose import Action
 from streamtable.refresh.ddl import make, take_back, unmake
 from streamtable.refresh.history import history
 from streamtable.refresh.prepare import release
-from streamtable.refresh.records import Initiator
+from streamtable.refresh.records import PATIENCE, Initiator
 from streamtable.refresh.replace import replace_with
 from streamtable.refresh.run import Outcome, refresh
 from streamtable.sql.statements import CreateStreamTable, DropStreamTable, Name
 
 __all__ = ["create", "drop"]
-
-_PATIENCE = Retrying(
-    stop=stop_after_attempt(10), wait=wait_random(0, 1), retry=retry_if_exception_type(ConcurrentRefresh), reraise=True
-)
 
 
 def create(spark: SparkSession, statement: CreateStreamTable) -> Outcome:
@@ -56,7 +51,7 @@ def create(spark: SparkSession, statement: CreateStreamTable) -> Outcome:
         if not statement.with_data:
             version = load(spark, definition.statement.name).state.version
             return Outcome(full, Action.NO_DATA, "created WITH NO DATA", 0, 0, _since(started), version)
-        done = _PATIENCE(lambda: _filled(spark, definition.statement.name))
+        done = PATIENCE(lambda: _filled(spark, definition.statement.name))
         return replace(done, reason="the table was created", duration_ms=_since(started))
     except BaseException:
         take_back(spark, definition.statement.name, definition.id)

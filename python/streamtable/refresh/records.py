@@ -8,13 +8,21 @@ from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
 
 from pyspark.sql import SparkSession
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random
 
+from streamtable.catalog.definition import Definition
 from streamtable.catalog.entries import Entry
 from streamtable.delta.commit import commit
+from streamtable.errors import ConcurrentRefresh
 from streamtable.refresh.choose import Action
 from streamtable.refresh.frontier import Frontier
 
-__all__ = ["Initiator", "Record", "annotate"]
+__all__ = ["PATIENCE", "Initiator", "Record", "annotate"]
+
+PATIENCE = Retrying(
+    stop=stop_after_attempt(10), wait=wait_random(0, 1), retry=retry_if_exception_type(ConcurrentRefresh), reraise=True
+)
+"""For what looks at a table and commits to it: a refresh that came first is no reason to fail."""
 
 
 class Initiator(str, Enum):
@@ -73,4 +81,5 @@ def annotate(
         frontier=frontier.to_json() if frontier else None,
         history=record.to_json() if record else None,
         properties=properties,
+        allows=Definition.same_rows,
     )

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random
 
 from streamtable.catalog.definition import SUSPENDED, Failure
 from streamtable.catalog.entries import Entry, find_at
@@ -18,7 +17,7 @@ from streamtable.errors import ConcurrentRefresh, StreamTableError, StreamTableS
 from streamtable.refresh import clock
 from streamtable.refresh.choose import Action
 from streamtable.refresh.history import errors_in_a_row, history
-from streamtable.refresh.records import Initiator, Record, annotate
+from streamtable.refresh.records import PATIENCE, Initiator, Record, annotate
 from streamtable.tracebacks import words_of
 
 __all__ = ["condition_of", "failure_record", "is_transient", "text_of", "told", "write", "write_failure"]
@@ -56,11 +55,8 @@ def failure_record(error: BaseException, started: float, initiator: Initiator) -
 
 def write(spark: SparkSession, path: str, record: Record, suspends: Callable[[Entry], Failure | None] = lambda _: None) -> None:
     """Commit a record, with a suspension if `suspends` says why. Where that fails the log tells it: there is no other place."""
-    retrying = Retrying(
-        stop=stop_after_attempt(10), wait=wait_random(0, 1), retry=retry_if_exception_type(ConcurrentRefresh), reraise=True
-    )
     try:
-        retrying(_commit, spark, path, record, suspends)
+        PATIENCE(_commit, spark, path, record, suspends)
     except Exception:  # a table that is gone or cannot be written
         log.exception("cannot write into the history of %s: %s", path, record)
 

@@ -2,21 +2,11 @@ package org.apache.spark.sql.delta.streamtable
 
 import java.util.{Map => JavaMap}
 
-import scala.jdk.CollectionConverters._
-
 import org.apache.spark.paths.SparkPath
 import org.apache.spark.sql.{Column, DataFrame, SaveMode, SparkSession}
 import org.apache.spark.sql.catalyst.expressions.aggregation.BitmapAggregator
 import org.apache.spark.sql.classic.{SparkSession => ClassicSession}
-import org.apache.spark.sql.connector.catalog.TableCatalog.PROP_COMMENT
-import org.apache.spark.sql.delta.{
-  DeltaConfigs,
-  DeltaLog,
-  DeltaOperations,
-  DummySnapshot,
-  OptimisticTransaction,
-  VersionChecksum
-}
+import org.apache.spark.sql.delta.{DeltaLog, DeltaOperations}
 import org.apache.spark.sql.delta.ClassicColumnConversions._
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.commands.DeletionVectorWriter
@@ -34,7 +24,7 @@ final case class Positions(bitmaps: Map[String, RoaringBitmapArray]) {
   def count: Long = bitmaps.values.map(_.cardinality).sum
 }
 
-/** What one commit of ours changes; the fields that Python leaves out are null. */
+/** What one commit of ours changes; the arguments that Python leaves out are null. */
 private[streamtable] object Commits {
 
   /**
@@ -72,9 +62,9 @@ private[streamtable] object Commits {
 
   /**
    * One transaction: rows that go (by position, or all), rows that come, the frontier, the refresh's number, schema and properties. With
-   * `alone` it conflicts with any other commit of the application, also with one that has no rows.
+   * `alone` it conflicts with any other commit of the application, also with one that has no rows. Its files are written here.
    */
-  def commit(
+  def prepare(
       spark: SparkSession,
       path: String,
       readVersion: Long,
@@ -87,22 +77,18 @@ private[streamtable] object Commits {
       alone: Boolean,
       history: String,
       schema: String,
-      properties: JavaMap[String, String]): (Long, Long, Long) = {
+      properties: JavaMap[String, String]): Pending = {
     val log = DeltaLog.forTable(spark, path)
     val latest = log.update()
     val read =
       if (readVersion >= 0) Snapshots.at(latest, readVersion) else if (latest.version < 0) new Unborn(log) else latest
-    val transaction =
-      if (alone) new Numbered(log, None, read, application) else log.startTransaction(None, Some(read))
-    describe(transaction, schema, properties)
-    // Whatever else changed the table since makes what was computed wrong: read everything, so that any such commit conflicts.
-    transaction.readWholeTable()
+    val pending = new Pending(spark, log, read, Option.when(alone)(application), schema, properties)
     val current = if (readVersion < 0) Nil else Snapshots.filesOf(latest, readVersion)
     val (goes, removed) =
       if (replaceAll) (current.map(_.remove), current.flatMap(_.numLogicalRecords).sum)
       else if (remove == null || remove.bitmaps.isEmpty) (Nil, 0L)
       else (without(log, current, remove), remove.count)
-    val comes = if (add == null) Nil else transaction.writeFiles(add)
+    val comes = if (add == null) Nil else pending.write(add)
     val facts = Seq(SetTransaction(application, applicationVersion, Some(System.currentTimeMillis()))) ++
       Option(frontier).map(DomainMetadata("streamtable", _, removed = false))
     val added = comes.collect { case a: AddFile => a.numLogicalRecords.getOrElse(0L) }.sum
@@ -110,13 +96,11 @@ private[streamtable] object Commits {
       DeltaOperations.Write(
         if (replaceAll) SaveMode.Overwrite else SaveMode.Append,
         userMetadata = Option(history).map(counted(_, added, removed)))
-    val version = transaction.commit(goes ++ comes ++ facts, operation)
-    forget(spark, log)
-    (version, added, removed)
+    pending.of(goes ++ comes ++ facts, operation, added, removed)
   }
 
   /** Has Spark compute again what it caches of the table, as after its own writes; what was read of one version stays. */
-  private def forget(spark: SparkSession, log: DeltaLog): Unit = {
+  private[streamtable] def forget(spark: SparkSession, log: DeltaLog): Unit = {
     val table = LogicalRelation(log.createRelation(snapshotToUseOpt = Some(log.unsafeVolatileSnapshot)))
     spark.sharedState.cacheManager.recacheByPlan(spark.asInstanceOf[ClassicSession], table)
   }
@@ -126,20 +110,6 @@ private[streamtable] object Commits {
     compact(
       render(
         parse(history).merge(JObject("streamtable" -> (("rows_inserted" -> added) ~ ("rows_deleted" -> removed))))))
-
-  private def describe(transaction: OptimisticTransaction, schema: String, properties: JavaMap[String, String]): Unit =
-    if (schema != null || properties != null) {
-      val known = transaction.metadata
-      val wanted = Option(properties).map(_.asScala.toMap).getOrElse(Map.empty)
-      val (gone, set) = (wanted - PROP_COMMENT).partition(_._2 == null)
-      val described = known.copy(
-        schemaString = Option(schema).getOrElse(known.schemaString),
-        description = wanted.getOrElse(PROP_COMMENT, known.description),
-        configuration = known.configuration -- gone.keys ++ DeltaConfigs.validateConfigurations(set))
-      if (transaction.readVersion < 0) transaction.updateMetadataForNewTable(described)
-      else if (schema != null) transaction.updateMetadataForTableOverwrite(described)
-      else transaction.updateMetadata(described)
-    }
 
   /** Marks rows as deleted; a file without a row left is removed whole. */
   private def without(log: DeltaLog, files: Seq[AddFile], remove: Positions): Seq[FileAction] = {
@@ -167,9 +137,4 @@ private[streamtable] object Commits {
       }
     } finally writer.close()
   }
-}
-
-/** A table before its first commit, which is known to have no files: Delta would ask by a query for its checksum. */
-private class Unborn(log: DeltaLog) extends DummySnapshot(log.logPath, log) {
-  override def computeChecksum: VersionChecksum = super.computeChecksum.copy(allFiles = Some(Nil))
 }

@@ -239,8 +239,8 @@ object DeltaBridge {
     Commits.positions(spark, frame.asInstanceOf[DataFrame], path, version)
   }
 
-  /** One transaction; answers `[version, rows added, rows removed]`. */
-  def commit(
+  /** One transaction, whose files are written now. */
+  def prepare(
       spark: SparkSession,
       path: String,
       readVersion: Long,
@@ -253,8 +253,8 @@ object DeltaBridge {
       alone: Boolean,
       history: String,
       schema: String,
-      properties: JavaMap[String, String]): String = spark.withActive {
-    val (version, added, removed) = Commits.commit(
+      properties: JavaMap[String, String]): Pending = spark.withActive {
+    Commits.prepare(
       spark,
       path,
       readVersion,
@@ -268,7 +268,6 @@ object DeltaBridge {
       history,
       schema,
       properties)
-    compact(render(JArray(List(JLong(version), JLong(added), JLong(removed)))))
   }
 
   /** Deletes the table's folder and forgets it. */

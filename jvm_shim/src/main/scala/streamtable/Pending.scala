@@ -1,0 +1,126 @@
+package org.apache.spark.sql.delta.streamtable
+
+import java.util.{Map => JavaMap}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.sql.connector.catalog.TableCatalog.PROP_COMMENT
+import org.apache.spark.sql.delta.{
+  DeltaConfigs,
+  DeltaLog,
+  DeltaOperations,
+  DummySnapshot,
+  OptimisticTransaction,
+  Snapshot,
+  VersionChecksum
+}
+import org.apache.spark.sql.delta.actions._
+import org.json4s._
+import org.json4s.JsonDSL._
+import org.json4s.jackson.JsonMethods.{compact, render}
+
+/**
+ * A commit whose files are written, and which is made on top of `read`, or of a later version where nothing but metadata came in between.
+ * `alone` is the application of which no other commit may come in between.
+ */
+private[streamtable] final class Pending(
+    spark: SparkSession,
+    log: DeltaLog,
+    read: Snapshot,
+    alone: Option[String],
+    schema: String,
+    properties: JavaMap[String, String]) {
+
+  private val wanted = Option(properties).map(_.asScala.toMap).getOrElse(Map.empty)
+
+  /** Properties that this commit changes, without those that it only repeats. */
+  private val changed = wanted.filter {
+    case (PROP_COMMENT, comment) => comment != read.metadata.description
+    case (key, value) => read.metadata.configuration.get(key).orNull != value
+  }
+  private var transaction = on(read)
+  private var actions = Seq.empty[Action]
+  private var operation: DeltaOperations.Operation = _
+  private var added, removed = 0L
+
+  private def on(snapshot: Snapshot): OptimisticTransaction = {
+    val opened =
+      alone.fold(log.startTransaction(None, Some(snapshot)))(new Numbered(log, None, snapshot, _))
+    describe(opened)
+    // Whatever else changed the table since makes what was computed wrong: read everything, so that any such commit conflicts.
+    opened.readWholeTable()
+    opened
+  }
+
+  private def describe(transaction: OptimisticTransaction): Unit =
+    if (schema != null || changed.nonEmpty || (properties != null && transaction.readVersion < 0)) {
+      val known = transaction.metadata
+      val (gone, set) = (changed - PROP_COMMENT).partition(_._2 == null)
+      val described = known.copy(
+        schemaString = Option(schema).getOrElse(known.schemaString),
+        description = changed.getOrElse(PROP_COMMENT, known.description),
+        configuration = known.configuration -- gone.keys ++ DeltaConfigs.validateConfigurations(set))
+      if (transaction.readVersion < 0) transaction.updateMetadataForNewTable(described)
+      else if (schema != null) transaction.updateMetadataForTableOverwrite(described)
+      else transaction.updateMetadata(described)
+    }
+
+  private[streamtable] def write(rows: DataFrame): Seq[FileAction] = transaction.writeFiles(rows)
+
+  private[streamtable] def of(
+      actions: Seq[Action],
+      operation: DeltaOperations.Operation,
+      added: Long,
+      removed: Long): Pending = {
+    this.actions = actions
+    this.operation = operation
+    this.added = added
+    this.removed = removed
+    this
+  }
+
+  /** Commits, and gives the version and how many rows came and went. */
+  def commit(): String = spark.withActive {
+    val version = transaction.commit(actions, operation)
+    Commits.forget(spark, log)
+    compact(render(JArray(List(JLong(version), JLong(added), JLong(removed)))))
+  }
+
+  /**
+   * After a conflict: the properties as they were read and as they are, where nothing else came in between. The next `commit` is on top of
+   * them. Null where more than properties changed, or where both changed the same.
+   */
+  def meanwhile(): String = spark.withActive {
+    val now = log.update()
+    val since = log.getChanges(read.version + 1).takeWhile(_._1 <= now.version).toSeq
+    val complete = since.map(_._1) == (read.version + 1 to now.version)
+    if (complete && since.flatMap(_._2).forall(movesNothing) && like(now) && !meets(now)) {
+      transaction = on(now)
+      compact(render(List(read.metadata.configuration, now.metadata.configuration)))
+    } else null
+  }
+
+  private def movesNothing(action: Action): Boolean = action match {
+    case number: SetTransaction => !alone.contains(number.appId)
+    case _: Metadata | _: CommitInfo => true
+    case _ => false
+  }
+
+  /** Whether the table is the one that was read, but for its properties and its comment. */
+  private def like(now: Snapshot): Boolean = {
+    val (before, after) = (read.metadata, now.metadata)
+    read.protocol == now.protocol &&
+    after == before.copy(configuration = after.configuration, description = after.description)
+  }
+
+  private def meets(now: Snapshot): Boolean = changed.keys.exists {
+    case PROP_COMMENT => now.metadata.description != read.metadata.description
+    case key => now.metadata.configuration.get(key) != read.metadata.configuration.get(key)
+  }
+}
+
+/** A table before its first commit, which is known to have no files: Delta would ask by a query for its checksum. */
+private class Unborn(log: DeltaLog) extends DummySnapshot(log.logPath, log) {
+  override def computeChecksum: VersionChecksum = super.computeChecksum.copy(allFiles = Some(Nil))
+}

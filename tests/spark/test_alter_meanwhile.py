@@ -1,0 +1,126 @@
+"""ALTER STREAM TABLE while the table is refreshed: what moves no rows stops no refresh, and no refresh stops it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.oracle.comparison import assert_exact
+from tests.spark.statements import answer, done
+
+from streamtable.catalog.entries import Entry, load
+from streamtable.delta.commit import commit
+from streamtable.errors import ConcurrentRefresh
+from streamtable.refresh import milestones
+from streamtable.sql.statements import Name
+
+QUERY = "SELECT region, count(*) AS n, sum(amount) AS total FROM sales GROUP BY region"
+HARMLESS = {
+    "schedule": "ALTER STREAM TABLE st SET SCHEDULE '7m'",
+    "mode": "ALTER STREAM TABLE st SET REFRESH MODE FULL",
+    "suspend": "ALTER STREAM TABLE st SUSPEND",
+    "resume": "ALTER STREAM TABLE st RESUME",
+    "properties": "ALTER STREAM TABLE st SET TBLPROPERTIES ('team' = 'north', 'delta.logRetentionDuration' = 'interval 40 days')",
+    "comment": "ALTER STREAM TABLE st SET TBLPROPERTIES ('comment' = 'by region')",
+    "two at once": "ALTER STREAM TABLE st SET SCHEDULE '7m'; ALTER STREAM TABLE st SUSPEND",
+}
+
+
+def entry_of(spark: SparkSession) -> Entry:
+    return load(spark, Name(("st",)))
+
+
+def between(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], point: str = "before the table") -> None:
+    """Act once when the next refresh has read the table and written its rows, but not its commit."""
+    left = [act]
+
+    def reached(milestone: str) -> None:
+        if milestone == point and left:
+            left.pop()()
+
+    monkeypatch.setattr(milestones, "_watchers", [reached])
+
+
+@pytest.fixture
+def st(shop: SparkSession) -> SparkSession:
+    """Return the shop with a stream table that is behind its source by one row."""
+    shop.sql(f"CREATE STREAM TABLE st SCHEDULE '1h' AS {QUERY}")
+    shop.sql("INSERT INTO sales VALUES (4, 'north', 5)")
+    return shop
+
+
+def run(spark: SparkSession, statements: str) -> None:
+    for statement in statements.split("; "):
+        spark.sql(statement)
+
+
+@pytest.mark.parametrize("statement", [HARMLESS[each] for each in ("mode", "comment", "properties", "resume", "two at once")])
+def test_a_refresh_is_committed_on_top_of_an_alter(st: SparkSession, monkeypatch: pytest.MonkeyPatch, statement: str) -> None:
+    states = list[Any]()
+
+    def meanwhile() -> None:
+        run(st, statement)
+        states.append(entry_of(st).state)
+
+    between(monkeypatch, meanwhile)
+    kind = " FULL" if "comment" in statement else ""  # each kind of refresh once
+    assert done(st, f"REFRESH STREAM TABLE st{kind}")[0] == ("FULL" if kind else "DIFFERENTIAL")
+    assert_exact(st, "st", QUERY)
+    (altered,), after = states, entry_of(st).state
+    assert (after.properties, after.schema_json) == (altered.properties, altered.schema_json)
+    assert after.version == altered.version + 1
+    st.sql("INSERT INTO sales VALUES (5, NULL, 1)")
+    st.sql("ALTER STREAM TABLE st RESUME")
+    assert done(st, "REFRESH STREAM TABLE st")[0] == ("FULL" if "MODE FULL" in statement else "DIFFERENTIAL")
+    assert answer(st, "VERIFY STREAM TABLE st")[0][1]
+
+
+@pytest.mark.parametrize("statement", [HARMLESS[each] for each in ("schedule", "suspend", "properties")])
+def test_an_alter_is_committed_on_top_of_a_refresh(st: SparkSession, monkeypatch: pytest.MonkeyPatch, statement: str) -> None:
+    before, path = entry_of(st).state, "streamtable.refresh.records.commit"
+
+    def second(*arguments: Any, **options: Any) -> Any:
+        monkeypatch.setattr(path, commit)
+        st.sql("REFRESH STREAM TABLE st")
+        return commit(*arguments, **options)
+
+    monkeypatch.setattr(path, second)
+    st.sql(statement)
+    after = entry_of(st).state
+    assert after.version == before.version + 2 and after.frontier != before.frontier
+    assert after.properties != before.properties
+    assert answer(st, "VERIFY STREAM TABLE st")[0][1]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER STREAM TABLE st AS SELECT region, count(*) AS n, max(amount) AS total FROM sales GROUP BY region",
+        "CREATE OR REPLACE STREAM TABLE st WITH NO DATA AS SELECT region, 1L AS n, 2L AS total FROM sales",
+        "REFRESH STREAM TABLE st",
+    ],
+)
+def test_what_gives_the_table_other_rows_still_comes_first(
+    st: SparkSession, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    between(monkeypatch, lambda: st.sql(statement))
+    with pytest.raises(ConcurrentRefresh):
+        st.sql("REFRESH STREAM TABLE st")
+    st.sql("REFRESH STREAM TABLE st")
+    assert answer(st, "VERIFY STREAM TABLE st")[0][1]
+
+
+def test_a_refresh_that_finds_other_sources_keeps_what_an_alter_said(shop: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its commit has properties itself: those that it changes, and no other, are put on top."""
+    shop.sql("CREATE TABLE others (region STRING) USING delta")
+    shop.sql("CREATE VIEW seen AS SELECT region FROM sales")
+    shop.sql("CREATE STREAM TABLE st SCHEDULE '1h' AS SELECT region FROM seen")
+    shop.sql("CREATE OR REPLACE VIEW seen AS SELECT region FROM others")
+    between(monkeypatch, lambda: run(shop, HARMLESS["two at once"]))
+    shop.sql("REFRESH STREAM TABLE st")
+    definition = entry_of(shop).definition
+    assert definition.status == "SUSPENDED" and "7" in str(definition.statement.schedule)
+    assert [path.rpartition("/")[2] for path in definition.sources] == ["others"]
+    assert shop.table("st").isEmpty()
