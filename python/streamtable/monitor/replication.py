@@ -5,11 +5,9 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StringType, StructType
 
-from streamtable.catalog import objects
 from streamtable.catalog.objects import Stored
 from streamtable.monitor.results import Rows, columns
 from streamtable.replication import alter, publications, run
-from streamtable.replication.kinds import PUBLICATION
 from streamtable.sql.replication import (
     AlterPublication,
     AlterSubscription,
@@ -61,10 +59,8 @@ def run_replication(spark: SparkSession, statement: ReplicationStatement) -> Row
             return [(str(publications.alter(spark, statement)), "ALTERED")]
         case AlterSubscription():
             return [(str(alter.alter(spark, statement)), "ALTERED")]
-        case DropPublication(name, if_exists):
-            dropped = objects.wanted(spark, PUBLICATION, name, if_exists)
-            if dropped:
-                objects.drop(spark, dropped)
+        case DropPublication():
+            return [(str(each), "DROPPED") for each in publications.drop(spark, statement)]
         case DropSubscription():
             dropped = alter.drop(spark, statement)
         case _:

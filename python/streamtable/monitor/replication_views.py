@@ -76,7 +76,10 @@ def _subscription_tables(spark: SparkSession, name: str | None) -> Rows:
 
 
 def _subscription_stats(spark: SparkSession, name: str | None) -> Rows:
-    return [(str(of), each.table, *(getattr(each, counter) for counter in _COUNTERS)) for of, each in _relations(spark, name)]
+    return [
+        (str(of), each.table, *(getattr(each, counter) for counter in _COUNTERS), each.stats_reset and _at(each.stats_reset))
+        for of, each in _relations(spark, name)
+    ]
 
 
 _COUNTERS = (
@@ -159,7 +162,7 @@ VIEWS: Mapping[str, tuple[StructType, Callable[[SparkSession, str | None], Rows]
         _subscription_tables,
     ),
     "subscription_stats": (
-        columns(subscription=StringType, table=StringType, **dict.fromkeys(_COUNTERS, LongType)),
+        columns(subscription=StringType, table=StringType, **dict.fromkeys(_COUNTERS, LongType), stats_reset=TimestampType),
         _subscription_stats,
     ),
     "replication_slots": (

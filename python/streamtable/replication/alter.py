@@ -31,6 +31,7 @@ from streamtable.sql.replication import (
     DropSubscription,
     Enable,
     RefreshPublication,
+    ResetStatistics,
     SetConnection,
     SetOptions,
     SetPublications,
@@ -100,6 +101,8 @@ def alter(spark: SparkSession, statement: AlterSubscription) -> Stored:
             _skip(spark, subscription, version)
         case RefreshPublication(options):
             _refresh(spark, subscription, dict(options))
+        case ResetStatistics():
+            subscription.change(spark, [each.with_counters_reset() for each in subscription.tables])
         case SetPublications(how, names, options):
             after, refreshing = _publications(subscription, how, names), dict(options).get("refresh", "true") == "true"
             if refreshing:
@@ -227,10 +230,10 @@ def _set(spark: SparkSession, subscription: Subscription, said: Mapping[str, str
     if "disable_on_error" in said:
         content["disable_on_error"] = said["disable_on_error"] == "true"
     if "slot_name" in said:
-        if subscription.enabled:
-            hint = "ALTER SUBSCRIPTION ... DISABLE"
-            raise InvalidStatement(f"the slot of {subscription} cannot be set while it is enabled", hint=hint)
         content["slot"] = None if said["slot_name"] == "none" else said["slot_name"]
+        if subscription.enabled and content["slot"] is None:
+            hint = "ALTER SUBSCRIPTION ... DISABLE"
+            raise InvalidStatement(f"{subscription} cannot be left without a slot while it is enabled", hint=hint)
         if content["slot"] is not None:
             _check_slot(spark, subscription.publisher, content["slot"], subscription)
     subscription.change(spark, **content)

@@ -17,7 +17,9 @@ from streamtable.replication.writer import Applied, Writer
 
 __all__ = ["Table"]
 
-_TRUNCATE, _ONLY_REMOVES = "TRUNCATE", ("UPDATE", "DELETE", "TRUNCATE")
+_TRUNCATE = "TRUNCATE"
+_KINDS = {"insert": "numTargetRowsInserted", "update": "numTargetRowsUpdated", "delete": "numTargetRowsDeleted"}
+"""The kinds of changes of rows, and how MERGE counts them."""
 
 
 @dataclass
@@ -82,10 +84,13 @@ class Table:
         return HistoryLost(what, hint=hint)
 
     def _parts(self, pending: tuple[CommitSummary, ...]) -> Iterator[tuple[CommitSummary, ...]]:
-        """Yield the commits between truncations, and those alone."""
-        part = list[CommitSummary]()
+        """Yield the commits between truncations, and those alone.
+
+        Alone is also each where rows without a key are sent in part: one that is missed may be deleted, and then inserted.
+        """
+        part, one_by_one = list[CommitSummary](), self.source.full and not _sends_all(self.source)
         for each in pending:
-            if each.operation == _TRUNCATE:
+            if each.operation == _TRUNCATE or one_by_one:
                 yield from filter(None, (tuple(part), (each,)))
                 part = []
             else:
@@ -118,12 +123,13 @@ class Table:
             return writer.truncate(upto) if source.publishes("truncate") else Applied()
         after = part[0].version - 1
         if source.key:
-            updates = {each.version for each in pending if _only_updates(each)}
+            updates = {each.version for each in pending if _kind(each) == "update"}
             changes = operations.keyed(self.session, source, writer.schema, after, upto, left_out, updates)
             return writer.merge(changes, upto, _load(pending))
-        _check_told(source, pending)
-        changes = operations.weighted(self.session, source, writer.schema, after, upto, left_out | _ignored(source, pending))
-        return writer.replace(changes, upto) if _by_rows(source) else writer.append(changes, upto)
+        kinds = {each.version: _sent_as(source, each) for each in pending}
+        left_out |= {version for version, kind in kinds.items() if kind is None}
+        changes = operations.weighted(self.session, source, writer.schema, after, upto, left_out, kinds)
+        return writer.append(changes, upto) if {*kinds.values()} <= {"insert", None} else writer.replace(changes, upto)
 
     def _is_left_out(self, commit: CommitSummary) -> bool:
         ours = any(application.startswith(APPLICATIONS) for application in commit.transactions)
@@ -159,14 +165,14 @@ class Stopped(Exception):
         self.position = position
 
 
-def _by_rows(source: Source) -> bool:
-    return source.full and (source.publishes("update") or source.publishes("delete"))
-
-
-def _only_updates(commit: CommitSummary) -> bool:
-    """Tell whether no row was inserted or deleted: a key that went alone is then that of a row whose key was changed."""
-    counts = [commit.metrics.get(f"numTargetRows{kind}") for kind in ("Inserted", "Deleted")]
-    return commit.operation == "UPDATE" or (commit.operation == "MERGE" and counts == ["0", "0"])
+def _kind(commit: CommitSummary) -> str | None:
+    """Return the kind of all of a commit's changes; None where they may be of several."""
+    if not commit.removes_rows:
+        return "insert"
+    if commit.operation != "MERGE":
+        return commit.operation.lower() if commit.operation in ("UPDATE", "DELETE") else None
+    done = [kind for kind, metric in _KINDS.items() if commit.metrics.get(metric) != "0"]
+    return done[0] if len(done) == 1 else None
 
 
 def _load(pending: Collection[CommitSummary]) -> Load:
@@ -175,13 +181,24 @@ def _load(pending: Collection[CommitSummary]) -> Load:
     return Load(changed, changed, uncounted)
 
 
-def _check_told(source: Source, pending: Collection[CommitSummary]) -> None:
-    """Raise InvalidStatement for what cannot be sent without a key."""
-    kinds = [kind for kind in ("insert", "update", "delete") if source.publishes(kind)]
-    if kinds and not (source.full and len(kinds) == 3):
-        for each in pending:
-            if each.removes_rows and not (kinds == ["insert"] and each.operation in _ONLY_REMOVES):
-                raise _unknown(source, kinds, each)
+def _sent_as(source: Source, commit: CommitSummary) -> str | None:
+    """Return the kind by which the rows of a commit are sent as a whole, without a key; None where they are not sent.
+
+    Raises InvalidStatement for changes that have to be told from others, which takes a key.
+    """
+    sent, kind = [each for each in _KINDS if source.publishes(each)], _kind(commit)
+    if not sent or (kind and kind not in sent):
+        return None
+    if kind == "insert" or (source.full and kind):
+        return kind
+    if source.full and _sends_all(source):
+        return "insert"
+    raise _unknown(source, sent, commit)
+
+
+def _sends_all(source: Source) -> bool:
+    """Tell whether it does not matter of which kind a change is."""
+    return all(map(source.publishes, _KINDS)) and len({source.conditions(each) for each in _KINDS}) == 1
 
 
 def _unknown(source: Source, kinds: list[str], at: CommitSummary) -> InvalidStatement:
@@ -192,10 +209,3 @@ def _unknown(source: Source, kinds: list[str], at: CommitSummary) -> InvalidStat
         message = f"{source.name} has no replica identity and publishes updates or deletes, as {by} did"
     hint = f"ALTER TABLE {source.name} SET TBLPROPERTIES ({IDENTITY} = 'column, ...'), and send these columns"
     return InvalidStatement(message, hint=hint)
-
-
-def _ignored(source: Source, pending: Collection[CommitSummary]) -> set[int]:
-    """Return the commits that remove rows of a table that sends inserts only, and cannot tell them by a key."""
-    if _by_rows(source):
-        return set()
-    return {each.version for each in pending if each.removes_rows or not source.publishes("insert")}

@@ -33,10 +33,19 @@ def snapshot(session: SparkSession, source: Source, target: StructType) -> DataF
 
 
 def weighted(
-    session: SparkSession, source: Source, target: StructType, after: int, upto: int, left_out: Collection[int]
+    session: SparkSession,
+    source: Source,
+    target: StructType,
+    after: int,
+    upto: int,
+    left_out: Collection[int],
+    kinds: Mapping[int, str | None],
 ) -> DataFrame:
-    """Return the rows that came (+1) and went (-1) and are sent, each with its version."""
-    rows = _changes(session, source, after, upto, left_out)[0].where(source.passes())
+    """Return the rows that came (+1) and went (-1), each with its version; `kinds` says as what those of a version are sent."""
+    changes = _changes(session, source, after, upto, left_out)[0]
+    versions = {kind: [version for version, each in kinds.items() if each == kind] for kind in set(kinds.values()) - {None}}
+    sent = [F.col("__streamtable_version").isin(*some) & source.passes(kind) for kind, some in versions.items()]
+    rows = changes.where(reduce(Column.__or__, sent, F.lit(False)))
     return rows.select(_version(), F.col(WEIGHT.id).alias(NUMBER), _row(rows, source, target).alias(ROW))
 
 

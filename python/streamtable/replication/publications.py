@@ -6,16 +6,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
 from streamtable.catalog.objects import Stored
-from streamtable.delta.bridge import java_class
-from streamtable.delta.rows import read
 from streamtable.delta.tables import Located, TableState, locate, state
 from streamtable.errors import InvalidStatement, SourceUnavailable
-from streamtable.handles import catalog_of
+from streamtable.handles import catalog_of, namespace_of
+from streamtable.replication.conditions import check_condition
 from streamtable.replication.kinds import PUBLICATION
 from streamtable.replication.publisher import Publisher
 from streamtable.sql.parse import parse
@@ -25,6 +23,7 @@ from streamtable.sql.replication import (
     AlterPublication,
     CreatePublication,
     DropObjects,
+    DropPublication,
     Objects,
     PublishedTable,
     SetObjects,
@@ -32,12 +31,15 @@ from streamtable.sql.replication import (
 )
 from streamtable.sql.statements import Name, Rename
 
-__all__ = ["Published", "alter", "create", "definition", "filtered", "outside", "published"]
+__all__ = ["Published", "alter", "create", "definition", "drop", "outside", "published"]
 
 
 @dataclass(frozen=True)
 class Published:
-    """One table, by the publisher's name, as a publication sends it: all columns if none are named, all rows if `where` is None."""
+    """One table, by the publisher's name, as a publication sends it.
+
+    Where no columns are named it sends all; those that are generated if `generated` says so. It sends all rows if `where` is None.
+    """
 
     name: tuple[str, ...]
     path: str
@@ -46,13 +48,15 @@ class Published:
     columns: tuple[str, ...]
     where: str | None
     publish: tuple[str, ...]
+    generated: bool = False
 
 
 def create(spark: SparkSession, statement: CreatePublication) -> Stored:
     """Make a publication. Raises what is wrong with its tables, and ReplicationObjectExists."""
     located = objects.free(spark, PUBLICATION, statement.name)
-    named = replace(statement, name=Name(located.name), objects=_canonical(spark, statement.objects, located.name[:-1]))
-    return objects.create(spark, PUBLICATION, statement.name, {"sql": to_sql(named)})
+    name = _spelled(spark, located.name)
+    named = replace(statement, name=Name(name), objects=_joined(name, _canonical(spark, statement.objects, name[:-1])))
+    return objects.create(spark, PUBLICATION, statement.name, _content(spark, named, ()))
 
 
 def definition(stored: Stored) -> CreatePublication:
@@ -66,20 +70,28 @@ def alter(spark: SparkSession, statement: AlterPublication) -> Stored:
     """Change what a publication is for, or its name, and return it."""
     stored = objects.load(spark, PUBLICATION, statement.name)
     known = definition(stored)
-    home = known.name.parts[:-1]
+    home, left_out = known.name.parts[:-1], stored.content.get("excepted", ())
     match statement.action:
         case Rename(to):
             return objects.rename(spark, stored, to)
         case SetOptions(options):
-            publish = dict(options)["publish"].split(",")
-            known = replace(known, publish=tuple(kind for kind in publish if kind))
+            known = known.having(options)
         case SetObjects(wanted):
-            known = replace(known, objects=_canonical(spark, wanted, home))
+            known, left_out = replace(known, objects=_joined(stored.name, _canonical(spark, wanted, home))), ()
         case AddObjects(more):
-            known = replace(known, objects=_added(stored, known.objects, _canonical(spark, more, home)))
+            known = replace(known, objects=_joined(stored.name, known.objects, _canonical(spark, more, home)))
         case DropObjects(fewer):
             known = replace(known, objects=_dropped(spark, stored, known.objects, fewer))
-    return objects.change(spark, stored, {"sql": to_sql(known)})
+    return objects.change(spark, stored, _content(spark, known, left_out))
+
+
+def drop(spark: SparkSession, statement: DropPublication) -> list[Stored]:
+    """Drop publications, and return them: all that are named, or none where one is not there and IF EXISTS was not said."""
+    wanted = [objects.wanted(spark, PUBLICATION, name, statement.if_exists) for name in statement.names]
+    found = [each for n, each in enumerate(wanted) if each and each.path not in {before.path for before in wanted[:n] if before}]
+    for each in found:
+        objects.drop(spark, each)
+    return found
 
 
 def published(spark: SparkSession, stored: Stored, publisher: Publisher) -> Iterator[Published]:
@@ -88,17 +100,19 @@ def published(spark: SparkSession, stored: Stored, publisher: Publisher) -> Iter
     A table that is in a schema of the publication as well is sent whole.
     """
     statement = definition(stored)
-    wanted, home, found = statement.objects, statement.name.parts[:-1], set[Name]()
-    whole: Iterable[Name] = ()
+    wanted, home = statement.objects, statement.name.parts[:-1]
+    # By name and by id, so that a table which is renamed, or created again, stays left out.
+    excepted = {*(name.parts[-1] for name in wanted.excepted), *stored.content.get("excepted", ())}
+    whole: Iterable[str] = ()
     if wanted.all_tables or any(_same(home, schema.parts) for schema in wanted.schemas):
-        every = (Name((*home, name)) for name in publisher.tables(spark))
-        whole = (name for name in every if name not in wanted.excepted)
-    for table in (*map(PublishedTable, whole), *wanted.tables):
+        whole = (name for name in publisher.tables(spark) if name not in excepted)
+    for table in (*(PublishedTable(Name((*home, name))) for name in whole), *wanted.tables):
         here = publisher.name(table.name.parts[-1]) if _same(home, table.name.parts[:-1]) else table.name
         _, at = _table(spark, here)
-        if at is not None and table.name not in found:
-            found.add(table.name)
-            yield Published(table.name.parts, at.path, at.table_id, str(stored), table.columns, table.where, statement.publish)
+        if at is not None and at.table_id not in excepted:
+            excepted.add(at.table_id)  # once
+            said = (table.columns, table.where, statement.publish, statement.generated == "stored")
+            yield Published(table.name.parts, at.path, at.table_id, str(stored), *said)
 
 
 def outside(stored: Stored) -> list[Name]:
@@ -128,10 +142,11 @@ def _table(spark: SparkSession, name: Name) -> tuple[Located, TableState | None]
 
 def _canonical(spark: SparkSession, wanted: Objects, home: tuple[str, ...]) -> Objects:
     """Name everything in full, and check what is said of the tables and schemas; `home` is the publication's own."""
-    tables = tuple(_checked(spark, table) for table in wanted.tables)
-    again = [str(table.name) for n, table in enumerate(tables) if table.name in [each.name for each in tables[:n]]]
-    if again:
-        raise InvalidStatement(f"the table {again[0]} is listed twice", hint="list it once; conditions are joined by OR")
+    tables = tuple(dict.fromkeys(_checked(spark, table) for table in wanted.tables))
+    names = [table.name for table in tables]
+    if again := [str(name) for n, name in enumerate(names) if name in names[:n]]:
+        hint = "list it once: with one list of columns, and conditions joined by OR"
+        raise InvalidStatement(f"the table {again[0]} is listed twice", hint=hint)
     schemas = _schemas(spark, wanted)
     for schema in schemas:
         if not catalog_of(spark).databaseExists(str(schema)):
@@ -139,14 +154,34 @@ def _canonical(spark: SparkSession, wanted: Objects, home: tuple[str, ...]) -> O
         if not _same(home, schema.parts):
             message = f"a publication of the schema {'.'.join(home)} cannot be for the tables in {'.'.join(schema.parts)}"
             raise InvalidStatement(message, hint="create a publication in each schema; a subscription follows one of them")
-    excepted = tuple(Name(locate(spark, name.parts).name) for name in wanted.excepted)
-    return Objects(tables, schemas, wanted.all_tables, excepted)
+    return Objects(tables, schemas, wanted.all_tables, tuple(_excepted(spark, name, home) for name in wanted.excepted))
+
+
+def _content(spark: SparkSession, statement: CreatePublication, left_out: Iterable[str]) -> dict[str, Any]:
+    """Return what the property of a publication holds: its text, and the ids of the tables that are left out."""
+    ids = {found.table_id for name in statement.objects.excepted if (found := _table(spark, name)[1])}
+    return {"sql": to_sql(statement), "excepted": sorted(ids.union(left_out))}
 
 
 def _schemas(spark: SparkSession, wanted: Objects) -> tuple[Name, ...]:
     """Name the schemas in full."""
-    catalog = catalog_of(spark).currentCatalog()
-    return tuple(Name((catalog, *schema.parts)[-2:]) for schema in wanted.schemas)
+    catalog, database = namespace_of(spark)
+    spelled = ((database,) if schema.parts == ("CURRENT_SCHEMA",) else schema.parts for schema in wanted.schemas)
+    return tuple(dict.fromkeys(Name(_spelled(spark, (catalog, *parts)[-2:])) for parts in spelled))
+
+
+def _spelled(spark: SparkSession, parts: tuple[str, ...]) -> tuple[str, ...]:
+    """Spell a name as the catalog does, which lists it so."""
+    return parts if spark.conf.get("spark.sql.caseSensitive") == "true" else (parts[0], *(part.lower() for part in parts[1:]))
+
+
+def _excepted(spark: SparkSession, name: Name, home: tuple[str, ...]) -> Name:
+    located, found = _table(spark, name)
+    full = ".".join(located.name)
+    if found is None or not _same(home, located.name[:-1]):
+        message = f"there is no table {full} to be left out of the tables of {'.'.join(home)}"
+        raise InvalidStatement(message, hint=f"SHOW TABLES IN {home[-1]} lists them")
+    return Name(_spelled(spark, located.name))
 
 
 def _checked(spark: SparkSession, table: PublishedTable) -> PublishedTable:
@@ -154,44 +189,33 @@ def _checked(spark: SparkSession, table: PublishedTable) -> PublishedTable:
     full = ".".join(located.name)
     if found is None:
         raise InvalidStatement(f"{full} cannot be published", hint="publish a Delta table or a stream table that exists")
-    rows = read(spark, found.path, found.version)
-    columns = {name.casefold(): name for name in rows.columns}
+    columns = {name.casefold(): name for name in found.schema.names}
     if unknown := [name for name in table.columns if name.casefold() not in columns]:
-        raise InvalidStatement(f"the column {unknown[0]} does not exist in {full}", hint=f"it has {', '.join(rows.columns)}")
+        raise InvalidStatement(f"the column {unknown[0]} does not exist in {full}", hint=f"it has {', '.join(columns.values())}")
     if table.where is not None:
-        plan: Any = filtered(rows, table.where, full, hint="write a condition on its columns")._jdf.queryExecution().analyzed()
-        patterns: Any = java_class(spark, "org.apache.spark.sql.catalyst.trees.TreePattern")
-        if plan.containsPattern(patterns.PLAN_EXPRESSION()):
-            hint = "write a condition on the columns of the row alone; or publish a stream table of the rows"
-            raise InvalidStatement(f"the condition on {full} has a subquery, whose answer may change", hint=hint)
-        if not plan.deterministic() or plan.containsPattern(patterns.CURRENT_LIKE()):
-            hint = "leave out functions like rand(), current_date() and current_user()"
-            raise InvalidStatement(f"the condition on {full} is not the same each time", hint=hint)
-    return PublishedTable(Name(located.name), tuple(columns[name.casefold()] for name in table.columns), table.where)
+        check_condition(spark, table.where, found.schema, full, "write a condition on its columns")
+    named = tuple(columns[name.casefold()] for name in table.columns)
+    return PublishedTable(Name(_spelled(spark, located.name)), named, table.where)
 
 
-def filtered(rows: DataFrame, where: str | None, name: str, hint: str) -> DataFrame:
-    """Return the rows of a table that are sent. Raises InvalidStatement for what is no condition on them."""
-    if where is None:
-        return rows
-    try:
-        return rows.where(where)
-    except AnalysisException as error:
-        raise InvalidStatement(f"({where}) is no condition on {name}: {error.getMessage()}", hint=hint) from error
-
-
-def _added(stored: Stored, known: Objects, more: Objects) -> Objects:
-    if known.all_tables or more.all_tables:
-        hint = "ALTER PUBLICATION ... SET says anew what a publication is for"
+def _joined(name: tuple[str, ...], known: Objects, more: Objects | None = None) -> Objects:
+    """Return what a publication is for. Raises InvalidStatement for what cannot stand together."""
+    stored, hint = ".".join(name), "ALTER PUBLICATION ... SET says anew what a publication is for"
+    if more and (known.all_tables or more.all_tables):
         raise InvalidStatement(f"{stored}: ALL TABLES stands alone, nothing can be added to it nor it to others", hint=hint)
-    names = {table.name for table in known.tables}
-    if again := [table.name for table in more.tables if table.name in names]:
-        raise InvalidStatement(f"{stored} is for {again[0]} already", hint="SET says anew what a publication is for")
-    return Objects(known.tables + more.tables, tuple(dict.fromkeys(known.schemas + more.schemas)))
+    more, names = more or Objects(), {*(table.name for table in known.tables), *known.schemas}
+    if again := [each for each in (*(table.name for table in more.tables), *more.schemas) if each in names]:
+        raise InvalidStatement(f"{stored} is for {again[0]} already", hint=hint)
+    both = replace(known, tables=known.tables + more.tables, schemas=known.schemas + more.schemas)
+    listed = [table.name for table in both.tables if table.columns]
+    if both.schemas and listed:
+        message = f"{stored}: a list of columns of {listed[0]} cannot stand beside TABLES IN SCHEMA, which sends the table whole"
+        raise InvalidStatement(message, hint="make two publications, or list the tables one by one")
+    return both
 
 
 def _dropped(spark: SparkSession, stored: Stored, known: Objects, fewer: Objects) -> Objects:
-    tables = {Name(locate(spark, table.name.parts).name) for table in fewer.tables}
+    tables = {Name(_spelled(spark, locate(spark, table.name.parts).name)) for table in fewer.tables}
     schemas = set(_schemas(spark, fewer))
     missing = (tables - {table.name for table in known.tables}) | (schemas - set(known.schemas))
     if missing:

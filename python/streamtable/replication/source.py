@@ -6,21 +6,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from streamtable.delta.tables import state
 from streamtable.errors import InvalidStatement
-from streamtable.replication.publications import Published, filtered
+from streamtable.replication.conditions import check_condition
+from streamtable.replication.publications import Published
 from streamtable.sql.literals import unquote_name
 
-__all__ = ["FULL", "IDENTITY", "Source", "source_of"]
+__all__ = ["FULL", "GENERATED", "IDENTITY", "Source", "source_of"]
 
 IDENTITY = "streamtable.replicaIdentity"
 """The table property that says by which columns a changed row is known at the subscriber."""
 
 FULL = "FULL"
 """The identity of a table whose rows are known by all that is in them."""
+
+GENERATED = "delta.generationExpression"
+"""What the metadata of a generated column has."""
 
 _NOTHING = "NOTHING"
 
@@ -44,43 +48,46 @@ class Source:
         """Tell whether a publication sends changes of a kind."""
         return any(kind in each.publish for each in self.publications)
 
+    def conditions(self, kind: str | None = None) -> frozenset[str]:
+        """Return the conditions of which one has to be true for changes of a kind (for the initial copy, of any) to be sent."""
+        said = [each.where for each in self.publications if kind is None or kind in each.publish]
+        return frozenset({"true"} if None in said else filter(None, said))
+
     def passes(self, kind: str | None = None) -> Column:
-        """Return the condition on rows that changes of a kind (of any, for the initial copy) are sent for."""
-        conditions = [each.where for each in self.publications if kind is None or kind in each.publish]
-        if None in conditions:
-            return F.lit(True)
-        # What is NULL is not sent.
-        return reduce(Column.__or__, [F.coalesce(F.expr(each), F.lit(False)) for each in conditions if each], F.lit(False))
+        """Return whether a row is sent with changes of a kind; what is NULL is not."""
+        said = [F.coalesce(F.expr(each), F.lit(False)) for each in sorted(self.conditions(kind))]
+        return reduce(Column.__or__, said, F.lit(False))
 
 
 def source_of(spark: SparkSession, publications: Sequence[Published]) -> Source:
     """Put together what several publications say of one table, as it is now. Raises InvalidStatement for what does not fit."""
     first, name = publications[0], ".".join(publications[0].name)
     found = state(spark, first.path)
-    rows = spark.createDataFrame([], found.schema)  # not those of the table: to list its files may take a job
-    lists = {frozenset(each.columns) for each in publications}
-    if len(lists) > 1:
+    names = found.schema.names
+    computed = {field.name for field in found.schema if GENERATED in field.metadata}
+    lists = [each.columns or tuple(n for n in names if each.generated or n not in computed) for each in publications]
+    if len(set(map(frozenset, lists))) > 1:
         which = " and ".join(each.publication for each in publications)
-        hint = "a subscription takes one list of columns for each table: make two subscriptions, or the lists the same"
+        hint = "let them send the same, also of the generated columns (publish_generated_columns); or make two subscriptions"
         raise InvalidStatement(f"{which} send different columns of {name}", hint=hint)
-    columns = first.columns or tuple(rows.columns)
-    if gone := [column for column in columns if column not in rows.columns]:
+    columns = lists[0]
+    if gone := [column for column in columns if column not in names]:
         which = " and ".join(each.publication for each in publications)
         raise InvalidStatement(f"{which} send the column {gone[0]} of {name}, which it does not have any more", hint=_ANEW)
-    for each in publications:
-        filtered(rows, each.where, name, hint=_ANEW)
+    for condition in {each.where for each in publications if each.where}:
+        check_condition(spark, condition, found.schema, name, hint=_ANEW)
     declared = found.properties.get(IDENTITY, _NOTHING)
-    key = None if declared in (FULL, _NOTHING) else _key(declared, rows, name)
+    key = None if declared in (FULL, _NOTHING) else _key(declared, names, name)
     source = Source(name, first.path, found.table_id, found.version, columns, key, declared == FULL, tuple(publications))
     if source.publishes("update") or source.publishes("delete"):
-        _check(source, rows)
+        _check(source, names)
     elif key and not set(key) <= set(columns):
         return replace(source, key=None)  # inserts alone need none
     return source
 
 
-def _key(declared: str, rows: DataFrame, name: str) -> tuple[str, ...]:
-    known = {column.casefold(): column for column in rows.columns}
+def _key(declared: str, columns: Sequence[str], name: str) -> tuple[str, ...]:
+    known = {column.casefold(): column for column in columns}
     wanted = [unquote_name(part.strip()) for part in declared.split(",")]
     if unknown := [column for column in wanted if column.casefold() not in known]:
         hint = f"ALTER TABLE {name} SET TBLPROPERTIES ({IDENTITY} = 'column, ...'), or FULL, or NOTHING"
@@ -88,11 +95,11 @@ def _key(declared: str, rows: DataFrame, name: str) -> tuple[str, ...]:
     return tuple(known[column.casefold()] for column in wanted)
 
 
-def _check(source: Source, rows: DataFrame) -> None:
+def _check(source: Source, columns: Sequence[str]) -> None:
     """Refuse a list of columns without the identity: the subscriber would not know which row changed."""
-    identity: Iterable[str] = rows.columns if source.full else source.key or ()
+    identity: Iterable[str] = columns if source.full else source.key or ()
     if left_out := [column for column in identity if column not in source.columns]:
-        hint = "add it to the list of columns, or publish inserts only"
+        hint = "add it to the list of columns, set publish_generated_columns = stored if it is generated, or publish inserts only"
         raise InvalidStatement(
             f"the column {left_out[0]} of {source.name} is part of its replica identity, but is not sent", hint=hint
         )

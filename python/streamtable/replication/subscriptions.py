@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime, timezone
 from enum import Enum
 from functools import cached_property
@@ -47,7 +47,7 @@ class Relation:
 
     `position` is the version up to which it is applied, if nothing later is recorded in the subscriber's table itself.
     `stopped_at` is the version that could not be applied, `skip` the one to be left out. `target_id` is the subscriber's table that
-    was copied to or applied to last, None where an earlier version stored the relation.
+    was copied to or applied to last, None where an earlier version stored the relation. `stats_reset` is when the counters began.
     """
 
     table: str
@@ -70,6 +70,12 @@ class Relation:
     apply_errors: int = 0
     sync_errors: int = 0
     target_id: str | None = None
+    stats_reset: str | None = None
+
+    def with_counters_reset(self) -> Relation:
+        """Return it with all counters at zero."""
+        counters: dict[str, Any] = {each.name: 0 for each in fields(self) if each.default == 0}
+        return replace(self, **counters, stats_reset=now())
 
     @classmethod
     def new(cls, table: str, source_id: str, target_id: str, position: int | None) -> Relation:

@@ -23,7 +23,7 @@ from streamtable.refresh.tuning import planned_for
 from streamtable.refresh.workspace import FEW, ColumnExtents, Workspace
 from streamtable.replication import outcomes
 from streamtable.replication.operations import NOT_UNIQUE, NUMBER, ROW, VERSION, form, keys_of
-from streamtable.replication.source import Source
+from streamtable.replication.source import GENERATED, Source
 from streamtable.sql.builder import qualified
 
 __all__ = ["Applied", "Writer"]
@@ -31,6 +31,8 @@ __all__ = ["Applied", "Writer"]
 _FILE, _INDEX = POSITION
 _FEW = 5_000
 """Operations that the driver holds: with more of them, to plan what reads them takes longer than a job."""
+_COMPUTED = {GENERATED, "delta.identity.start"}
+"""What the metadata of a column has that Delta computes, or numbers."""
 _DIFFERS = {"U": "update_origin_differs", "D": "delete_origin_differs"}
 
 
@@ -59,6 +61,10 @@ class Writer:
         self.name, self._path = ".".join(target.name), target.path
         self._state: TableState = state(session, target.path)
         self.schema = self._state.schema
+        sent = {name.casefold() for name in source.columns}
+        if computed := [name for name, each in self._stored.items() if name.casefold() in sent and each.keys() & _COMPUTED]:
+            message = f"the column {computed[0]} of {self.name} is computed by Delta, and cannot take what {source.name} sends"
+            raise InvalidStatement(message, hint="publish a list of columns without it, or make it an ordinary column here")
 
     def merge(self, operations: DataFrame, upto: int, load: Load | None = None) -> Applied:
         """Apply operations on keys, as many as `load` says, by version. Raises ReplicationConflict where one does not fit."""
@@ -269,9 +275,8 @@ class Writer:
 
     def _defaulted(self) -> list[str]:
         """Return the columns that are not sent, but for those that Delta computes."""
-        computed = ("delta.generationExpression", "delta.identity.start")
         sent = self._fields()
-        return [name for name in self.schema.names if name not in sent and not self._stored[name].keys() & computed]
+        return [name for name in self.schema.names if name not in sent and not self._stored[name].keys() & _COMPUTED]
 
     @cached_property
     def _stored(self) -> dict[str, dict[str, object]]:

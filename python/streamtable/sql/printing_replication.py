@@ -25,6 +25,7 @@ from streamtable.sql.replication import (
     PublishedTable,
     RefreshPublication,
     ReplicationStatement,
+    ResetStatistics,
     SetConnection,
     SetObjects,
     SetOptions,
@@ -38,14 +39,15 @@ from streamtable.sql.statements import Rename
 def replicating(statement: ReplicationStatement) -> str:
     """Return the statement as text."""
     match statement:
-        case CreatePublication(name, objects, publish):
-            options = (("publish", ",".join(publish)),) if publish != PUBLISH else ()
+        case CreatePublication(name, objects, publish, generated):
+            said = (("publish", ",".join(publish), ",".join(PUBLISH)), ("publish_generated_columns", generated, "none"))
+            options = tuple((key, value) for key, value, default in said if value != default)
             what = _objects(objects)
             return words("CREATE PUBLICATION", name, what and f"FOR {what}", _with(options))
         case AlterPublication(name, action):
             return f"ALTER PUBLICATION {name} {_publication_action(action)}"
-        case DropPublication(name, if_exists):
-            return words("DROP PUBLICATION", if_exists and "IF EXISTS", name)
+        case DropPublication(names, if_exists):
+            return words("DROP PUBLICATION", if_exists and "IF EXISTS", ", ".join(map(str, names)))
         case CreateSubscription(name, connection, publications, options):
             source = f"CONNECTION {quote_string(connection)} PUBLICATION {_names(publications)}"
             return words("CREATE SUBSCRIPTION", name, source, _with(options))
@@ -91,6 +93,8 @@ def _subscription_action(action: SubscriptionAction) -> str:
             return f"SET {_options(options)}"
         case Skip(version):
             return f"SKIP (lsn = {'NONE' if version is None else version})"
+        case ResetStatistics():
+            return "RESET STATISTICS"
         case Rename(to):
             return f"RENAME TO {to}"
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from streamtable.sql.statements import Name, Rename
 
 PUBLISH = ("insert", "update", "delete", "truncate")
 """The kinds of changes that a publication may send."""
+
+GENERATED = ("none", "stored")
+"""Whether generated columns are sent where no list of columns names them."""
 
 SWITCHES = ("connect", "create_slot", "enabled", "copy_data", "disable_on_error", "refresh")
 """The options that are true or false."""
@@ -43,6 +46,13 @@ class CreatePublication:
     name: Name
     objects: Objects = Objects()
     publish: tuple[str, ...] = PUBLISH
+    generated: str = "none"
+
+    def having(self, options: Options) -> CreatePublication:
+        """Return it with these options; those that are not named stay."""
+        said = {"publish": ",".join(self.publish), "publish_generated_columns": self.generated, **dict(options)}
+        kinds = tuple(kind for kind in PUBLISH if kind in said["publish"].split(","))
+        return replace(self, publish=kinds, generated=said["publish_generated_columns"])
 
 
 @dataclass(frozen=True)
@@ -86,9 +96,9 @@ class AlterPublication:
 
 @dataclass(frozen=True)
 class DropPublication:
-    """DROP PUBLICATION."""
+    """DROP PUBLICATION: all of them, or none where one is not there."""
 
-    name: Name
+    names: tuple[Name, ...]
     if_exists: bool = False
 
 
@@ -142,7 +152,14 @@ class Skip:
     version: int | None
 
 
-SubscriptionAction: TypeAlias = SetConnection | SetPublications | RefreshPublication | Enable | Disable | SetOptions | Skip | Rename
+@dataclass(frozen=True)
+class ResetStatistics:
+    """RESET STATISTICS: the counters of `subscription_stats()` begin anew."""
+
+
+SubscriptionAction: TypeAlias = (
+    SetConnection | SetPublications | RefreshPublication | Enable | Disable | SetOptions | Skip | ResetStatistics | Rename
+)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from lark.tree import Meta
 from streamtable.errors import near_names
 from streamtable.sql.literals import unquote_string
 from streamtable.sql.replication import (
+    GENERATED,
     PUBLISH,
     SWITCHES,
     AddObjects,
@@ -30,6 +32,7 @@ from streamtable.sql.replication import (
     Options,
     PublishedTable,
     RefreshPublication,
+    ResetStatistics,
     SetConnection,
     SetObjects,
     SetOptions,
@@ -45,12 +48,13 @@ REPLICATION: Mapping[str, Callable[..., Any]] = {
     "create_slot": CreateReplicationSlot,
     "disable": Disable,
     "enable": Enable,
+    "reset_statistics": ResetStatistics,
     "set_connection": SetConnection,
     "set_published": SetObjects,
 }
 """Rules whose statement has the rule's children as its fields."""
 
-_OF_A_PUBLICATION = ("publish",)
+_OF_A_PUBLICATION = ("publish", "publish_generated_columns")
 _OF_A_SUBSCRIPTION = ("connect", "create_slot", "enabled", "slot_name", "copy_data", "disable_on_error", "origin")
 _TO_BE_SET = ("slot_name", "disable_on_error", "origin")
 _EXCLUDED = (
@@ -58,6 +62,9 @@ _EXCLUDED = (
     (("slot_name", "none"), ("create_slot", "enabled")),
 )
 """What is said, and what cannot be true then."""
+_UNSAID = {"publish_generated_columns": "stored"}
+"""The value of an option that is named without one, where that is not true."""
+_CHOICES = {"origin": ("any", "none"), "publish_generated_columns": GENERATED}
 _TRUTH = {"true": "true", "on": "true", "1": "true", "false": "false", "off": "false", "0": "false"}
 
 Pairs = tuple[tuple[Token, str], ...]
@@ -68,9 +75,7 @@ class ReplicationRules(Rules):
     """The rules of CREATE, ALTER and DROP of publications, subscriptions and slots, and of APPLY SUBSCRIPTION."""
 
     def create_publication(self, at: Meta, name: Name, objects: Objects | None, options: Pairs | None) -> CreatePublication:
-        publish = dict(self._options(options or (), _OF_A_PUBLICATION)).get("publish")
-        kinds = PUBLISH if publish is None else tuple(kind for kind in PUBLISH if kind in publish.split(","))
-        return CreatePublication(name, objects or Objects(), kinds)
+        return CreatePublication(name, objects or Objects()).having(self._options(options or (), _OF_A_PUBLICATION))
 
     def alter_publication(self, at: Meta, name: Name, action: Any) -> AlterPublication:
         if isinstance(action, tuple):
@@ -83,8 +88,8 @@ class ReplicationRules(Rules):
             raise self._invalid(at, message, "leave them out; SET says anew what a publication is for")
         return DropObjects(objects)
 
-    def drop_publication(self, at: Meta, if_exists: Meta | None, name: Name) -> DropPublication:
-        return DropPublication(name, if_exists is not None)
+    def drop_publication(self, at: Meta, if_exists: Meta | None, *names: Name) -> DropPublication:
+        return DropPublication(tuple(dict.fromkeys(names)), if_exists is not None)
 
     def all_tables(self, at: Meta, _: Token, excepted: tuple[Name, ...] | None) -> Objects:
         return Objects(all_tables=True, excepted=excepted or ())
@@ -181,7 +186,7 @@ class ReplicationRules(Rules):
         return pairs
 
     def setting(self, at: Meta, key: Token, value: str | None) -> tuple[Token, str]:
-        return key.update(value=key.casefold()), "true" if value is None else value
+        return key.update(value=key.casefold()), _UNSAID.get(key.casefold(), "true") if value is None else value
 
     def setting_value(self, at: Meta, token: Token) -> str:
         return unquote_string(token) if token.type == "STRING" else str(token)
@@ -206,6 +211,8 @@ class ReplicationRules(Rules):
             if wrong := [kind for kind in kinds if kind not in PUBLISH]:
                 raise self._invalid(key, f"nothing of the kind {wrong[0]!r} is published", f"they are {', '.join(PUBLISH)}")
             return ",".join(kind for kind in PUBLISH if kind in kinds)
-        if key == "origin" and value.casefold() not in ("any", "none"):
-            raise self._invalid(key, f"origin cannot be {value!r}", "write any or none")
-        return value.casefold() if key == "origin" or value.casefold() == "none" else value
+        if key == "slot_name" and not re.fullmatch(r"[A-Za-z0-9_]+", value):
+            raise self._invalid(key, f"slot_name cannot be {value!r}", "write letters of ASCII, digits and underscores, or NONE")
+        if key in _CHOICES and value.casefold() not in _CHOICES[key]:
+            raise self._invalid(key, f"{key} cannot be {value!r}", f"write {' or '.join(_CHOICES[key])}")
+        return value.casefold() if key in _CHOICES or value.casefold() == "none" else value

@@ -1,0 +1,55 @@
+"""The condition on the rows of a published table: its columns and Spark's own functions alone, and the same answer each time."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from streamtable.delta.bridge import java_class
+from streamtable.errors import InvalidStatement
+
+__all__ = ["check_condition"]
+
+_CATALYST = "org.apache.spark.sql.catalyst"
+_BUILTIN = ("builtin", "system.builtin")
+_OF_A_SESSION = ("VariableReference", "SparkVersion")
+
+
+def check_condition(spark: SparkSession, where: str, schema: StructType, name: str, hint: str) -> None:
+    """Raise InvalidStatement for what is no condition on the rows of a table, or may come to mean something else."""
+    # Not the rows of the table: to list its files may take a job, and those have hidden columns.
+    rows, state = spark.createDataFrame([], schema), spark._jsparkSession.sessionState()
+    try:
+        written = json.loads(state.sqlParser().parseExpression(where).toJSON())
+        if foreign := [function for function in _functions(written) if not _is_sparks(spark, function)]:
+            message = f"the condition on {name} calls {foreign[0]}, which is no function of Spark's own and may be replaced"
+            raise InvalidStatement(message, hint="write its text in place of the call; or publish a stream table of the rows")
+        plan: Any = rows.where(where)._jdf.queryExecution().analyzed()
+    except AnalysisException as error:
+        raise InvalidStatement(f"({where}) is no condition on {name}: {error.getMessage()}", hint=hint) from error
+    patterns: Any = java_class(spark, f"{_CATALYST}.trees.TreePattern")
+    if plan.containsPattern(patterns.PLAN_EXPRESSION()):
+        hint = "write a condition on the columns of the row alone; or publish a stream table of the rows"
+        raise InvalidStatement(f"the condition on {name} has a subquery, whose answer may change", hint=hint)
+    of_a_session = any(f'.{each}"' in plan.toJSON() for each in _OF_A_SESSION)
+    if of_a_session or not plan.deterministic() or plan.containsPattern(patterns.CURRENT_LIKE()):
+        hint = "leave out functions like rand(), current_date() and current_user(), and variables"
+        raise InvalidStatement(f"the condition on {name} is not the same each time", hint=hint)
+
+
+def _functions(nodes: list[dict[str, Any]]) -> list[str]:
+    """Return the names of the functions that a condition calls, and of those that it has computed."""
+    named = [each["nameParts"][1:-1].replace(", ", ".") for each in nodes if each["class"].endswith(".UnresolvedFunction")]
+    return named + ["IDENTIFIER" for each in nodes if each["class"].endswith("UnresolvedIdentifier")]
+
+
+def _is_sparks(spark: SparkSession, function: str) -> bool:
+    """Tell whether a function is one of Spark's own, as which it is called by the session that applies."""
+    space, _, name = function.rpartition(".")
+    identifier: Any = java_class(spark, f"{_CATALYST}.FunctionIdentifier")(name)
+    builtin: Any = java_class(spark, f"{_CATALYST}.analysis.FunctionRegistry").builtin()
+    return (not space or space.casefold() in _BUILTIN) and bool(builtin.functionExists(identifier))
