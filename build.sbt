@@ -16,7 +16,7 @@ lazy val shim = (project in file("jvm_shim"))
     scalacOptions ++= Seq("-encoding", "UTF-8", "-deprecation", "-feature", "-unchecked", "-Xlint"),
     libraryDependencies ++= Seq(
       "org.apache.spark" %% "spark-sql" % sparkVersion % Provided,
-      "org.apache.spark" %% "spark-hive-thriftserver" % sparkVersion % Provided, // HiveServer2's interface for passwords
+      "org.apache.spark" %% "spark-hive-thriftserver" % sparkVersion % Provided, // HiveServer2, and Hive and Thrift below it
       "io.delta" % s"delta-spark_${sparkVersion.split('.').take(2).mkString(".")}_2.13" % deltaVersion % Provided
     )
   )

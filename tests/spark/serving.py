@@ -74,9 +74,9 @@ def _get(url: str) -> Any:
 
 
 @contextmanager
-def cursor_at(port: int, password: str | None = PASSWORD) -> Iterator[Any]:
+def cursor_at(port: int, password: str | None = PASSWORD, user: str = USER) -> Iterator[Any]:
     """Log in over Thrift; without a password, as nobody in particular."""
-    login = {"user": USER, "password": password} if password else {}
+    login = {"user": user, "password": password} if password else {}
     with (
         closing(thrift(host="127.0.0.1", port=port, timeout=120, auth_mechanism="PLAIN", **login)) as connection,
         closing(connection.cursor()) as made,

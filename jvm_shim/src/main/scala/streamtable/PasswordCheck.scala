@@ -1,12 +1,19 @@
 package org.apache.spark.sql.streamtable
 
+import java.lang.reflect.Field
 import javax.security.sasl.AuthenticationException
 
+import scala.jdk.CollectionConverters._
+
+import org.apache.hive.service.CompositeService
 import org.apache.hive.service.auth.PasswdAuthenticationProvider
+import org.apache.hive.service.cli.thrift.ThriftBinaryCLIService
+import org.apache.thrift.server.TServer
+import org.apache.thrift.transport.{TSocket, TTransport, TTransportFactory}
 
 /** What Python implements over py4j: it knows the users. */
 trait Passwords {
-  def accepts(user: String, password: String): Boolean
+  def accepts(user: String, password: String, address: String): Boolean
 }
 
 /** The registered users. */
@@ -24,7 +31,40 @@ class PasswordCheck extends PasswdAuthenticationProvider {
   override def Authenticate(user: String, password: String): Unit =
     // Logins have threads of their own, which end as well and leave their connections.
     try
-      if (!Passwords.current.exists(_.accepts(user, password)))
+      if (!Passwords.current.exists(_.accepts(user, password, Addresses.current)))
         throw new AuthenticationException("the user is unknown, or the password is not the user's")
     finally Handlers.registered.foreach(_.connections.tidy())
+}
+
+/** From where the login comes that this thread checks: HiveServer2 does not tell who checks passwords. */
+object Addresses {
+
+  private val known = new ThreadLocal[String]
+
+  private[streamtable] def current: String = Option(known.get).getOrElse("")
+
+  /** Remembers the addresses of those who connect to a HiveServer2 from now on. */
+  def remember(hive: CompositeService): Unit =
+    hive.getServices.asScala.collect { case thrift: ThriftBinaryCLIService => thrift }.foreach { thrift =>
+      val server = field(classOf[ThriftBinaryCLIService], "server").get(thrift)
+      val factory = field(classOf[TServer], "inputTransportFactory_")
+      factory.set(server, new Remembering(factory.get(server).asInstanceOf[TTransportFactory]))
+    }
+
+  private def field(of: Class[_], name: String): Field = {
+    val found = of.getDeclaredField(name)
+    found.setAccessible(true)
+    found
+  }
+
+  /** The login is part of what `own` does. */
+  private class Remembering(own: TTransportFactory) extends TTransportFactory {
+    override def getTransport(transport: TTransport): TTransport = {
+      known.set(transport match {
+        case socket: TSocket => socket.getSocket.getInetAddress.getHostAddress
+        case _ => null
+      })
+      own.getTransport(transport)
+    }
+  }
 }

@@ -1,0 +1,85 @@
+"""Wrong passwords are slowed down, for each user from each address; nobody is locked out from elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+
+__all__ = ["Slowdown"]
+
+FREE = 3
+"""So many wrong passwords cost nothing: people mistype."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
+"""Seconds before the next attempt; each wrong password doubles them."""
+
+FORGOTTEN_AFTER = 900.0
+MOST_KNOWN = 10_000
+MOST_WAITING = 16
+"""Logins that wait at once: each holds one of HiveServer2's threads, which others need."""
+
+
+@dataclass
+class _Failures:
+    number: int = 0
+    next: float = 0.0
+    """When the next attempt may be made."""
+
+
+class Slowdown:
+    """Counts wrong passwords by user and address, the latest ones."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._clock, self._sleep = clock, sleep
+        self._failures: OrderedDict[tuple[str, str], _Failures] = OrderedDict()
+        self._waiting = 0
+        self._lock = Lock()
+
+    def attempt(self, user: str, address: str, check: Callable[[], bool]) -> bool:
+        """Check a password when its turn has come; one for which too many wait is refused unchecked."""
+        key = (user, address)
+        if not self._turn(key):
+            return False
+        right = check()
+        with self._lock:
+            if right:
+                self._failures.pop(key, None)
+            else:
+                self._failed(key)
+        return right
+
+    def _turn(self, key: tuple[str, str]) -> bool:
+        """Wait for the turn of an attempt; attempts at the same time have their turns one after the other."""
+        with self._lock:
+            now, known = self._clock(), self._failures.get(key)
+            if known and now - known.next > FORGOTTEN_AFTER:
+                del self._failures[key]
+                known = None
+            if not known or known.number < FREE:
+                return True
+            turn = max(now, known.next)
+            if turn - now > LONGEST_PAUSE or self._waiting >= MOST_WAITING:
+                return False
+            known.next = turn + _pause(known.number)
+            self._waiting += 1
+        try:
+            self._sleep(turn - now)
+        finally:
+            with self._lock:
+                self._waiting -= 1
+        return True
+
+    def _failed(self, key: tuple[str, str]) -> None:
+        known = self._failures.setdefault(key, _Failures())
+        self._failures.move_to_end(key)
+        known.number += 1
+        known.next = max(known.next, self._clock() + (_pause(known.number) if known.number >= FREE else 0.0))
+        if len(self._failures) > MOST_KNOWN:
+            self._failures.popitem(last=False)
+
+
+def _pause(failures: int) -> float:
+    return float(min(FIRST_PAUSE * 2 ** min(failures - FREE, 10), LONGEST_PAUSE))
