@@ -169,11 +169,17 @@ def server(folder: Path) -> Iterator[tuple[int, int]]:
     assert process.stdout is not None
     said = process.stdout.readline()
     assert said, (folder / "server.log").read_text()
+    (folder / "addresses.json").write_text(said)
     try:
         yield process.pid, int(json.loads(said)["thrift"].rpartition(":")[2])
     finally:
         process.terminate()
         process.wait(120)
+
+
+def connect_of(folder: Path) -> str:
+    """Return where the server of a folder answers Spark Connect."""
+    return str(json.loads((folder / "addresses.json").read_text())["connect"])
 
 
 @contextmanager

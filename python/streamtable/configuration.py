@@ -44,7 +44,10 @@ class Server:
     token_file: str = _setting("", "the file that holds the token which clients of Spark Connect have to show")
     allow_anonymous: bool = _setting(False, "let anybody in who reaches a host beyond loopback")
     scheduler: bool = _setting(True, "refresh stream tables by their schedules")
-    stop_seconds: float = _setting(60.0, "how long running refreshes may take to end when the server is stopped")
+    stop_seconds: float = _setting(
+        60.0,
+        "how long the server may take to end: refreshes that run may use all but the last 10 seconds, or half of a shorter time",
+    )
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,16 @@ import venv
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
-from urllib.request import urlopen
+from urllib.parse import urlsplit
 
 import nbformat
 import pytest
+from bench.cancels import cancel_many, judge
+from bench.sessions import SETUP
 from impala.error import Error as ThriftError
 from py4j.protocol import Py4JJavaError
 from pyspark import __version__ as spark_version
@@ -39,6 +42,7 @@ from streamtable.cli.app import app
 from streamtable.cli.output import ExitCode
 from streamtable.errors import NotEnabled, StreamTableNotFound
 from streamtable.progress import watched
+from streamtable.server.passwords import add_user
 
 ROOT = Path(__file__).parents[2]
 
@@ -246,6 +250,15 @@ def test_a_subscription_follows_a_schema_of_a_server(spark: SparkSession, server
     spark.sql("DROP DATABASE copied CASCADE")
 
 
+def asked(server: Running, page: str = "metrics") -> tuple[int, str]:
+    """Ask the port of metrics."""
+    address = urlsplit(server.metrics)
+    with closing(HTTPConnection(str(address.hostname), address.port, timeout=20)) as connection:
+        connection.request("GET", f"/{page}")
+        with connection.getresponse() as answer:
+            return answer.status, answer.read().decode()
+
+
 def refreshes_slow(server: Running, name: str = "slow") -> bool:
     return any(name in job for job in server.running_jobs())
 
@@ -304,8 +317,7 @@ def test_a_refresh_that_is_cancelled_or_whose_client_is_gone_has_not_happened(sp
 
 
 def cursors_of(server: Running) -> int:
-    with urlopen(server.metrics) as page:  # noqa: S310  (our own, on loopback)
-        (number,) = re.findall(r"^streamtable_cursors (\d+)\.0$", page.read().decode(), re.MULTILINE)
+    (number,) = re.findall(r"^streamtable_cursors (\d+)\.0$", asked(server)[1], re.MULTILINE)
     return int(number)
 
 
@@ -440,6 +452,62 @@ def test_several_sessions_at_once(server: Running) -> None:
         cursor.execute("DROP STREAM TABLE shared")
 
 
+def test_the_pages_of_the_port_of_metrics(server: Running) -> None:
+    wait_until(lambda: "streamtable_tables" in asked(server)[1])
+    assert (asked(server, "healthz"), asked(server, "readyz")) == ((200, "ok\n"), (200, "ready\n"))
+    assert asked(server, "")[0] == asked(server, "api/v1/applications")[0] == 404
+    with server.cursor() as busy, ThreadPoolExecutor(8) as pool:
+        busy.execute_async("SELECT sum(a.id * b.id) FROM range(100000) a CROSS JOIN range(100000) b")
+
+        def took(_: int) -> float:
+            began = time.perf_counter()
+            assert asked(server)[0] == 200
+            return time.perf_counter() - began
+
+        times = sorted(took(n) for n in range(20))
+        together = list(pool.map(took, range(40)))
+        busy.cancel_operation()
+    assert times[10] < 0.1 and max(together) < 5, (times, together)
+
+
+def test_statements_that_are_cancelled_at_random_instants_leave_a_server_that_works(server: Running) -> None:
+    """`./run soak cancels` tries 500."""
+    with server.cursor() as judging:
+        for statement in ("CREATE DATABASE cancels", "USE cancels", *SETUP):
+            judging.execute(statement.replace("SCHEDULE '2s'", "").replace("SCHEDULE '5s'", ""))
+        with leaving_a_socket():
+            told = cancel_many(server.cursor, server.connect, 24, schema="cancels")
+        assert sum(told.values()) == 24
+        assert judge(judging, 24) == []
+        judging.execute("DROP DATABASE cancels CASCADE")
+
+
+def login(port: int, source: str, user: str, password: str) -> bool:
+    """Log in from an address of loopback, by hand: no client lets one choose it. Ask whether it was accepted."""
+    with closing(socket.create_connection(("127.0.0.1", port), timeout=60, source_address=(source, 0))) as connection:
+        for status, content in ((1, b"PLAIN"), (5, f"\0{user}\0{password}".encode())):
+            connection.sendall(bytes([status]) + len(content).to_bytes(4, "big") + content)
+        return connection.recv(1)[0] == 5
+
+
+def test_passwords_of_any_letters_and_wrong_ones_from_several_addresses(server: Running) -> None:
+    password = "pä🔑 密\u0301"  # noqa: S105  (of a test)
+    add_user(server.folder / "users.txt", "Zoë", password)
+    with cursor_at(server.thrift, password, "Zoë") as cursor:
+        cursor.execute("SELECT 1")
+        assert cursor.fetchall() == [(1,)]
+
+    def took(source: str, password: str, right: bool) -> float:
+        began = time.monotonic()
+        assert login(server.thrift, source, "Zoë", password) is right
+        return time.monotonic() - began
+
+    slow = [took("127.0.0.2", "guessed", right=False) for _ in range(6)]
+    assert sum(slow[3:]) > 3, "0.5, 1 and 2 seconds"
+    assert took("127.0.0.3", password, right=True) < 1.9, "the owner elsewhere does not wait for 4 seconds"
+    assert took("127.0.0.2", password, right=True) > 3
+
+
 def test_a_wrong_password_and_a_wrong_port(server: Running, tmp_path: Path) -> None:
     login_refused = pytest.raises(TTransportException, match="validating the login")
     with leaving_a_socket(), login_refused, server.cursor("guessed"):
@@ -546,8 +614,7 @@ def test_our_package_over_spark_connect(server: Running, tmp_path: Path) -> None
             cwd=tmp_path,
         )
         assert "spark_catalog.default.large" in [each["name"] for each in json.loads(status.stdout)], status.stderr
-        with urlopen(server.metrics) as page:  # noqa: S310  (our own, on loopback)
-            assert 'streamtable_tables{status="ACTIVE"}' in page.read().decode()
+        wait_until(lambda: 'streamtable_tables{status="ACTIVE"}' in asked(server)[1])
         table.drop()
     finally:
         remote.stop()
@@ -600,13 +667,15 @@ def begin_brief_refresh(server: Running, cursor: Any) -> None:
 def test_the_end_of_a_server(server: Running, tmp_path: Path) -> None:
     """The last test of this module.
 
-    SIGTERM cuts off a client's REFRESH and lets the scheduler's finish; Ctrl-C cuts off the scheduler's, after `stop_seconds`; then
+    SIGTERM cuts off a client's REFRESH and lets the scheduler's finish; Ctrl-C cuts off the scheduler's, within `stop_seconds`; then
     Java dies under a server. The second server lets everybody in, and finds its catalog elsewhere; the third is open to the network.
     """
     gone = suppress(ThriftError, TTransportException, OSError)
     with leaving_a_socket(), gone, server.cursor() as cursor, server.cursor() as other:
         begin_slow_refresh(server, cursor)
         begin_brief_refresh(server, other)
+        server.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: asked(server, "readyz") == (503, "stopping\n"))
         server.ends(signal.SIGTERM)
     assert server.process.returncode == 0, "it was not asked to end"
     ended = time.time()
@@ -614,7 +683,7 @@ def test_the_end_of_a_server(server: Running, tmp_path: Path) -> None:
         "spark.sql.warehouse.dir": f"{server.folder}/spark-warehouse",
         "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={server.folder}/metastore_db;create=true",
     }
-    with serving(tmp_path, "--stop-seconds", "1", doors="", spark=named, as_json=False) as again:
+    with serving(tmp_path, "--stop-seconds", "6", doors="", spark=named, as_json=False) as again:
         with again.cursor(None) as cursor:
             moved = f"rows_inserted > 0 AND unix_seconds(end_time) <= {ended}"
             cursor.execute(f"SELECT rows_inserted FROM refresh_history('brief') WHERE {moved} ORDER BY version")
@@ -626,7 +695,9 @@ def test_the_end_of_a_server(server: Running, tmp_path: Path) -> None:
             watch.send_signal(signal.SIGINT)
             assert watch.wait(60) == 130
         wait_until(lambda: refreshes_slow(again))
+        began = time.monotonic()
         again.ends(signal.SIGINT)
+        assert time.monotonic() - began < 9, "it ends within stop_seconds"
     assert not (tmp_path / "metastore_db").exists()
     guarded = ("--host", "0.0.0.0", "--users", "users.txt", "--token-file", "token.txt")  # noqa: S104  (with both)
     with serving(server.folder, "--no-scheduler", *guarded, doors="") as again:

@@ -28,7 +28,7 @@ def server(
     token_file: Annotated[str | None, typer.Option(help="The file of the token for Spark Connect.")] = None,
     allow_anonymous: Annotated[bool | None, typer.Option("--allow-anonymous", help="Let anybody in, also beyond loopback.")] = None,
     scheduler: Annotated[bool | None, typer.Option(help="Refresh by the schedules.")] = None,
-    stop_seconds: Annotated[float | None, typer.Option(help="How long running refreshes may take to end.")] = None,
+    stop_seconds: Annotated[float | None, typer.Option(help="How long the server may take to end.")] = None,
     conf: Conf = None,
     as_json: AsJson = False,
 ) -> None:

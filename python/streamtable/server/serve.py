@@ -6,26 +6,33 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from tempfile import TemporaryDirectory
+from threading import Event
 from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from streamtable.configuration import Server
+from streamtable.delta.bridge import SHIM, java_class
 from streamtable.errors import NotEnabled
 from streamtable.schedule.loop import Scheduler
 from streamtable.server.endpoints import Endpoints, endpoints_of, environment, spark_settings, wait_for
-from streamtable.server.metrics import serve as serve_metrics
+from streamtable.server.health import Health
+from streamtable.server.metrics import Metrics
+from streamtable.server.pages import answering
 from streamtable.server.passwords import Passwords
+from streamtable.server.watchdog import STOPS, Watchdog
 from streamtable.session import start_scheduler
 
 __all__ = ["serve"]
 
 LOOK_AFTER_JAVA = 1.0
+SECONDS_OF_SPARK = 10.0
+"""What Spark may need to end when nothing runs any more."""
 
 
 def serve(
@@ -36,44 +43,73 @@ def serve(
 ) -> None:
     """Serve until SIGTERM or SIGINT, with the user's settings of Spark; `start` makes the session, `ready` is told the addresses.
 
-    Running refreshes may finish; those that take longer than `stop_seconds` are cancelled and leave their tables as they were.
+    Running refreshes may finish; those that take too long are cancelled and leave their tables as they were. The process has ended
+    `stop_seconds` after the signal, whatever hangs.
     """
     stopping = SimpleQueue[int]()  # unlike an Event, a signal may write to it while the same thread waits for it
-    _stop_by_signals(stopping)
+    watchdog, metrics = Watchdog(server.stop_seconds), Metrics()
+    health = Health(metrics.silence)
+    _stop_by_signals(stopping, health)
     endpoints = endpoints_of(server, given)
     settings = spark_settings(server, endpoints, given)
     os.environ.update(environment(endpoints))
     passwords = Passwords(Path(server.users)) if server.users else None
     # By default all servers of a user log their operations to one folder, which each of them deletes when it stops.
-    with TemporaryDirectory(prefix="streamtable-operations-", ignore_cleanup_errors=True) as operations:
+    with (
+        _pages(endpoints, metrics, health),
+        TemporaryDirectory(prefix="streamtable-operations-", ignore_cleanup_errors=True) as operations,
+    ):
         spark = start({"spark.hadoop.hive.server2.logging.operation.log.location": operations, **settings})
-        _stop_by_signals(stopping)  # again: at Ctrl-C, pyspark's own handler cancels all jobs and raises KeyboardInterrupt
+        java_class(spark, "org.apache.spark.sql.hive.streamtable.Metastore").shield(spark._jsparkSession)
+        _stop_by_signals(stopping, health)  # again: at Ctrl-C, pyspark's own handler cancels all jobs and raises KeyboardInterrupt
         scheduler = start_scheduler(spark) if server.scheduler else None
+        stopped = Event()
         try:
             if passwords:
                 passwords.register(spark)
             _listen(spark, endpoints)
             if endpoints.metrics:
-                serve_metrics(spark, scheduler, endpoints.open_host, endpoints.metrics)
+                metrics.watch(spark, scheduler, stopped.wait)
+            health.ready()
             ready(endpoints.addresses(bool(server.token_file)))
             _notify("READY=1")
             _wait(spark, stopping)
         finally:
+            health.stop()
+            watchdog.begin()
             _notify("STOPPING=1")
-            _stop(spark, scheduler, server.stop_seconds)
+            stopped.set()
+            _stop(spark, scheduler, _for_refreshes(server.stop_seconds))
 
 
-def _stop_by_signals(stopping: SimpleQueue[int]) -> None:
-    for signum in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(signum, lambda received, _: stopping.put(received))
+def _pages(endpoints: Endpoints, metrics: Metrics, health: Health) -> AbstractContextManager[None]:
+    if not endpoints.metrics:
+        return nullcontext()
+    pages = {"/metrics": metrics.page, "/healthz": health.healthz, "/readyz": health.readyz}
+    return answering(endpoints.open_host, endpoints.metrics, pages)
+
+
+def _for_refreshes(seconds: float) -> float:
+    """Return how long refreshes may take to end, so that Spark has time to end as well."""
+    return seconds - min(SECONDS_OF_SPARK, seconds / 2)
+
+
+def _stop_by_signals(stopping: SimpleQueue[int], health: Health) -> None:
+    def stop(received: int, _: object) -> None:
+        health.stop()
+        stopping.put(received)
+
+    for signum in STOPS:
+        signal.signal(signum, stop)
 
 
 def _listen(spark: SparkSession, endpoints: Endpoints) -> None:
     """Open the doors, after everything behind them is there."""
     jvm: Any = spark._jvm
     if endpoints.thrift:
-        jvm.org.apache.spark.sql.hive.thriftserver.HiveThriftServer2.startWithSparkSession(spark._jsparkSession, False)
+        hive = jvm.org.apache.spark.sql.hive.thriftserver.HiveThriftServer2.startWithSparkSession(spark._jsparkSession, False)
         wait_for(endpoints.host, endpoints.thrift)
+        java_class(spark, f"{SHIM}.Addresses").remember(hive)
     if endpoints.connect:
         jvm.org.apache.spark.sql.connect.service.SparkConnectService.start(spark.sparkContext._jsc.sc())
         wait_for(endpoints.host, endpoints.connect)

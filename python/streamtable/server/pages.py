@@ -1,0 +1,86 @@
+"""The port of metrics: a few pages that are known already, for whoever asks by GET or HEAD, and nothing else."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import ClassVar
+from urllib.parse import urlsplit
+
+__all__ = ["Page", "answering"]
+
+
+@dataclass(frozen=True)
+class Page:
+    """An answer; its text tells no secret."""
+
+    text: str
+    status: HTTPStatus = HTTPStatus.OK
+    kind: str = "text/plain; charset=utf-8"
+
+
+@contextmanager
+def answering(host: str, port: int, pages: Mapping[str, Callable[[], Page]]) -> Iterator[None]:
+    """Answer the paths of `pages` in threads of this process; each page is made when it is asked for."""
+    server = _Server(host, port, pages)
+    Thread(target=server.serve_forever, name="streamtable pages", daemon=True).start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, host: str, port: int, pages: Mapping[str, Callable[[], Page]]) -> None:
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self.pages = pages
+        super().__init__((host, port), _Request)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing: a client that is gone in the middle of an answer is no error of ours."""
+
+
+class _Request(BaseHTTPRequestHandler):
+    timeout = 10  # who sends nothing for so long is left
+    server_version, sys_version = "streamtable", ""
+    _ALLOWED: ClassVar = "GET, HEAD"
+
+    def do_GET(self) -> None:
+        self._answer(body=True)
+
+    def do_HEAD(self) -> None:
+        self._answer(body=False)
+
+    def _refuse(self) -> None:
+        self._send(Page("only GET and HEAD\n", HTTPStatus.METHOD_NOT_ALLOWED), body=True)
+
+    do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_TRACE = do_CONNECT = _refuse  # noqa: N815
+
+    def _answer(self, body: bool) -> None:
+        assert isinstance(self.server, _Server)
+        make = self.server.pages.get(urlsplit(self.path).path)
+        self._send(make() if make else Page("no such page\n", HTTPStatus.NOT_FOUND), body)
+
+    def _send(self, page: Page, body: bool) -> None:
+        content = page.text.encode()
+        self.send_response(page.status)
+        self.send_header("Content-Type", page.kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Cache-Control", "no-store")
+        if page.status == HTTPStatus.METHOD_NOT_ALLOWED:
+            self.send_header("Allow", self._ALLOWED)
+        self.end_headers()
+        if body:
+            self.wfile.write(content)
+
+    def log_message(self, *said: object) -> None:
+        """Say nothing of each request."""
