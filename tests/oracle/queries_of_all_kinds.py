@@ -66,6 +66,8 @@ _GROUPS = {
     "pivot": "SELECT * FROM (SELECT k, s, v FROM l) PIVOT (sum(v) FOR s IN ('a', 'b'))",
     "unpivot": "SELECT * FROM (SELECT k, v, k + 1 AS z FROM l) UNPIVOT (val FOR col IN (v, z))",
     "group_by_all": "SELECT k % 2 AS odd, s, count(*) AS n FROM l GROUP BY ALL",
+    "sessions": "SELECT k, unix_seconds(session_window.start) AS a, unix_seconds(session_window.end) AS b, count(*) AS n, sum(v) AS t FROM l GROUP BY session_window(timestamp_seconds(v), '2 seconds'), k",
+    "sessions_of_all": "SELECT unix_seconds(session_window.start) AS a, max(d) AS m FROM l GROUP BY session_window(timestamp_seconds(v), '1 second') HAVING count(*) > 1",
     "piped": "FROM l |> WHERE v > 1 |> AGGREGATE sum(v) AS t GROUP BY k",
 }
 

@@ -65,6 +65,8 @@ def read_plan(text: str, reading: str) -> Reading:
     """Build the tree of the PlanReader's JSON `text`, whose expressions are registered under `reading`."""
     document = json.loads(text)
     tree = _Reader(reading).operator(document["plan"])
+    for obstacle in document.get("obstacles", ()):
+        tree = Unsupported(obstacle["name"], (tree,), tree.columns, obstacle["reason"])
     sources = tuple(Source(each["path"], each.get("table")) for each in document["sources"])
     views, temporary = tuple(document["views"]), tuple(document["temporary_views"])
     functions = tuple(document["functions"])

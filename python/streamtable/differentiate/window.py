@@ -4,6 +4,7 @@
 
 K = the partitions that occur in D(A). The value of a window function in a row depends on the rows of its partition only, so what
 is computed from the restricted input is what the whole input would give for these partitions; all others stay as they are.
+Windows over windows whose partitions hold theirs are computed at once: K = those of the lowest.
 Without PARTITION BY, K is everything. Where all frames end with the current row, see `running`.
 Orders that leave ties open are completed when the query is read (the shim's `Ties`).
 Refuses: volatile functions and partitions; subqueries.
@@ -13,7 +14,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from streamtable.algebra.operators import Operator, Window
+from streamtable.algebra.operators import Operator, Project, Window
+from streamtable.algebra.trees import children, reads_clock, with_children
 from streamtable.differentiate import running
 from streamtable.differentiate.deltas import Deltas, difference
 from streamtable.differentiate.restrict import around, keyed
@@ -38,15 +40,40 @@ def reads(operator: Window) -> str:
 
 
 def delta(operator: Window, deltas: Deltas) -> Operator | None:
-    changed = deltas.of(operator.child)
+    if deltas.small and running.applies(operator):
+        changed = deltas.of(operator.child)
+        return None if changed is None else running.delta(operator, deltas.once(changed), deltas)
+    low = _lowest(operator)
+    changed = deltas.of(low.child)
     if changed is None:
         return None
     changed = deltas.once(changed)
-    if deltas.small and running.applies(operator):
-        return running.delta(operator, changed, deltas)
-    if operator.partition:
-        touched = deltas.shared(keyed(changed, operator.partition))
-        new, old = around(changed, operator.child, operator.partition, touched, deltas)
+    if low.partition:
+        touched = deltas.shared(keyed(changed, low.partition))
+        new, old = around(changed, low.child, low.partition, touched, deltas)
     else:
-        new, old = deltas.new(operator.child), deltas.old(operator.child)
-    return difference(replace(operator, child=new), replace(operator, child=old))
+        new, old = deltas.new(low.child), deltas.old(low.child)
+    return difference(_over(operator, low, new), _over(operator, low, old))
+
+
+def _lowest(operator: Window) -> Window:
+    """Return the lowest window whose partitions hold those of all windows from there up to `operator`."""
+    low, child = operator, operator.child
+    wanted = {key.column for key in operator.partition}
+    while isinstance(child, (Window, Project)) and not reads_clock(child):
+        if isinstance(child, Window):
+            keys = {key.column for key in child.partition}
+            if None in keys or not keys <= wanted:
+                break
+            low, wanted = child, keys
+        else:
+            wanted &= {item.id for item in child.items if item.value.column == item.id}
+        child = child.child
+    return low
+
+
+def _over(operator: Operator, low: Window, rows: Operator) -> Operator:
+    """Return `operator` with `rows` in place of the input of `low`."""
+    if operator is low:
+        return replace(low, child=rows)
+    return with_children(operator, tuple(_over(child, low, rows) for child in children(operator)))

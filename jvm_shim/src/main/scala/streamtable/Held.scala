@@ -104,7 +104,7 @@ object Held {
   /** Names `frame` in its session as a temporary view; Spark's own way there plans and runs a command. */
   def named(frame: Object, name: String): Unit = {
     val whole = frame.asInstanceOf[Dataset[_]]
-    val (plan, session) = (whole.logicalPlan, whole.sparkSession)
+    val (plan, session) = (SessionWindows.unmarked(whole.logicalPlan), whole.sparkSession)
     val catalog = session.sessionState.catalog
     val view = ViewHelper.createTemporaryViewRelation(
       TableIdentifier(name),

@@ -34,7 +34,10 @@ object PlanReader {
     val analyzed = EliminateSQLFunctionNode(written)
     val reading = new ExpressionRegistry.Reading(id)
     val views = analyzed.collectWithSubqueries { case v: View => v }
-    val plan = Clock.asColumn(SubqueriesAsJoins(Ties.broken(analyzed)))
+    val joined = SubqueriesAsJoins(Ties.broken(analyzed))
+    val sessions = SessionWindows.written(joined)
+    val plan = Clock.asColumn(sessions.getOrElse(joined))
+    val obstacles = Known.obstacles(plan) ++ sessions.left.toSeq.map(Known.obstacle("Session window", _))
     // Everything that decides the result, subqueries included: tables with versions, the clock, and what changes without either.
     val unversioned = analyzed.collectWithSubqueries {
       case DeltaSource(_, _, _) | _: OneRowRelation |
@@ -44,7 +47,8 @@ object PlanReader {
       case other => other.expressions.filterNot(Clock.isRepeatable).map(_.sql)
     }.flatten
     val json = ("sources" -> sourcesOf(analyzed)) ~ ("unversioned" -> unversioned.distinct.toList) ~ ("clock" -> Clock
-      .granularity(analyzed)) ~ ("plan" -> new PlanReader(reading).node(plan)) ~
+      .granularity(analyzed)) ~ ("plan" -> new PlanReader(reading).node(plan)) ~ ("obstacles" -> Option(
+      obstacles.toList).filter(_.nonEmpty)) ~
       ("functions" -> functionsOf(written)) ~
       ("views" -> views.filterNot(_.isTempView).map(_.desc.identifier.unquotedString).distinct.toList) ~
       ("temporary_views" -> views.filter(_.isTempView).map(_.desc.identifier.table).distinct.toList)
@@ -102,7 +106,8 @@ object PlanReader {
   def pinned(spark: SparkSession, frame: Object, relations: java.util.Map[String, Object], instant: Long): Object =
     Dataset.ofRows(
       spark.asInstanceOf[org.apache.spark.sql.classic.SparkSession],
-      pin(Clock.stopped(Ties.broken(frame.asInstanceOf[Dataset[_]].queryExecution.analyzed), instant), relations))
+      SessionWindows.unmarked(
+        pin(Clock.stopped(Ties.broken(frame.asInstanceOf[Dataset[_]].queryExecution.analyzed), instant), relations)))
 
   /** Each Delta table, by path, replaced by the files that `relations` (frames of a pinned version) read. */
   private def pin(query: LogicalPlan, relations: java.util.Map[String, Object]): LogicalPlan =
@@ -152,6 +157,7 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
     case _: SubqueryAlias | _: View | _: ResolvedHint | _: PipeOperator | _: Repartition | _: RepartitionByExpression |
         _: RebalancePartitions =>
       node(plan.children.head)
+    case _: EventTimeWatermark if !plan.isStreaming => node(plan.children.head)
     case DeltaSource(relation, index, _) if !relation.isStreaming =>
       described(
         "Relation",

@@ -1,0 +1,152 @@
+package org.apache.spark.sql.streamtable
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.aggregate._
+import org.apache.spark.sql.catalyst.plans.{LeftAnti, LeftSemi}
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.types._
+
+/**
+ * Sessions, written out. A column of `session_window()` bears a mark in its metadata, by which Spark's physical planning merges, in any
+ * GROUP BY that has it as a key, what overlaps or touches among rows with equal other keys. The plan that is handed over says so in window
+ * functions over the other keys, and its columns bear no mark: a grouping of ours would merge by it as well.
+ */
+private object SessionWindows {
+
+  def isMarked(e: Expression): Boolean = e match {
+    case named: NamedExpression => named.resolved && named.metadata.contains(SessionWindow.marker)
+    case _ => false
+  }
+
+  /** The plan with columns of no mark, for what is grouped by us. */
+  def unmarked(plan: LogicalPlan): LogicalPlan =
+    if (!plan.output.exists(isMarked)) plan
+    else Project(plan.output.map(a => if (isMarked(a)) Alias(KnownNullable(a), a.name)() else a), plan)
+
+  /** The plan with sessions as window functions, or why Spark's answer would not be theirs. */
+  def written(plan: LogicalPlan): Either[String, LogicalPlan] =
+    if (!plan.exists(_.expressions.exists(_.exists(isMarked)))) scala.Right(plan)
+    else {
+      val grouped = plan.transformUp {
+        case d: Distinct if d.output.exists(isMarked) => Aggregate(d.child.output, d.child.output, d.child)
+      }
+      grouped
+        .collectFirst(Function.unlift(obstacle))
+        .toLeft(grouped.transformUp {
+          case a: Aggregate if a.groupingExpressions.exists(isMarked) => overWindows(a)
+        })
+    }
+
+  private def obstacle(node: LogicalPlan): Option[String] = node match {
+    case a: Aggregate if a.groupingExpressions.exists(isMarked) =>
+      val (sessions, others) = a.groupingExpressions.partition(isMarked)
+      val calls = a.aggregateExpressions.flatMap(_.collect { case c: AggregateExpression => c })
+      val distinct = calls.filter(_.isDistinct)
+      if (sessions.size > 1 || !sessions.head.isInstanceOf[Attribute])
+        Some("Spark merges the sessions of one column only")
+      else if (distinct
+          .exists(_.filter.isDefined) || distinct.map(_.aggregateFunction.children.toSet).distinct.size > 1)
+        Some(
+          "Spark merges the sessions of each DISTINCT argument by itself where there are several, or one with FILTER")
+      else if (calls.exists(_.references.contains(sessions.head.asInstanceOf[Attribute])))
+        Some("Spark gives an aggregate of a session the sessions before they are merged")
+      else
+        others
+          .find(key => !isExact(key.dataType))
+          .map(key => s"Spark compares the key ${key.sql} byte by byte when it merges sessions")
+    case Filter(condition, join: Join) => moved(condition, join)
+    case Filter(condition, child) if readsSessions(condition, child) => Some(below(condition))
+    case join: Join => join.condition.flatMap(moved(_, join))
+    case Intersect(_, _, _) | Except(_, _, _)
+        if node.output.exists(isMarked) || node.children.exists(_.output.exists(isMarked)) =>
+      Some("Spark merges sessions in INTERSECT and EXCEPT")
+    case _ => None
+  }
+
+  /** What Spark may move below one side of a join, by itself or by what it infers of an equality. */
+  private def moved(condition: Expression, join: Join): Option[String] = conjuncts(condition)
+    .find(c =>
+      readsSessions(c, join) && (c.isInstanceOf[EqualTo] || join.joinType == LeftSemi || join.joinType == LeftAnti ||
+        join.children.exists(side => c.references.subsetOf(side.outputSet))))
+    .map(below)
+
+  private def below(condition: Expression): String =
+    s"Spark may move ${condition.sql} below the sessions, which it then merges without the other rows"
+
+  private def conjuncts(e: Expression): Seq[Expression] = e match {
+    case And(l, r) => conjuncts(l) ++ conjuncts(r); case other => Seq(other)
+  }
+
+  private def readsSessions(condition: Expression, child: LogicalPlan): Boolean =
+    condition.references.intersect(ofSessions(child)).nonEmpty
+
+  /** The columns of `plan` that are made of merged sessions. */
+  private def ofSessions(plan: LogicalPlan): AttributeSet = {
+    val below = AttributeSet(plan.children.flatMap(ofSessions)) ++ (plan match {
+      case a: Aggregate => AttributeSet(a.groupingExpressions.filter(isMarked).flatMap(_.references))
+      case _ => AttributeSet.empty
+    })
+    if (below.isEmpty) below
+    else
+      plan match {
+        case u: Union =>
+          AttributeSet(u.output.zipWithIndex.collect {
+            case (a, n) if u.children.exists(c => below.contains(c.output(n))) => a
+          })
+        case _ =>
+          below ++ AttributeSet(plan.expressions.flatMap(_.collect {
+            case a: Alias if a.references.intersect(below).nonEmpty => a.toAttribute
+          }))
+      }
+  }
+
+  /** Whether equal values of the type have equal bytes. */
+  private def isExact(t: DataType): Boolean = !t.existsRecursively {
+    case s: StringType => s != StringType
+    case _: MapType | _: VariantType | _: FloatType | _: DoubleType => true
+    case _ => false
+  }
+
+  /**
+   * A session begins with a row behind whose start no earlier row of the key reaches; it goes from the last such start to the furthest end
+   * of its rows. The frames go by the value of the start, so that rows which start together are on one side of them.
+   */
+  private def overWindows(a: Aggregate): LogicalPlan = {
+    val session = a.groupingExpressions.find(isMarked).get.asInstanceOf[Attribute]
+    val computed = a.groupingExpressions.collect { case e if !e.isInstanceOf[Attribute] => Alias(e, "key")() }
+    val others =
+      a.groupingExpressions.collect { case key: Attribute if !isMarked(key) => key } ++ computed.map(_.toAttribute)
+    val bound = session.dataType.asInstanceOf[StructType].head.dataType
+    def micros(e: Expression): Expression = PreciseTimestampConversion(e, bound, LongType)
+    val start = Alias(micros(GetStructField(session, 0)), "starts")()
+    val end = Alias(micros(GetStructField(session, 1)), "ends")()
+    val order = Seq(SortOrder(start.toAttribute, Ascending))
+    def greatest(of: Expression, keys: Seq[Expression], by: Seq[SortOrder], upTo: Expression, name: String): Alias = {
+      val frame = SpecifiedWindowFrame(if (by.isEmpty) RowFrame else RangeFrame, UnboundedPreceding, upTo)
+      Alias(WindowExpression(Max(of).toAggregateExpression(), WindowSpecDefinition(keys, by, frame)), name)()
+    }
+    val rows = Project(a.child.output ++ computed ++ Seq(start, end), a.child)
+    val reached = greatest(end.toAttribute, others, order, UnaryMinus(Literal(1L)), "reached")
+    val begins = CaseWhen(
+      Seq((Coalesce(Seq(LessThan(reached.toAttribute, start.toAttribute), Literal(true))), start.toAttribute)),
+      None)
+    val began = greatest(begins, others, order, CurrentRow, "began")
+    val keys = others :+ began.toAttribute
+    val ended = greatest(end.toAttribute, keys, Nil, UnboundedFollowing, "ended")
+    val windows =
+      Window(Seq(ended), keys, Nil, Window(Seq(began), others, order, Window(Seq(reached), others, order, rows)))
+    def instant(e: Attribute): Expression = PreciseTimestampConversion(e, LongType, bound)
+    val merged = Alias(
+      CreateNamedStruct(Seq(Literal("start"), instant(began.toAttribute), Literal("end"), instant(ended.toAttribute))),
+      session.name)()
+    def renamed(e: Expression): Expression = e.transform {
+      case x: Attribute if x.exprId == session.exprId => merged.toAttribute
+    }
+    val list = a.aggregateExpressions.map {
+      case x: Attribute if x.exprId == session.exprId => Alias(merged.toAttribute, x.name)(x.exprId)
+      case other => renamed(other).asInstanceOf[NamedExpression]
+    }
+    val below = Project(a.child.output.filterNot(_.exprId == session.exprId) :+ merged, windows)
+    Aggregate(a.groupingExpressions.map(renamed), list, below)
+  }
+}
