@@ -1,36 +1,54 @@
-"""Identity of rows: which columns Spark can compare as they are, and how the others become comparable without losing anything."""
+"""Identity of rows: the one idea of what "the same value" is.
+
+Two values are the same when nothing in SQL tells them apart, at any depth: the two zeros of floats differ, all NaNs are one;
+strings are their bytes, whatever a collation holds equal; a map is its entries in their order; one month is not 30 days; a variant
+is its schema and its JSON. Groups, joins and DISTINCT go by Spark's equality instead, because that is what a query says.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from sqlglot import exp
 
-from streamtable.sql.builder import call, cast
+from streamtable.algebra.columns import Column
+from streamtable.sql.builder import alias, call, column
 
-__all__ = ["comparable", "identity"]
+__all__ = ["comparable", "identity", "rows", "told_apart"]
 
-_INCOMPARABLE = re.compile(r"\b(MAP|VARIANT|COLLATE|GEOGRAPHY|GEOMETRY)\b", re.IGNORECASE)
+_SPARK_IS_LOOSE = re.compile(
+    r"\b(FLOAT|DOUBLE|MAP|VARIANT|COLLATE|GEOGRAPHY|GEOMETRY|INTERVAL(?! (YEAR|MONTH|DAY|HOUR|MINUTE|SECOND)))\b", re.IGNORECASE
+)
+_WITHOUT_FORM = re.compile(r"\b(GEOGRAPHY|GEOMETRY)\b", re.IGNORECASE)
 
 
 def comparable(spark_type: str) -> bool:
-    """Tell whether `<=>` on the type means: the same value. Maps do not compare, collated text does so too loosely."""
-    return not _INCOMPARABLE.search(spark_type)
+    """Tell whether `<=>` on the type means: the same value."""
+    return not _SPARK_IS_LOOSE.search(spark_type)
 
 
 def identity(value: exp.Expr, spark_type: str) -> exp.Expr | None:
-    """Return `value` in a form in which `<=>` and GROUP BY mean: the same value; None when there is no such form.
-
-    Binary zero and negative zero, and all NaNs, are one value, as they are for Spark's own GROUP BY.
-    A map is the set of its entries.
-    """
+    """Return `value` in a form in which `<=>` and GROUP BY mean: the same value; None when there is no such form."""
     if comparable(spark_type):
         return value
-    if spark_type.upper().startswith("STRING COLLATE"):
-        return cast(value, "BINARY")
-    if spark_type == "VARIANT":
-        return call("struct", call("schema_of_variant", value), call("to_json", value.copy()))
-    inner = re.fullmatch(r"MAP<(.*)>", spark_type, re.IGNORECASE)
-    if inner and comparable(inner[1]):
-        return call("array_sort", call("map_entries", value))
-    return None
+    return None if _WITHOUT_FORM.search(spark_type) else call("st_identity", value)
+
+
+def told_apart(columns: Iterable[Column]) -> bool:
+    """Tell whether the columns have values that can be compared to be the same."""
+    return not any(_WITHOUT_FORM.search(c.type) for c in columns)
+
+
+def rows(columns: Iterable[Column]) -> tuple[list[exp.Expr], list[exp.Expr]]:
+    """Return what to select of groups of the same rows, the columns under their ids, and what to group by. Raises TypeError."""
+    items: list[exp.Expr] = []
+    keys: list[exp.Expr] = []
+    for c in columns:
+        form = identity(column(c.id), c.type)
+        if form is None:
+            raise TypeError(f"rows of type {c.type} cannot be told apart")
+        plain = isinstance(form, exp.Column)
+        items.append(column(c.id) if plain else alias(call("any_value", column(c.id)), c.id))
+        keys.append(form)
+    return items, keys

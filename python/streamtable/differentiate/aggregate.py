@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from streamtable.algebra.columns import itself
-from streamtable.algebra.identity import comparable
+from streamtable.algebra.identity import identity
 from streamtable.algebra.operators import (
     WEIGHT,
     Aggregate,
@@ -67,6 +67,11 @@ _BY_ORDER = ("First", "Last", "AnyValue", "CollectList", "CollectSet", "ListAgg"
 
 
 def refuses(operator: Aggregate) -> str | None:
+    for key in operator.keys:
+        if "COLLATE" in key.value.type:
+            return f"which of the values of {key.name} that the collation holds equal a group shows is left open"
+        if "MAP" in key.value.type:
+            return f"a group's key of type {key.value.type} is not compared"
     scalars = [key.value for key in operator.keys]
     for each in operator.calls:
         scalars += [each.value, *each.arguments, *([each.filter] if each.filter else [])]
@@ -216,9 +221,13 @@ class AggregateStep:
 
     def _differ(self) -> exp.Expr:
         """The states differ; a group whose changes cancel out is left alone."""
-        pairs = [(column(f"old_{s.column.id}"), column(f"new_{s.column.id}")) for s in self.states if comparable(s.column.type)]
-        same = all_of(equal(old, new) for old, new in pairs)
-        return exp.Not(this=exp.Paren(this=same)) if len(pairs) == len(self.states) else exp.true()
+        pairs = []
+        for s in self.states:
+            old, new = (identity(column(f"{side}_{s.column.id}"), s.column.type) for side in ("old", "new"))
+            if old is None or new is None:
+                return exp.true()
+            pairs.append(equal(old, new))
+        return exp.Not(this=exp.Paren(this=all_of(pairs)))
 
     def was(self) -> exp.Expr:
         """The group was there at the frontier."""

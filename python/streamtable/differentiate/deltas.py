@@ -8,7 +8,8 @@ from types import ModuleType
 
 from sqlglot import exp
 
-from streamtable.algebra.columns import itself
+from streamtable.algebra.columns import itself, reference
+from streamtable.algebra.identity import identity
 from streamtable.algebra.operators import (
     WEIGHT,
     Aggregate,
@@ -53,7 +54,15 @@ def without(new: Operator, changed: Operator) -> Operator:
     """Return the bag new - changed, that of the frontier, by counting equal rows."""
     negated = Project(changed, (*(itself(c) for c in new.columns), Item(WEIGHT.id, WEIGHT.name, _NEGATED)))
     counts = UnionAll((weighted(new), negated), (*new.columns, WEIGHT))
-    return repeated(Aggregate(counts, tuple(itself(c) for c in new.columns), (_TOTAL,)), column(_TOTAL.id), new.columns)
+    keys, shown = [], []
+    for c in new.columns:
+        form = identity(column(c.id), c.type)
+        if form is None or isinstance(form, exp.Column):
+            keys.append(itself(c))
+        else:
+            keys.append(Item(f"{c.id}__identity", c.name, replace(reference(c), sql=form)))
+            shown.append(Call(c.id, replace(reference(c), sql=call("any_value", column(c.id))), "AnyValue"))
+    return repeated(Aggregate(counts, tuple(keys), (*shown, _TOTAL)), column(_TOTAL.id), new.columns)
 
 
 def total(*deltas: Operator | None) -> Operator | None:

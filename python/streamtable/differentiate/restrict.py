@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from streamtable.algebra.columns import itself
-from streamtable.algebra.identity import comparable
+from streamtable.algebra.identity import told_apart
 from streamtable.algebra.operators import (
     WEIGHT,
     Column,
@@ -83,7 +83,7 @@ def around(changed: Operator, of: Operator, keys: Sequence[Scalar], touched: Sto
     Of a small change only the target is read: A semijoin K = (A' semijoin K) - D(A), because all of D(A) is in K.
     """
     new = restrict(deltas.new(of), keys, touched)
-    if not deltas.small or not all(comparable(c.type) for c in of.columns):
+    if not deltas.small or not told_apart(of.columns):
         return new, restrict(deltas.old(of), keys, touched)
     new = deltas.shared(new)
     return new, without(new, changed)

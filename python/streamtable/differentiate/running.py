@@ -20,7 +20,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from streamtable.algebra.columns import itself
-from streamtable.algebra.identity import comparable
+from streamtable.algebra.identity import told_apart
 from streamtable.algebra.operators import (
     Aggregate,
     Call,
@@ -52,7 +52,7 @@ def applies(operator: Window) -> bool:
     """Tell whether all functions of the operator run."""
     if len(operator.running) < len(operator.items) or not operator.order or not _sorts(operator.order[0].value):
         return False
-    return all(map(_adds_up, operator.running)) and all(comparable(c.type) for c in operator.child.columns)
+    return all(map(_adds_up, operator.running)) and told_apart(operator.child.columns)
 
 
 def _sorts(value: Scalar) -> bool:

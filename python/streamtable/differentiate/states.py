@@ -83,7 +83,7 @@ def _kind(of: Call) -> Kind:
     if of.function == "Count":
         return Kind.COUNT
     if of.function in ("Min", "Max"):
-        return Kind.EXTREME
+        return Kind.EXTREME if "COLLATE" not in of.value.type else Kind.VALUE
     return Kind.SUM if _sum_type(of) else Kind.VALUE
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 from sqlglot import exp
 
-from streamtable.algebra.identity import identity
+from streamtable.algebra.identity import rows
 from streamtable.algebra.operators import (
     WEIGHT,
     Aggregate,
@@ -234,24 +234,17 @@ class Differential:
                 raise NotWhatTheFrontierSays
         if not measured.coming:
             return Rows(None, found, probe)
-        rows = select([column(c) for c in self._ids()], table("net")).where(coming, copy=False)
+        arriving = select([column(c) for c in self._ids()], table("net")).where(coming, copy=False)
         copies = exp.Lateral(
             this=call("explode", call("array_repeat", number(1), cast(column(NET), "INT"))),
             view=True,
             alias=exp.TableAlias(this=exp.to_identifier("copies"), columns=[exp.to_identifier("copy")]),
         )
-        rows.append("laterals", copies)
-        return Rows(self._named(rows), found, probe)
+        arriving.append("laterals", copies)
+        return Rows(self._named(arriving), found, probe)
 
     def _net(self, root: Operator) -> exp.Select:
-        columns = self.prepared.tree.columns
-        forms = [identity(column(c.id), c.type) for c in columns]
-        plain = [form is not None and isinstance(form, exp.Column) for form in forms]
-        items = [
-            column(c.id) if is_plain else alias(call("any_value", column(c.id)), c.id)
-            for c, is_plain in zip(columns, plain, strict=True)
-        ]
+        items, keys = rows(self.prepared.tree.columns)
         total = call("sum", column(WEIGHT.id))
-        query = select([*items, alias(total, NET)], self._delta(root))
-        query = query.group_by(*(form.copy() for form in forms if form is not None), copy=False)
+        query = select([*items, alias(total, NET)], self._delta(root)).group_by(*keys, copy=False)
         return query.having(exp.NEQ(this=total.copy(), expression=number(0)), copy=False)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pyspark.sql import Row
 from sqlglot import exp
 
-from streamtable.algebra.identity import comparable, identity
+from streamtable.algebra.identity import identity
 from streamtable.algebra.operators import Column
 from streamtable.delta.commit import Positions, positions
 from streamtable.delta.rows import read_located
@@ -145,13 +145,12 @@ def _by_probe(delta: str, current: str, probe: Column, least: str, most: str) ->
 def _by_content(delta: str, columns: Sequence[Column], current: str, measured: Measured) -> exp.Select:
     """Compare whole rows; of more equal rows than have to go, take the first by position."""
     going = subquery(_going(delta, columns), "going")
-    plain = [equal(column(c.id, "present"), column(c.id, "going")) for c in columns if comparable(c.type)]
-    formed = [equal(_form(column(c.id, "present"), c), _form(column(c.id, "going"), c)) for c in columns if not comparable(c.type)]
+    same = [equal(_form(column(c.id, "present"), c), _form(column(c.id, "going"), c)) for c in columns]
     order = exp.Order(expressions=[exp.Ordered(this=column(p, "present")) for p in POSITION])
     rank = exp.Window(this=exp.RowNumber(), partition_by=[_form(column(c.id, "going"), c) for c in columns], order=order)
     picked = [*(column(p, "present") for p in POSITION), column("wanted", "going"), alias(rank, "nth")]
     pairs = select(picked, called(current, "present"))
-    pairs = pairs.join(going, on=all_of([*plain, *formed]), join_type="inner", copy=False)
+    pairs = pairs.join(going, on=all_of(same), join_type="inner", copy=False)
     if measured.probes:
         probe, least, most = measured.probes[0]
         pairs = pairs.where(_between(probe, least, most), copy=False)

@@ -37,7 +37,7 @@ def recurse(workspace: Workspace, sources: Sources, change: Recursed) -> DataFra
             workspace.name(change.recursion.loop.path, before.toDF(*names))
             parts.append(workspace.query(render(change.step, sources)))
         rows = reduce(DataFrame.unionAll, parts)
-        columns = [each for each in rows.columns if each != WEIGHT.id]
+        columns = [each for each in change.arriving.columns if each != WEIGHT]
         here = workspace.hold(workspace.query(netted(workspace.name("arrived", rows), columns)))
         before = None if here.isEmpty() else here
         if before is not None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
 from sqlglot import exp
 
-from streamtable.algebra.identity import comparable
-from streamtable.algebra.operators import WEIGHT, Form, Scan, Source
+from streamtable.algebra.identity import rows, told_apart
+from streamtable.algebra.operators import WEIGHT, Column, Form, Scan, Source
 from streamtable.algebra.sources import CLOCK
 from streamtable.algebra.trees import walk
 from streamtable.delta.bridge import SHIM, frame_of, java_class
@@ -23,14 +23,15 @@ from streamtable.sql.builder import alias, call, cast, column, number, select, s
 __all__ = ["Sources", "netted"]
 
 
-def netted(delta: str, columns: Sequence[str]) -> exp.Select:
-    """Net out equal rows of the delta of that name, whose columns are comparable."""
+def netted(delta: str, columns: Sequence[Column]) -> exp.Select:
+    """Net out the same rows of the delta of that name."""
     weight, total = column(WEIGHT.id), call("sum", column(WEIGHT.id))
-    net = select([*map(column, columns), alias(total, WEIGHT.id)], table(delta)).group_by(*map(column, columns), copy=False)
+    items, keys = rows(columns)
+    net = select([*items, alias(total, WEIGHT.id)], table(delta)).group_by(*keys, copy=False)
     net = net.having(exp.NEQ(this=total.copy(), expression=number(0)), copy=False)
     # A weight of 3 becomes three rows of weight 1: every rule may rely on +1 and -1.
     units = call("array_repeat", cast(call("signum", weight), "BIGINT"), cast(call("abs", weight.copy()), "INT"))
-    return select([*map(column, columns), alias(call("explode", units), WEIGHT.id)], subquery(net, "net"))
+    return select([*(column(c.id) for c in columns), alias(call("explode", units), WEIGHT.id)], subquery(net, "net"))
 
 
 @dataclass
@@ -86,15 +87,15 @@ class Sources:
         """Net out rows that a rewritten file (or an overwritten table) carries over: the delta would be as large."""
         change = self.change(path)
         used = {
-            c.name: c
+            c.name: replace(c, id=c.name)
             for scan in walk(self.prepared.tree)
             if isinstance(scan, Scan) and scan.source.path == path
             for c in scan.columns
         }
         name = self.workspace.name(f"change_{self.prepared.paths.index(path)}", change.frame)
-        nets = change.carries_over and all(comparable(c.type) for c in used.values())
-        rows = netted(name, list(used)) if nets else select(map(column, (*used, WEIGHT.id)), table(name))
-        frame = self.workspace.query(rows)
+        nets = change.carries_over and told_apart(used.values())
+        changed = netted(name, list(used.values())) if nets else select(map(column, (*used, WEIGHT.id)), table(name))
+        frame = self.workspace.query(changed)
         if self.expected is not None:
             return self.workspace.hold(frame, self.expected)
         return self.workspace.keep(frame) if nets else frame

@@ -98,7 +98,7 @@ def keys_of(source: Source) -> list[str]:
 
 def form(value: Column, kind: DataType) -> Column:
     """Return a value in a form that can be compared, and grouped by."""
-    return value if comparable(kind.simpleString()) else F.to_json(F.struct(value))
+    return value if comparable(kind.simpleString()) else F.call_function("st_identity", value)
 
 
 def _passed(sent: Mapping[str, Column], kind: str, side: str = "") -> Column:

@@ -215,7 +215,7 @@ class Writer:
         named = zip(keys, self._source.key or (), strict=True)
         same = (_of("target", name).eqNullSafe(F.col(f"changes.{each}")) for each, name in named)
         condition = reduce(Column.__and__, same)
-        values: dict[str, str | Column] = {qualified((n,)): F.col(f"changes.{ROW}")[n] for n in self._source.columns}
+        values: dict[str, str | Column] = {qualified((n,)): self._given_back(n) for n in self._source.columns}
         defaults = {qualified((name,)): self._default(name) for name in self._defaulted()}
         gone = ~F.col("changes.__stays")
         merge = DeltaTable.forPath(self._session, self._path).alias("target").merge(changes, condition)
@@ -224,6 +224,12 @@ class Writer:
         with translated(self._path), self._numbered(upto):
             # What is deleted may not be there: whether it is can have changed since it was looked at, by another that applies.
             merge.whenNotMatchedInsert(~gone, values).execute()
+
+    def _given_back(self, name: str) -> Column:
+        """Return a value that is sent; that of a partition column fails where Delta would not give it back."""
+        value = F.col(f"changes.{ROW}")[name]
+        partitioned = name.casefold() in (each.casefold() for each in self._state.partition_columns)
+        return F.call_function("st_partition", value, F.lit(name)) if partitioned else value
 
     @contextmanager
     def _numbered(self, upto: int) -> Iterator[None]:

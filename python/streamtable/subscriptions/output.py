@@ -6,7 +6,6 @@ each, violates the key.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -25,8 +24,6 @@ __all__ = ["Output"]
 
 _DIFF = "__streamtable_diff"
 _STATE = "__streamtable_state"
-_NORMALISED = re.compile(r"\b(float|double)\b")
-"""What GROUP BY gives back in another form: of the zeros one, of all NaNs one."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +128,7 @@ class Output:
     def _grouped(self, n: int) -> str:
         """Return the column by which rows are grouped for a column: itself, where GROUP BY keeps a value as it is."""
         kind = self.relation[n].dataType.simpleString()
-        return f"c{n}" if comparable(kind) and not _NORMALISED.search(kind) else f"k{n}"
+        return f"c{n}" if comparable(kind) else f"k{n}"
 
     def _enveloped(self, net: DataFrame) -> DataFrame:
         """Give each key of each time one row."""

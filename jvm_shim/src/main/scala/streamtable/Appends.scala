@@ -12,6 +12,7 @@ import org.apache.spark.sql.delta.actions.SetTransaction
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.commands.WriteIntoDelta
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+import org.apache.spark.sql.streamtable.PartitionValues
 
 /**
  * Appends that are made once, however often they are tried: what a DataFrameWriter does with the options txnAppId and txnVersion. It
@@ -72,7 +73,7 @@ private[streamtable] object Appends {
           new DeltaOptions(options, spark.sessionState.conf),
           Nil,
           snapshot.metadata.configuration,
-          Snapshots.frame(spark, rows),
+          PartitionValues.checked(Snapshots.frame(spark, rows), snapshot.metadata.partitionColumns),
           table.catalogTable).writeAndReturnCommitData(transaction, spark)
         transaction.commitIfNeeded(written.actions, DeltaOperations.Write(SaveMode.Append), written.stringTags)
       }

@@ -15,6 +15,8 @@ class StreamTableExtension extends (SparkSessionExtensions => Unit) {
     HeldRows.inject(extensions)
     Sessions.inject(extensions)
     extensions.injectFunction((ExpressionRegistry.identifier, ExpressionRegistry.info, ExpressionRegistry.build _))
+    extensions.injectFunction((PartitionValues.identifier, PartitionValues.info, PartitionValues.build _))
+    extensions.injectFunction((Identity.identifier, Identity.info, Identity.build _))
     extensions.injectFunction((ReferredLiteral.identifier, ReferredLiteral.info, ReferredLiteral.build _))
   }
 }

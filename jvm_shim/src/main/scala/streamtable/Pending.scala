@@ -16,6 +16,7 @@ import org.apache.spark.sql.delta.{
   VersionChecksum
 }
 import org.apache.spark.sql.delta.actions._
+import org.apache.spark.sql.streamtable.PartitionValues
 import org.json4s._
 import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.{compact, render}
@@ -66,7 +67,8 @@ private[streamtable] final class Pending(
       else transaction.updateMetadata(described)
     }
 
-  private[streamtable] def write(rows: DataFrame): Seq[FileAction] = transaction.writeFiles(rows)
+  private[streamtable] def write(rows: DataFrame): Seq[FileAction] =
+    transaction.writeFiles(PartitionValues.checked(rows, transaction.metadata.partitionColumns))
 
   private[streamtable] def of(
       actions: Seq[Action],

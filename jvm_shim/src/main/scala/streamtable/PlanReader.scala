@@ -295,9 +295,15 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
    * input, `number` is the call itself, `finish` computes its value from its partial state, where it has one.
    */
   private def aggregate(x: Aggregate): JObject = {
+    // Maps are compared by their sorted entries, and Spark shows them sorted.
     val keys = x.groupingExpressions.map { e =>
-      val out = e match { case a: Attribute => a; case o => Alias(o, o.sql)().toAttribute }
-      (e, out)
+      val (key, shown: (Expression => Expression)) = e.dataType match {
+        case MapType(k, v, _) if Identity.isIdentity(k) && Identity.isIdentity(v) && RowOrdering.isOrderable(k) =>
+          (MapEntries(MapSort(e)), MapFromEntries(_))
+        case _ => (e, identity[Expression](_))
+      }
+      val out = key match { case a: Attribute => a; case o => Alias(o, o.sql)().toAttribute }
+      (e, key, out, shown(out))
     }
     val calls = scala.collection.mutable.LinkedHashMap.empty[Expression, (AggregateExpression, AttributeReference)]
     def overResults(e: Expression): Expression = e match {
@@ -307,7 +313,7 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
           ._2
       case other =>
         keys
-          .collectFirst { case (key, out) if key.semanticEquals(other) => out }
+          .collectFirst { case (key, _, _, shown) if key.semanticEquals(other) => shown }
           .getOrElse(other.mapChildren(overResults))
     }
     val list = x.aggregateExpressions.map {
@@ -315,8 +321,8 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
       case other => (other.toAttribute, overResults(other))
     }
     described("Aggregate", x) ~
-      ("keys" -> keys.map { case (e, out) =>
-        ("id" -> name(out)) ~ ("name" -> out.name) ~ ("value" -> expression(e))
+      ("keys" -> keys.map { case (_, key, out, _) =>
+        ("id" -> name(out)) ~ ("name" -> out.name) ~ ("value" -> expression(key))
       }.toList) ~
       ("calls" -> calls.values.map { case (call, out) => aggregateCall(call, out) }.toList) ~
       ("list" -> list.map { case (out, e) =>
