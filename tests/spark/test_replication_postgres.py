@@ -168,7 +168,7 @@ def test_whole_rows_follow_the_kinds_that_a_publication_sends(s: SparkSession) -
     s.sql("APPLY SUBSCRIPTION sw")
     assert rows_of(s, "w") == [(2, 2), (2, 2), (4, 4), (6, 84), (7, 71)]
     s.sql(
-        "MERGE INTO pgp.w USING (VALUES (4), (9)) AS s (x) ON id = x WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, b) VALUES (x, x)"
+        "MERGE INTO pgp.w USING (SELECT x FROM VALUES (4), (9) AS v (x)) ON id = x WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, b) VALUES (x, x)"
     )
     refused(s, "APPLY SUBSCRIPTION sw", "insert and update and delete cannot be told from the rest without a key")
     s.sql("DROP SUBSCRIPTION sw")
