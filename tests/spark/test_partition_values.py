@@ -51,7 +51,7 @@ def test_a_value_that_delta_would_not_give_back_is_refused_when_it_comes(s: Scen
         s.spark.sql(f"CREATE STREAM TABLE of_{column} PARTITIONED BY ({column}) AS SELECT k, {column} FROM p")
         for value in values:
             s.spark.sql(f"UPDATE p SET {column} = {value} WHERE k = 3")
-            with pytest.raises(StreamTableError, match=f"the column {column} has the value .*PARTITIONED BY"):
+            with pytest.raises((StreamTableError, PySparkException), match=f"the column {column} has the value .*PARTITIONED BY"):
                 s.spark.sql(f"REFRESH STREAM TABLE of_{column}")
             assert s.spark.table(f"of_{column}").where(f"k = 3 AND {column} IS NULL").count() == 1, "the last good contents"
         with pytest.raises((StreamTableError, PySparkException), match=f"the column {column} has the value .*PARTITIONED BY"):
