@@ -12,7 +12,6 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from streamtable.catalog.definition import Definition
-from streamtable.delta.bridge import planned
 from streamtable.delta.tables import Located, TableState, locate, state
 from streamtable.delta.unreadable import left_out
 from streamtable.errors import SourceUnavailable, StreamTableNotFound, near_names
@@ -120,11 +119,11 @@ def table_names(spark: SparkSession, namespace: Sequence[str] | None = None) -> 
     spaces = (
         [tuple(namespace)]
         if namespace
-        else [(CATALOG, unquote_name(row[0])) for row in planned(spark, f"SHOW DATABASES IN {CATALOG}").collect()]
+        else [(CATALOG, unquote_name(row[0])) for row in spark.sql(f"SHOW DATABASES IN {CATALOG}").collect()]
     )
     for space in spaces:
         parts = space if len(space) > 1 else (catalog_of(spark).currentCatalog(), *space)
-        shown = planned(spark, f"SHOW TABLES IN {Name(parts)}").collect()
+        shown = spark.sql(f"SHOW TABLES IN {Name(parts)}").collect()
         yield from sorted((*parts, row["tableName"]) for row in shown if not row["isTemporary"])
 
 

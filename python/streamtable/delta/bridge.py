@@ -16,6 +16,7 @@ from pyspark.errors.exceptions import captured
 from pyspark.sql import DataFrame, SparkSession
 
 from streamtable.errors import ConcurrentRefresh, HistoryLost, NotEnabled, SourceUnavailable, StorageFailed
+from streamtable.tracebacks import words_of
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -35,6 +36,7 @@ __all__ = [
     "missing_file",
     "out_of_memory",
     "planned",
+    "root_cause",
     "storage_failed",
     "storage_trouble",
     "translated",
@@ -73,9 +75,9 @@ def frame_of(session: SparkSession, java_frame: Any) -> DataFrame:
     return DataFrame(java_frame, session)
 
 
-def planned(session: SparkSession, sql: str) -> DataFrame:
-    """Let Spark analyse `sql`: session.sql does the same after a millisecond in which it makes a list of no parameters."""
-    return frame_of(session, session._jsparkSession.sql(sql))
+def planned(session: SparkSession, query: str) -> DataFrame:
+    """Let Spark analyse a query and nothing else: session.sql would carry out a command. Raises InvalidQuery for a statement."""
+    return frame_of(session, java_class(session, f"{SHIM}.Queries").planned(session._jsparkSession, query))
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,12 @@ def causes(java: JavaObject | None) -> Iterator[JavaObject]:
             return
         yield java
         java = java.getCause()
+
+
+def root_cause(error: BaseException) -> str:
+    """Return what failed in the query itself (overflow, division by zero), which Spark wraps in failures of tasks."""
+    *_, cause = (None, *causes(java_exception(error)))
+    return words_of(error) if cause is None else str(cause.getMessage() or cause.toString())
 
 
 def catalog_in_use(error: BaseException) -> NotEnabled | None:

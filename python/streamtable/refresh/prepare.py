@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from streamtable.algebra.normalise import normalise
@@ -106,18 +106,20 @@ def _set_in(spark: SparkSession) -> dict[str, str]:
 
 def prepare(session: SparkSession, query: Query) -> Prepared:
     """Let Spark analyse `query` and read its plan. Raises InvalidQuery with Spark's own message."""
+    reader, name = java_class(session, f"{SHIM}.PlanReader"), uuid.uuid4().hex
     try:
         frame = planned(session, rewritten(query.text))
-    except (AnalysisException, ParseException, PySparkException) as error:
+        plan = reader.read(frame._jdf, name)
+    except InvalidQuery:
+        give_back(session)
+        raise
+    except PySparkException as error:
         text = _moved(words_of(error), query)
         rejected = InvalidQuery(f"Spark rejects the query: {text}", hint=_nearest_table(session, text))
         give_back(session)
         raise rejected from error
-    reader = java_class(session, f"{SHIM}.PlanReader")
-    name = uuid.uuid4().hex
-    text = reader.read(frame._jdf, name)
-    reading = read_plan(text, name)
-    return Prepared(session, frame, reading, normalise(reading.tree), _fingerprint(text))
+    reading = read_plan(plan, name)
+    return Prepared(session, frame, reading, normalise(reading.tree), _fingerprint(plan))
 
 
 def _moved(message: str, query: Query) -> str:

@@ -80,7 +80,7 @@ def end_of_query(text: str, start: int) -> int:
     A comment with no semicolon in front of it belongs to the query. Returns `start` when there is nothing but comments.
     """
     if ";" not in text[start:] and not text.startswith(("--", "/*"), start):
-        return len(text.rstrip())
+        return max(start, len(text.rstrip()))
     end = after = start
     semicolon = False
     for kind, _, stop in pieces(text, start, strict=False):

@@ -166,4 +166,5 @@ def _projected(table: Name, ignored: Iterable[str], columns: str | None, when: s
     """Say as a query what is captured: a change of ignored columns alone changes none of its rows."""
     items: list[exp.Expr] = [builder.everything_but(ignored), *([builder.verbatim(columns)] if columns else [])]
     query = builder.select(items, exp.to_table(builder.qualified(table.parts), dialect="spark"))
-    return builder.text(query.where(exp.Paren(this=builder.verbatim(when))) if when else query)
+    # Of `t WHERE (x)` Spark takes WHERE for another name of t, and x for one of its column.
+    return builder.text(query.where(exp.Paren(this=exp.Paren(this=builder.verbatim(when)))) if when else query)

@@ -30,6 +30,7 @@ object PlanReader {
   /** Reads `frame`'s analysed plan under the name `id`; its expressions stay available to `st_expr` until `ExpressionRegistry.release`. */
   def read(frame: Object, id: String): String = frame.asInstanceOf[Dataset[_]].sparkSession.withActive {
     val written = frame.asInstanceOf[Dataset[_]].queryExecution.analyzed
+    written.collectWithSubqueries { case program: ScriptTransformation => throw Queries.runs(program.script) }
     // What a function of the catalog computes, instead of its name: another text of it is another plan.
     val analyzed = EliminateSQLFunctionNode(written)
     val reading = new ExpressionRegistry.Reading(id)
@@ -87,7 +88,7 @@ object PlanReader {
       case other => (other.children ++ other.subqueries).flatMap(in(_, ctes))
     }
     val found = for {
-      relation <- in(spark.sessionState.sqlParser.parsePlan(query), Set.empty)
+      relation <- in(Queries.parsed(spark, query), Set.empty)
       start <- relation.origin.startIndex
       stop <- relation.origin.stopIndex
     } yield JArray(List(relation.multipartIdentifier.toList, start, stop))
