@@ -20,7 +20,7 @@ from streamtable.delta.bridge import translated
 from streamtable.delta.commit import Positions, commit, positions
 from streamtable.delta.rows import read, read_located
 from streamtable.delta.tables import state, versions
-from streamtable.errors import ConcurrentRefresh, InvalidStatement
+from streamtable.errors import ConcurrentRefresh, HistoryLost, InvalidStatement
 from streamtable.queue import consumers, events
 from streamtable.queue.consumers import Batch, Consumer
 from streamtable.queue.definition import RETRIES, Queue
@@ -54,8 +54,12 @@ class Retries:
         self._path = _path(queue)
 
     def version(self) -> int | None:
-        """Return the version of the table, None as long as nothing was ever put off."""
-        found = versions(self._spark, [self._path])[0]
+        """Return the version of the table, None as long as nothing was ever put off. Raises HistoryLost for one that went back."""
+        found, known = versions(self._spark, [self._path])[0], self._consumer.retries_at
+        if (found.number if found else 0) < known:
+            name = self._consumer.name
+            hint = f"UNREGISTER CONSUMER {name} ON {self._queue}, and REGISTER it AT a time from which events are to come again"
+            raise HistoryLost(f"events that {name} put off are lost: version {known} of their table is gone", hint=hint)
         return None if found is None else found.number
 
     def add(self, rows: DataFrame, due: datetime | None, batch: Batch) -> None:

@@ -7,7 +7,7 @@ outer table leave names that start with an underscore alone); the stream table i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
@@ -19,15 +19,21 @@ from streamtable.algebra.trees import walk
 from streamtable.catalog.definition import DELTA_PROPERTIES
 from streamtable.delta.commit import commit
 from streamtable.delta.rows import read, read_located
-from streamtable.delta.tables import commits, versions
+from streamtable.delta.tables import Version, commits, drop_files
+from streamtable.delta.unreadable import Unreadable, versions_or_why
 from streamtable.differentiate.aggregate import POSITION, AggregateStep
 from streamtable.differentiate.visible import visible_states
+from streamtable.errors import HistoryLost
 from streamtable.refresh.prepare import Prepared
 from streamtable.refresh.sources import Sources
 from streamtable.refresh.workspace import Workspace
 from streamtable.sql.builder import alias, column, select, subquery, table
 
-__all__ = ["Arrangement", "arrangements_of", "build", "folder_of", "latest_version", "path_of", "register", "roll_back"]
+__all__ = ["HIDDEN", "Arrangement", "arrangements_of", "build", "folder_of", "path_of", "register", "roll_back"]
+
+
+HIDDEN = "/_streamtable"
+"""The folder of the arrangements, in that of the table."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,7 @@ def path_of(path: str, fingerprint: str, name: str) -> str:
 
 def folder_of(path: str) -> str:
     """Return where the arrangements of the stream table at `path` are, those of each plan in a folder of the fingerprint's name."""
-    return f"{path}/_streamtable"
+    return f"{path}{HIDDEN}"
 
 
 def register(workspace: Workspace, arrangement: Arrangement, version: int) -> None:
@@ -95,13 +101,22 @@ def build(
     arrangement: Arrangement,
     step: AggregateStep,
     application: str,
-) -> int:
-    """Compute an arrangement from the whole input at the target versions; return its version."""
+    pinned: Version | None,
+) -> Version:
+    """Compute an arrangement from the whole input at the target versions; return its version.
+
+    What is there and cannot be gone on from, whatever its state, is deleted; `pinned` is what the frontier says of it.
+    """
     rows = content(workspace, arrangement, step.initial(sources))
-    version = latest_version(workspace, arrangement)
+    try:
+        version = _standing(workspace, arrangement, pinned or Version("", 0)).number
+    except HistoryLost:
+        version = -1
+        if versions_or_why(workspace.session, [arrangement.path]) != (None,):
+            drop_files(workspace.session, arrangement.path)  # under its id, caches may know versions that are written again
     schema = None if version >= 0 else StructType([StructField(f.name, f.dataType) for f in rows.schema]).toNullable().json()
     properties = None if version >= 0 else dict(DELTA_PROPERTIES)
-    return commit(
+    done = commit(
         prepared.session,
         arrangement.path,
         read_version=version,
@@ -111,27 +126,45 @@ def build(
         replace_all=version >= 0,
         schema_json=schema,
         properties=properties,
-    ).version
+    )
+    return replace(_standing(workspace, arrangement, Version("", done.version)), number=done.version)
 
 
-def latest_version(workspace: Workspace, arrangement: Arrangement) -> int:
-    """Return the arrangement's latest version, -1 when it was never built."""
-    (version,) = versions(workspace.session, [arrangement.path])
-    return version.number if version else -1
+def _standing(workspace: Workspace, arrangement: Arrangement, pinned: Version) -> Version:
+    """Return the latest version of an arrangement that is what the frontier says, or ahead of it. Raises HistoryLost else."""
+    (found,) = versions_or_why(workspace.session, [arrangement.path])
+    match found:
+        case None:
+            why = "is gone"
+        case Unreadable(reason):
+            why = f"cannot be read: {reason}"
+        case Version(table_id) if pinned.table_id not in ("", table_id):  # earlier releases did not record the id
+            why = "is another table than the one that the last refresh left"
+        case Version(_, number) if number < pinned.number:
+            why = f"is at version {number}, and the contents stand for version {pinned.number}, as where a backup of it was behind"
+        case _:
+            return found
+    raise HistoryLost(f"the arrangement {arrangement.name} {why}")
 
 
-def roll_back(workspace: Workspace, arrangement: Arrangement, pinned: int, application: str) -> int:
-    """Make the arrangement what it was at `pinned` if a refresh that never finished moved it on; return its version."""
-    version = latest_version(workspace, arrangement)
-    if version <= pinned or not any(each.data_change for each in commits(workspace.session, arrangement.path, pinned, version)):
-        return version  # at most it was compacted
-    rows = read(workspace.session, arrangement.path, pinned)
-    return commit(
+def roll_back(workspace: Workspace, arrangement: Arrangement, pinned: Version, application: str) -> Version:
+    """Make the arrangement what it was at `pinned` if a refresh that never finished moved it on; return its version.
+
+    Raises HistoryLost for one that is not what the frontier says.
+    """
+    found = _standing(workspace, arrangement, pinned)
+    if found.number == pinned.number or not any(
+        each.data_change for each in commits(workspace.session, arrangement.path, pinned.number, found.number)
+    ):
+        return found  # at most it was compacted
+    rows = read(workspace.session, arrangement.path, pinned.number)
+    done = commit(
         workspace.session,
         arrangement.path,
-        read_version=version,
+        read_version=found.number,
         application=application,
-        number=version + 1,
+        number=found.number + 1,
         add=rows,
         replace_all=True,
-    ).version
+    )
+    return Version(found.table_id, done.version)

@@ -20,6 +20,7 @@ from streamtable.delta.commit import Committed, commit
 from streamtable.delta.rows import read
 from streamtable.delta.tables import Version
 from streamtable.differentiate.aggregate import AggregateStep
+from streamtable.errors import HistoryLost
 from streamtable.refresh.arrangements import Arrangement, arrangements_of, build, roll_back
 from streamtable.refresh.choose import Action, Choice
 from streamtable.refresh.clock import microseconds
@@ -72,7 +73,7 @@ def differentially(run: Run, choice: Choice) -> Committed:
         raise NotWhatTheFrontierSays
     with planned_for(run.session, run.load), _workspace(run) as (workspace, arrangements):
         pinned = {
-            a.name: roll_back(workspace, a, frontier.arrangements[a.name], run.entry.definition.id)
+            a.name: roll_back(workspace, a, _pinned(frontier, a), run.entry.definition.id)
             for a in arrangements.values()
             if not a.visible
         }
@@ -85,7 +86,7 @@ def differentially(run: Run, choice: Choice) -> Committed:
             run.target,
             frontier.sources,
             arrangements,
-            pinned,
+            {name: version.number for name, version in pinned.items()},
             frontier.probe,
             run.load,
         )
@@ -97,13 +98,13 @@ def differentially(run: Run, choice: Choice) -> Committed:
             moved = commit(
                 run.session,
                 by_name[name].path,
-                read_version=version,
+                read_version=version.number,
                 application=run.entry.definition.id,
-                number=version + 1,
+                number=version.number + 1,
                 add=move.add,
                 remove=move.remove,
             )
-            pinned[name] = moved.version
+            pinned[name] = replace(version, number=moved.version)
             reached("between the arrangements")
         recorded = replace(_recorded(run, choice, pinned), probe=rows.probe)
         reached("before the table")
@@ -134,11 +135,20 @@ def fully(
     with _workspace(run) as (workspace, arrangements):
         sources = Sources(run.prepared, workspace, run.target, run.target)
         pinned = {}
+        known = run.frontier if run.frontier and run.frontier.fingerprint == run.prepared.fingerprint else None
         if run.prepared.obstacle is None:
             for aggregate, arrangement in arrangements.items():
                 if not arrangement.visible:
                     step = AggregateStep.whole(arrangement.name, aggregate)
-                    pinned[arrangement.name] = build(run.prepared, workspace, sources, arrangement, step, run.entry.definition.id)
+                    pinned[arrangement.name] = build(
+                        run.prepared,
+                        workspace,
+                        sources,
+                        arrangement,
+                        step,
+                        run.entry.definition.id,
+                        known.arrangement(arrangement.name) if known else None,
+                    )
                     reached("between the arrangements")
         rows = pinned_query(run.prepared, run.target).toDF(*run.names)
         recorded = _recorded(run, choice, pinned)
@@ -189,10 +199,18 @@ def pinned_query(prepared: Prepared, target: Mapping[str, Version]) -> DataFrame
     )
 
 
-def _recorded(run: Run, choice: Choice, pinned: Mapping[str, int]) -> Frontier:
+def _pinned(frontier: Frontier, arrangement: Arrangement) -> Version:
+    pinned = frontier.arrangement(arrangement.name)
+    if pinned is None:
+        raise HistoryLost(f"the frontier does not know the arrangement {arrangement.name}")
+    return pinned
+
+
+def _recorded(run: Run, choice: Choice, pinned: Mapping[str, Version]) -> Frontier:
     return Frontier(
         sources=run.target,
-        arrangements=pinned,
+        arrangements={name: version.number for name, version in pinned.items()},
+        arrangement_ids={name: version.table_id for name, version in pinned.items()},
         base=run.entry.state.version,
         number=run.frontier.number + 1 if run.frontier else 1,
         fingerprint=run.prepared.fingerprint,

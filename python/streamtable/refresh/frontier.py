@@ -47,10 +47,10 @@ class Frontier:
     A query that reads the clock has it among its sources, with the instant as its version. `exact` says that nothing but the
     tables' versions decides the query's result: no clock, no volatile function, no other table. `clock` is how finely ("date" for
     days) a query reads the clock if nothing but that and the tables decides.
-    `arrangements` pins the version of each stored aggregate; `base` is the version that the refresh's commit was made on, so that
-    commits which are not ours are found; `number` counts the refreshes; `fingerprint` is the plan's; `probe` is the column by which
-    rows were last located; `at` is when the sources were at these versions, None in what was recorded before it was; `runs` is what
-    the last refreshes of this plan cost.
+    `arrangements` pins the version of each stored aggregate, `arrangement_ids` its table; `base` is the version that the refresh's
+    commit was made on, so that commits which are not ours are found; `number` counts the refreshes; `fingerprint` is the plan's;
+    `probe` is the column by which rows were last located; `at` is when the sources were at these versions, None where earlier
+    releases recorded none; `runs` is what the last refreshes of this plan cost.
     """
 
     sources: Mapping[str, Version]
@@ -64,6 +64,12 @@ class Frontier:
     at: datetime | None = None
     runs: tuple[Ran, ...] = ()
     clock: str | None = None
+    arrangement_ids: Mapping[str, str] = field(default_factory=dict)
+
+    def arrangement(self, name: str) -> Version | None:
+        """Return what is pinned of an arrangement; earlier releases recorded no ids."""
+        number = self.arrangements.get(name)
+        return None if number is None else Version(self.arrangement_ids.get(name, ""), number)
 
     def ahead_of(self, vector: Vector) -> bool:
         """Tell whether the contents stand for a newer version of some source than `vector` has."""
