@@ -22,14 +22,14 @@ def port(spark: SparkSession) -> int:
     return int(callbacks(spark).getCallbackClient().getPort())
 
 
-def answers(spark: SparkSession) -> bool:
-    """Tell whether a thread that has no connection yet gets an answer, in the time that a stranger has."""
+def answers(spark: SparkSession, within: float = 60.0) -> bool:
+    """Tell whether a thread that has no connection yet gets an answer; the first of a session takes its time."""
     jvm: Any = spark._jvm
     runnable = jvm.java.lang.Class.forName("java.lang.Runnable")
     planning = spark.sql("SELECT * FROM stream_tables()")._jdf.queryExecution()  # calls Python when it makes the plan
     thread = jvm.java.lang.Thread(jvm.java.beans.EventHandler.create(runnable, planning, "sparkPlan"))
     thread.start()
-    thread.join(int(callback_server.SECONDS_TO_GREET * 1000))
+    thread.join(int(within * 1000))
     return not thread.isAlive()
 
 
