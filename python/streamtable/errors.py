@@ -27,6 +27,7 @@
     │   ├── ReplicationConflict   a subscription cannot apply a change
     │   └── StreamTableSuspended  the table is suspended; RESUME it first
     ├── StorageFailed             the storage failed in a statement
+    ├── StatementFailed           Spark failed in a statement that is no refresh; its own text is kept
     ├── StatementCancelled        the client cancelled the statement, or its connection broke
     ├── NotSupported              valid and understood, but not built yet
     ├── NotEnabled                the session lacks a jar, a setting or the Python side; the text says what to add
@@ -70,6 +71,7 @@ __all__ = [
     "SourceChanged",
     "SourceUnavailable",
     "StatementCancelled",
+    "StatementFailed",
     "StatementSyntaxError",
     "StorageFailed",
     "StreamTableError",
@@ -294,6 +296,13 @@ class StorageFailed(StreamTableError):
 
     condition = "STREAMTABLE_STORAGE_FAILED"
     sqlstate = "58030"
+
+
+class StatementFailed(StreamTableError):
+    """Spark failed while a statement other than a refresh was carried out; its own text is kept."""
+
+    condition = "STREAMTABLE_STATEMENT_FAILED"
+    sqlstate = "58000"
 
 
 class StatementCancelled(StreamTableError):

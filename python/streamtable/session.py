@@ -146,13 +146,17 @@ class _Statements:
 
     def describe(self, spark: SparkSession, sql: str) -> StructType:
         from streamtable.monitor import dispatch
+        from streamtable.monitor.named import named
 
-        return dispatch.describe(spark, _read(sql))
+        with named(statement := _read(sql)):
+            return dispatch.describe(spark, statement)
 
     def run(self, spark: SparkSession, sql: str) -> list[tuple[Any, ...]] | JavaRows:
         from streamtable.monitor import dispatch
+        from streamtable.monitor.named import named
 
-        return dispatch.run(spark, _read(sql))
+        with named(statement := _read(sql)):
+            return dispatch.run(spark, statement)
 
     def latest(self, spark: SparkSession, sql: str, start: int | None, newest: int | None) -> int | None:
         from streamtable.subscriptions import micro_batches

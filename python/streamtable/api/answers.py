@@ -11,6 +11,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Row, SparkSession
 
 from streamtable.errors import all_errors
+from streamtable.sql.parse import whole
 from streamtable.sql.printing import to_sql
 from streamtable.sql.statements import Statement
 from streamtable.tracebacks import words_of
@@ -91,7 +92,7 @@ class Dependency:
 def rows(spark: SparkSession, statement: Statement) -> list[Row]:
     """Issue a statement; return its rows. An error of ours that comes over Spark Connect is raised as its class of ours."""
     try:
-        return spark.sql(to_sql(statement)).collect()
+        return spark.sql(whole(to_sql(statement))).collect()
     except AnalysisException as error:
         raise _as_ours(error) from error
 

@@ -22,7 +22,7 @@ from streamtable.refresh.alter import alter, with_query
 from streamtable.refresh.checks import prepared_for
 from streamtable.refresh.explain import delta_text
 from streamtable.refresh.frontier import Frontier
-from streamtable.refresh.history import Line, history
+from streamtable.refresh.history import Line, failure, history
 from streamtable.refresh.lifecycle import create, drop
 from streamtable.refresh.prepare import Prepared, prepare, release
 from streamtable.refresh.replace import effect
@@ -139,7 +139,7 @@ def run(spark: SparkSession, statement: AnyStatement) -> Rows | JavaRows:
         case DropStreamTable():
             return [(name, "DROPPED") for name in drop(spark, statement)]
         case ShowStreamTables(namespace, like):
-            return [_shown(each) for each in _listed(spark, namespace, like)]
+            return [_shown(spark, each) for each in _listed(spark, namespace, like)]
         case DescribeStreamTable(name, extended):
             return _described(load(spark, name), extended)
         case ShowCreateStreamTable(name):
@@ -199,16 +199,18 @@ def _listed(spark: SparkSession, namespace: Name | None, like: str | None) -> li
     ]
 
 
-def _shown(entry: Entry) -> tuple[Any, ...]:
+def _shown(spark: SparkSession, entry: Entry) -> tuple[Any, ...]:
     definition, frontier = entry.definition, Frontier.of(entry.state.frontier)
+    failed = failure(spark, entry, frontier.base + 1 if frontier else 0)
+    error = definition.error.message if definition.error else None
     return (
         definition.name,
         definition.status,
         definition.statement.mode.value,
         definition.statement.schedule.sql(),
-        frontier.action if frontier else None,
+        failed.action.value if failed else frontier.action if frontier else None,
         entry.state.version,
-        definition.error.message if definition.error else None,
+        error or (failed.reason if failed else None),
     )
 
 

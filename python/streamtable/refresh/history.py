@@ -16,7 +16,7 @@ from streamtable.delta.tables import TableState, commits
 from streamtable.refresh.choose import Action
 from streamtable.refresh.records import Record
 
-__all__ = ["Line", "errors_in_a_row", "history"]
+__all__ = ["Line", "errors_in_a_row", "failure", "history"]
 
 CHUNK = 100
 """So many commits are read at once: who asks for the latest few does not wait for the whole log."""
@@ -50,10 +50,22 @@ def history(spark: SparkSession, tables: Iterable[Entry]) -> Iterator[Line]:
 
 def errors_in_a_row(entry: Entry, lines: Iterable[Line]) -> int:
     """Count the failures since the last success or RESUME; `lines` are the history of the table."""
+    return sum(1 for _ in takewhile(lambda line: line.record.action is Action.FAILED, _tried(entry, lines)))
+
+
+def failure(spark: SparkSession, entry: Entry, after: int) -> Record | None:
+    """Return the record of the last refresh if it failed; with the version `after` the table stood for its sources."""
+    if entry.state.version <= after:
+        return None
+    last = next(_tried(entry, history(spark, [entry])), None)
+    return last.record if last and last.record.action is Action.FAILED else None
+
+
+def _tried(entry: Entry, lines: Iterable[Line]) -> Iterator[Line]:
+    """Yield what was tried since RESUME, the latest first."""
     resumed = entry.definition.resumed.version if entry.definition.resumed else -1
     since = takewhile(lambda line: line.version > resumed, lines)
-    tried = (line.record.action for line in since if line.record.action is not Action.SKIPPED)
-    return sum(1 for _ in takewhile(lambda action: action is Action.FAILED, tried))
+    return (line for line in since if line.record.action is not Action.SKIPPED)
 
 
 def _lines(spark: SparkSession, entry: Entry) -> Iterator[Line]:

@@ -7,23 +7,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from py4j.protocol import Py4JJavaError
+from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import SparkSession
 
 from streamtable.algebra.sources import CLOCK
 from streamtable.catalog.definition import SUSPENDED
 from streamtable.catalog.entries import Entry
-from streamtable.delta.bridge import causes, lost_file, out_of_memory
+from streamtable.delta.bridge import cancelled, causes, java_exception, lost_file, out_of_memory, root_cause, storage_trouble
 from streamtable.delta.commit import Committed
 from streamtable.delta.tables import Version, locate, tell_catalog, versions
 from streamtable.errors import (
+    ConcurrentRefresh,
     HistoryLost,
     InvalidQuery,
     RefreshError,
     SourceChanged,
     SourceUnavailable,
+    StatementCancelled,
     StreamTableSuspended,
 )
 from streamtable.refresh import clock
+from streamtable.refresh.arrangements import HIDDEN
 from streamtable.refresh.checks import allow
 from streamtable.refresh.choose import Action, Choice, choose
 from streamtable.refresh.differential import NotWhatTheFrontierSays
@@ -68,8 +72,10 @@ def refresh(
     """
     try:
         return _refresh(spark, entry, full, vector or Vector({}, clock.now()), initiator)
-    except Py4JJavaError as error:
-        raise RefreshError(f"Spark could not compute the refresh of {entry.definition.name}: {_root_cause(error)}") from error
+    except (Py4JJavaError, CapturedException, RecursionError) as error:
+        if cancelled(error):
+            raise StatementCancelled(f"the refresh of {entry.definition.name} was cancelled") from error
+        raise RefreshError(f"Spark could not compute the refresh of {entry.definition.name}: {root_cause(error)}") from error
 
 
 def _refresh(spark: SparkSession, entry: Entry, full: bool, vector: Vector, initiator: Initiator) -> Outcome:
@@ -90,12 +96,6 @@ def _refresh(spark: SparkSession, entry: Entry, full: bool, vector: Vector, init
         return _carry_out(run, choose(definition.statement.mode, full, frontier, run.target, facts_of(spark, run)))
     finally:
         release(prepared)
-
-
-def _root_cause(error: Py4JJavaError) -> str:
-    """Return what failed in the query itself (overflow, division by zero), which Spark wraps in failures of tasks."""
-    *_, cause = causes(error.java_exception)
-    return str(cause.getMessage() or cause)
 
 
 def _prepare_again(spark: SparkSession, entry: Entry) -> Prepared:
@@ -184,7 +184,7 @@ def _carry_out(run: Run, choice: Choice) -> Outcome:
         case Action.DIFFERENTIAL:
             try:
                 done = differentially(run, choice)
-            except (NotWhatTheFrontierSays, HistoryLost, Py4JJavaError) as error:
+            except (NotWhatTheFrontierSays, RefreshError, Py4JJavaError, CapturedException, RecursionError) as error:
                 choice = _instead(run, error)
                 let_go(error)  # what was computed so far goes before all is computed anew
                 run.tried = elapsed(run) if choice.action is Action.FULL else 0
@@ -213,18 +213,32 @@ def _nothing(
 
 
 def _instead(run: Run, error: Exception) -> Choice:
-    """Choose what is done instead of a differential refresh that cannot be; raise what computing anew would not help."""
+    """Choose what is done instead of a differential refresh that cannot be; raise what computing anew would not help.
+
+    Any other error may be one that the query does not have: a term of a delta evaluates expressions on rows that another term takes
+    away again. Whether the query has it, evaluating the query says.
+    """
     match error:
         case NotWhatTheFrontierSays():
             return Choice(Action.REINITIALIZE, "a row that was to be deleted is not in the table")
         case HistoryLost():
             return Choice(Action.REINITIALIZE, error.reason)
+        case ConcurrentRefresh() | SourceUnavailable() | SourceChanged():
+            raise error
+        case _ if cancelled(error):
+            raise error
         case _ if lost := lost_file(error):
             return Choice(Action.REINITIALIZE, lost.reason)
-        case _ if run.entry.definition.statement.mode is RefreshMode.AUTO and (said := out_of_memory(error)):
+        case _ if said := out_of_memory(error):
+            if run.entry.definition.statement.mode is not RefreshMode.AUTO:
+                raise error
             return Choice(Action.FULL, f"a differential refresh takes more memory than there is: {said}")
-        case _:
+        case _ if HIDDEN in str(error):  # with the path of a file there
+            return Choice(Action.REINITIALIZE, f"an arrangement cannot be read: {root_cause(error)}")
+        case _ if any(storage_trouble(java) for java in causes(java_exception(error))):
             raise error
+        case _:
+            return Choice(Action.REINITIALIZE, f"the delta could not be computed, and the query could: {root_cause(error)}")
 
 
 def outcome(entry: Entry, choice: Choice, done: Committed, started: float) -> Outcome:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from lark import Lark, UnexpectedInput
 from lark.exceptions import VisitError
 
+from streamtable.errors import StatementSyntaxError
 from streamtable.sql.comments import blanked
 from streamtable.sql.queue import QueueStatement
 from streamtable.sql.replication import ReplicationStatement
@@ -59,6 +60,16 @@ def keywords() -> list[str]:
     return sorted(set(re.findall(r"^_([A-Z]+)\.1:", grammar(), re.MULTILINE)))
 
 
+def whole(text: str) -> str:
+    """Return the text of a statement. Raises StatementSyntaxError for half of a surrogate pair, which is no character."""
+    half = re.search("[\ud800-\udfff]", text)
+    if half:
+        line = text.count("\n", 0, half.start()) + 1
+        message = f"line {line}: the text has {half[0]!r}, half of a character, which cannot be stored"
+        raise StatementSyntaxError(message, hint="write the whole character; text that was cut or decoded wrongly has such halves")
+    return text
+
+
 @lru_cache(maxsize=1)
 def _language() -> Lark:
     return Lark(
@@ -73,7 +84,7 @@ def _language() -> Lark:
 
 def _read(text: str, start: str, minimum_seconds: int) -> Any:
     try:
-        tree = _language().parse(blanked(text), start=start)
+        tree = _language().parse(blanked(whole(text)), start=start)
         return ToStatement(text, minimum_seconds).transform(tree)
     except UnexpectedInput as error:
         raise explain(text, error) from None
