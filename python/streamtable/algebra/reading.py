@@ -79,8 +79,6 @@ class _Reader:
 
     def operator(self, node: Json) -> Operator:
         match node["op"]:
-            case "Relation" if node["time_travel"]:
-                return self.unsupported(node, "reads a fixed version of a table")
             case "Relation":
                 return Scan(Source(node["path"], node.get("table")), self.columns(node))
             case "Constant":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -20,6 +21,7 @@ from streamtable.monitor.replication import describe_replication, run_replicatio
 from streamtable.monitor.results import Rows, columns
 from streamtable.refresh.alter import alter, with_query
 from streamtable.refresh.checks import prepared_for
+from streamtable.refresh.dry_run import rejected
 from streamtable.refresh.explain import delta_text
 from streamtable.refresh.frontier import Frontier
 from streamtable.refresh.history import Line, failure, history
@@ -250,12 +252,18 @@ def _explained(spark: SparkSession, entry: Entry, delta: bool) -> Rows:
     session = lend(spark, definition.namespace, definition.settings)
     prepared = prepare(session, definition.statement.query)
     try:
-        rows: Rows = [(f.operator, f.incremental, f.reason) for f in findings(prepared.tree)]
+        prepared = replace(prepared, rejected=rejected(prepared))
+        rows = _judged(prepared)
         if delta:
             rows += [("Delta SQL", True, text) for text in delta_text(prepared, entry)]
         return rows
     finally:
         release(prepared)
+
+
+def _judged(prepared: Prepared) -> Rows:
+    judged = [prepared.rejected] if prepared.rejected else []
+    return [(f.operator, f.incremental, f.reason) for f in (*judged, *findings(prepared.tree))]
 
 
 def _explained_create(spark: SparkSession, statement: CreateStreamTable) -> Rows:
@@ -265,7 +273,7 @@ def _explained_create(spark: SparkSession, statement: CreateStreamTable) -> Rows
 
 def _planned(spark: SparkSession, replaced: Entry | None, definition: Definition, prepared: Prepared) -> Rows:
     try:
-        rows: Rows = [(f.operator, f.incremental, f.reason) for f in findings(prepared.tree)]
+        rows = _judged(prepared)
         if replaced:
             rows.append(("Replace", True, effect(spark, replaced, definition, prepared)))
         return rows

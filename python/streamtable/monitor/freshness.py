@@ -14,7 +14,7 @@ from streamtable.catalog.entries import Entry
 from streamtable.delta.tables import commits
 from streamtable.refresh import clock
 from streamtable.refresh.frontier import Frontier, Vector
-from streamtable.schedule.due import NEVER, Table, deadlines, graph_of
+from streamtable.schedule.due import NEVER, ONCE, Table, deadlines, graph_of
 from streamtable.schedule.engine import table_of
 from streamtable.sql.statements import Manual
 
@@ -25,6 +25,7 @@ __all__ = ["Freshness", "freshness", "with_read"]
 class Freshness:
     """Until when the contents were the query's (None: never), and by when they ought to be refreshed (None: no schedule asks).
 
+    A table that was never populated and is to be refreshed at once has `now` as its deadline.
     `now` is the moment of looking: where no source has changed, the contents are the query's up to now.
     """
 
@@ -38,7 +39,7 @@ class Freshness:
 
     @property
     def stale(self) -> bool | None:
-        return None if self.deadline is None else self.deadline < self.now
+        return None if self.deadline is None else self.data_timestamp is None or self.deadline < self.now
 
     @property
     def overdue(self) -> bool:
@@ -55,7 +56,8 @@ def freshness(spark: SparkSession, found: Sequence[Entry]) -> dict[str, Freshnes
     since = {entry.path: _current_until(spark, entry, vector) for entry in found}
     # What is suspended is not refreshed by its schedule, but late it is; and RESUME makes nothing late.
     tables = {e.path: replace(table_of(e, vector), since=since[e.path], suspended=False, resumed=None) for e in found}
-    return {path: Freshness(since, due if due != NEVER else None, vector.at) for path, (since, due) in with_read(tables).items()}
+    meant = {NEVER: None, ONCE: vector.at}
+    return {path: Freshness(since, meant.get(due, due), vector.at) for path, (since, due) in with_read(tables).items()}
 
 
 def with_read(tables: Mapping[str, Table]) -> dict[str, tuple[datetime | None, datetime]]:

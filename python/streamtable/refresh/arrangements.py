@@ -18,7 +18,7 @@ from streamtable.algebra.recursion import counted
 from streamtable.algebra.trees import walk
 from streamtable.catalog.definition import DELTA_PROPERTIES
 from streamtable.delta.commit import commit
-from streamtable.delta.rows import read, read_located
+from streamtable.delta.rows import read
 from streamtable.delta.tables import Version, commits, drop_files
 from streamtable.delta.unreadable import Unreadable, versions_or_why
 from streamtable.differentiate.aggregate import POSITION, AggregateStep
@@ -81,9 +81,9 @@ def folder_of(path: str) -> str:
     return f"{path}{HIDDEN}"
 
 
-def register(workspace: Workspace, arrangement: Arrangement, version: int) -> None:
-    """Name the stored states `<name>_state`: columns under their ids, with positions."""
-    present = workspace.name(f"{arrangement.name}_present", read_located(workspace.session, arrangement.path, version))
+def register(workspace: Workspace, arrangement: Arrangement, stored: DataFrame) -> None:
+    """Name the states of the `stored` rows `<name>_state`: columns under their ids, with positions."""
+    present = workspace.name(f"{arrangement.name}_present", stored)
     items: list[exp.Expr] = [alias(column(name), id_) for id_, name in arrangement.columns.items()]
     workspace.name(f"{arrangement.name}_state", workspace.query(select([*items, *(column(p) for p in POSITION)], table(present))))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import networkx as nx
@@ -15,6 +15,7 @@ from pyspark.sql.types import StructField, StructType
 from streamtable import config
 from streamtable.catalog.definition import Definition
 from streamtable.catalog.entries import Entry, dependencies, readers_of
+from streamtable.delta.columns import RESERVED, needs_mapping, unstorable
 from streamtable.delta.tables import Located
 from streamtable.errors import (
     DependencyCycle,
@@ -26,6 +27,7 @@ from streamtable.errors import (
     near_names,
 )
 from streamtable.handles import catalog_of, namespace_of
+from streamtable.refresh.dry_run import rejected
 from streamtable.refresh.prepare import Prepared, captured_settings, prepare, release
 from streamtable.sessions import lend
 from streamtable.sql.literals import unquote_name
@@ -33,7 +35,16 @@ from streamtable.sql.rewrite import moving_literal
 from streamtable.sql.schedule import duration, session_zone
 from streamtable.sql.statements import CreateStreamTable, Cron, Every, Name, RefreshMode, Schedule
 
-__all__ = ["allow", "check_properties", "check_schedule", "check_source_ddl", "prepared_for", "refuse_session_names", "schema_of"]
+__all__ = [
+    "AUTO",
+    "allow",
+    "check_properties",
+    "check_schedule",
+    "check_source_ddl",
+    "prepared_for",
+    "refuse_session_names",
+    "schema_of",
+]
 
 
 def prepared_for(
@@ -53,6 +64,9 @@ def prepared_for(
         refuse_session_names(spark, error)
         raise
     try:
+        if existing is None and any(map(needs_mapping, _names(statement, prepared))):
+            statement = _mapped(statement)
+        prepared = replace(prepared, rejected=rejected(prepared))
         _check(spark, statement, prepared, existing)
     except StreamTableError:
         release(prepared)
@@ -113,7 +127,10 @@ def check_schedule(spark: SparkSession, schedule: Schedule, settings: Mapping[st
             session_zone(settings["spark.sql.session.timeZone"])
 
 
-_MAPPING = "delta.columnMapping.mode"
+AUTO = "use REFRESH MODE AUTO"
+"""What to do about a query that the mode DIFFERENTIAL cannot maintain."""
+
+MAPPING = "delta.columnMapping.mode"
 
 _IMPOSSIBLE = {"delta.appendonly": "true", "delta.enabledeletionvectors": "false"}
 
@@ -133,16 +150,9 @@ def _check(spark: SparkSession, statement: CreateStreamTable, prepared: Prepared
         raise _temporary(temporary[0])
     check_properties(statement.properties)
     names = _names(statement, prepared)
-    properties = {**(existing.state.properties if existing else {}), **dict(statement.properties)}
-    mapped = properties.get(_MAPPING, "none") != "none"
-    seen: dict[str, str] = {}
-    for name in names:
-        if name.casefold() in seen:
-            raise InvalidStatement(f"the column name {name} occurs twice in the query", hint="give one an alias with AS")
-        seen[name.casefold()] = name
-        if not mapped and re.search(r"[ ,;{}()\n\t=]", name):
-            hint = f"give it an alias: {name} AS some_name, or TBLPROPERTIES ('{_MAPPING}' = 'name')"
-            raise InvalidStatement(f"{name} cannot be the name of a column in Delta without column mapping", hint=hint)
+    _check_names(names, {**(existing.state.properties if existing else {}), **dict(statement.properties)})
+    _check_types(spark, schema_of(statement, prepared))
+    seen = {name.casefold() for name in names}
     for name in (*statement.partitioned_by, *statement.clustered_by):
         if name.casefold() not in seen:
             raise InvalidStatement(f"the table has no column {name} to partition or cluster by.{near_names(name, names)}")
@@ -152,6 +162,36 @@ def _check(spark: SparkSession, statement: CreateStreamTable, prepared: Prepared
         for path in prepared.paths:
             if path == existing.path or (path in graph and existing.path in graph and nx.has_path(graph, existing.path, path)):
                 raise DependencyCycle(f"{existing.definition.name} would read itself through the table at {path}")
+
+
+def _mapped(statement: CreateStreamTable) -> CreateStreamTable:
+    """Give the table column mapping, for the names of its columns, unless the statement says otherwise."""
+    if any(key.casefold() == MAPPING.casefold() for key, _ in statement.properties):
+        return statement
+    return replace(statement, properties=(*statement.properties, (MAPPING, "name")))
+
+
+def _check_names(names: Sequence[str], properties: Mapping[str, str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name.casefold() in seen:
+            raise InvalidStatement(f"the column name {name} occurs twice in the query", hint="give one an alias with AS")
+        seen.add(name.casefold())
+        if name.casefold() in RESERVED:
+            raise InvalidStatement(f"the column name {name} belongs to Delta itself", hint="give it an alias with AS")
+        if needs_mapping(name) and properties.get(MAPPING, "none") == "none":
+            hint = f"give it an alias: {name} AS some_name, or TBLPROPERTIES ('{MAPPING}' = 'name')"
+            raise InvalidStatement(f"{name} cannot be the name of a column in Delta without column mapping", hint=hint)
+
+
+def _check_types(spark: SparkSession, schema: StructType) -> None:
+    collations = spark.conf.get("spark.databricks.delta.schema.typeCheck.enabled", "true") == "false"
+    if found := next(unstorable(schema, collations=collations), None):
+        place, kind = found
+        raise InvalidStatement(
+            f"Delta cannot store the column {place}: its type is {kind}",
+            hint=f"cast it to a type that Delta stores, as in CAST({place.split('.')[0].split('[')[0]} AS STRING), or leave it out",
+        )
 
 
 def _names(statement: CreateStreamTable, prepared: Prepared) -> list[str]:
@@ -175,7 +215,7 @@ def schema_of(statement: CreateStreamTable, prepared: Prepared) -> StructType:
 def allow(prepared: Prepared, mode: RefreshMode) -> None:
     """Raise NotIncremental for a query that the mode DIFFERENTIAL cannot maintain."""
     if mode is RefreshMode.DIFFERENTIAL and (stands := prepared.obstacle):
-        raise NotIncremental(f"{stands.operator} cannot be maintained: {stands.reason}", hint="use REFRESH MODE AUTO")
+        raise NotIncremental(f"{stands.operator} cannot be maintained: {stands.reason}", hint=AUTO)
 
 
 def check_source_ddl(spark: SparkSession, operation: str, name: str, place: str) -> None:

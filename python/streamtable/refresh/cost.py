@@ -30,13 +30,16 @@ _SAVES = 1000
 class Load:
     """What a refresh finds: the rows that changed in the sources, all rows of them, their files' bytes, and whether rows went.
 
-    What rows that went have led to must be located in the table; what is only appended is not looked for.
+    What rows that went have led to must be located in the table; what is only appended is not looked for. `most` names the source
+    with the most changed rows, `advice` says how its writers could leave less to read.
     """
 
     changed: int
     rows: int
     bytes: int = 0
     removes: bool = True
+    most: str = ""
+    advice: str = ""
 
     @property
     def small(self) -> bool:
@@ -97,9 +100,11 @@ def costs(load: Load, runs: Sequence[Ran]) -> Costs | None:
 
 def too_much(load: Load, estimated: Costs | None, share: float | None) -> str | None:
     """Say why a delta of this size is better recomputed; None when it is not. A `share` that was set leaves nothing to learn."""
-    changed = f"{load.changed:,} of {load.rows:,} rows changed or rewritten"
+    changed = f"{load.changed:,} changed rows for {load.rows:,} rows" + (f", most of them in {load.most}" if load.most else "")
+    advice = f". {load.advice}" if load.advice else ""
     if share is not None:
-        return f"{changed}, more than {share:.3g} of them" if load.changed > share * load.rows else None
+        return f"{changed}, over the limit of {share:.0%}{advice}" if load.changed > share * load.rows else None
     if estimated is not None:
-        return f"{changed}: {estimated}" if estimated.differential > estimated.full + _SAVES else None
-    return f"{changed}, more than {_AT_FIRST} of them" if load.changed > max(_AT_FIRST * load.rows, _FEW) else None
+        return f"{changed}: {estimated}{advice}" if estimated.differential > estimated.full + _SAVES else None
+    over = load.changed > max(_AT_FIRST * load.rows, _FEW)
+    return f"{changed}, over the limit of {_AT_FIRST:.0%}{advice}" if over else None

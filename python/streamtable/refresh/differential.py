@@ -32,6 +32,7 @@ from streamtable.algebra.render import render
 from streamtable.algebra.sources import CLOCK
 from streamtable.algebra.trees import sources_of, walk
 from streamtable.delta.commit import Positions, positions
+from streamtable.delta.rows import read_located
 from streamtable.delta.tables import Version, size
 from streamtable.differentiate.aggregate import AggregateStep
 from streamtable.differentiate.deltas import Deltas, Moved, Recursed, Shared
@@ -58,7 +59,7 @@ _LARGE = 200_000
 
 
 class NotWhatTheFrontierSays(Exception):
-    """A row that the delta takes away is not in the table: the table was changed behind our back and must be rebuilt."""
+    """What is stored is not what the frontier says, for the reason that the text gives: the table must be rebuilt."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class Differential:
         self.small = self.load is not None and self.load.small
         several = any(isinstance(node, (Join, LeftJoin, Window)) for node in walk(self.prepared.tree))
         expected = self.load.changed if self.load and self.small and several else None
-        self.sources = Sources(self.prepared, self.workspace, self.target, self.frontier, expected)
+        self.sources = self.sources_of(expected)
         self.changed = frozenset(s for s in sources_of(self.prepared.tree) if self.target[s.path] != self.frontier[s.path])
         names = {aggregate: arrangement.name for aggregate, arrangement in self.arrangements.items()}
         deltas = Deltas(self.changed, names, RULES, self.small)
@@ -107,31 +108,47 @@ class Differential:
         trees += [self.root] if self.root is not None else []
         self.read = {node.name for tree in trees for node in walk(tree) if isinstance(node, Stored)}
 
+    def sources_of(self, expected: int | None) -> Sources:
+        """Return the sources that the delta reads, of which about `expected` rows changed."""
+        return Sources(self.prepared, self.workspace, self.target, self.frontier, expected)
+
     def compute(self) -> Rows:
         """Compute what the table's own commit does. Raises NotWhatTheFrontierSays."""
         if self.root is None:
             return Rows(None, None, self.probe)
+        self.take_steps()
+        if (top := self.top) is not None:
+            return self._visible(top, self.root)
+        if self._appends_only():
+            return Rows(self._named(select([column(c) for c in self.ids()], self.delta(self.root))), None, self.probe)
+        return self._consolidated(self.root)
+
+    def take_steps(self) -> None:
+        """Name the stored states, then compute the steps in their order: each reads the names that the steps before it left."""
         self._name_states()
         for each in self.ordered:
             match each:
                 case Shared():
                     self.workspace.name(each.name, self._shared(each.tree))
                 case Recursed():
-                    self.workspace.name(f"{each.name}_changes", recurse(self.workspace, self.sources, each))
+                    self.workspace.name(f"{each.name}_changes", self.recurse(each))
                 case AggregateStep():
                     self._move(each)
-        top = next((step for step in self.steps if self.arrangements[step.aggregate].visible), None)
-        if top is not None:
-            return self._visible(top, self.root)
-        if self._appends_only():
-            return Rows(self._named(select([column(c) for c in self._ids()], self._delta(self.root))), None, self.probe)
-        return self._consolidated(self.root)
+
+    @property
+    def top(self) -> AggregateStep | None:
+        """Return the step whose arrangement is the table itself, if one is."""
+        return next((step for step in self.steps if self.arrangements[step.aggregate].visible), None)
+
+    def recurse(self, change: Recursed) -> DataFrame:
+        """Return what changes in all levels of a recursion."""
+        return recurse(self.workspace, self.sources, change)
 
     def moves(self) -> dict[str, Rows]:
         """Return, by name, what the commits of the moved arrangements do."""
         return {step.name: self._moved(step) for step in self.steps if not self.arrangements[step.aggregate].visible}
 
-    def _ids(self) -> list[str]:
+    def ids(self) -> list[str]:
         return [c.id for c in self.prepared.tree.columns]
 
     def _appends_only(self) -> bool:
@@ -148,10 +165,14 @@ class Differential:
         stepped = {step.name for step in self.steps}
         for aggregate, arrangement in self.arrangements.items():
             if arrangement.name in stepped or f"{arrangement.name}_old" in self.read:
-                register(self.workspace, arrangement, self._version(arrangement))
+                register(self.workspace, arrangement, self.stored(aggregate, arrangement))
             if f"{arrangement.name}_old" in self.read:
                 step = AggregateStep.whole(arrangement.name, aggregate)
                 self.workspace.name(f"{arrangement.name}_old", self.workspace.query(step.stored()))
+
+    def stored(self, _: Aggregate, arrangement: Arrangement) -> DataFrame:
+        """Read an arrangement's states with their positions."""
+        return read_located(self.workspace.session, arrangement.path, self._version(arrangement))
 
     def _shared(self, tree: Operator) -> DataFrame:
         frame = self.workspace.query(self._render(tree))
@@ -163,14 +184,14 @@ class Differential:
         """Compute the new states of the touched groups; leaves `<name>_moved` and `<name>_delta`."""
         step = replace(step, change=bounded(step.change, self._extents), child=bounded(step.child, self._extents))
         workspace, again = self.workspace, False
-        partial, large = workspace.query(step.partial(self.sources)), self._restricts(step)
+        partial, large = workspace.query(step.partial(self.sources)), self.restricts(step)
         workspace.name(f"{step.name}_partial", workspace.hold(partial) if large else partial)
         near = workspace.name(f"{step.name}_near", workspace.query(self._render(step.near()))) if large else None
         merged = workspace.query(step.merge(near))
         if step.again:
             workspace.name(f"{step.name}_merged", workspace.keep(merged))
             touched = workspace.query(step.touched())
-            again = not touched.isEmpty()
+            again = workspace.has_rows(touched)
             if again:
                 workspace.name(f"{step.name}_touched", touched)
                 workspace.name(f"{step.name}_again", workspace.query(step.recomputed(self.sources)))
@@ -185,7 +206,7 @@ class Differential:
         """Return the version at which the refresh finds the states."""
         return self.version if arrangement.visible else self.pinned[arrangement.name]
 
-    def _restricts(self, step: AggregateStep) -> bool:
+    def restricts(self, step: AggregateStep) -> bool:
         """Tell whether the arrangement is too large for all of it to be handed to every task, and the change is not."""
         arrangement = self.arrangements[step.aggregate]
         if not self.small or not step.keys:
@@ -194,7 +215,11 @@ class Differential:
         return whole is None or whole.rows > _LARGE
 
     def _moved(self, step: AggregateStep) -> Rows:
-        return Rows(content(self.workspace, self.arrangements[step.aggregate], step.arrived()), self._positions(step))
+        return Rows(self.arrived(step), self._positions(step))
+
+    def arrived(self, step: AggregateStep) -> DataFrame:
+        """Return the new states that an aggregate's arrangement gets."""
+        return content(self.workspace, self.arrangements[step.aggregate], step.arrived())
 
     def _positions(self, step: AggregateStep) -> Positions:
         arrangement = self.arrangements[step.aggregate]
@@ -202,12 +227,12 @@ class Differential:
 
     def _visible(self, step: AggregateStep, root: Operator) -> Rows:
         """The table is its own arrangement: the groups' positions are known already."""
-        came = self._delta(root)
-        query = select([column(c) for c in self._ids()], came)
+        came = self.delta(root)
+        query = select([column(c) for c in self.ids()], came)
         query = query.where(exp.GT(this=column(WEIGHT.id), expression=number(0)), copy=False)
         return Rows(self._named(query), self._positions(step), self.probe)
 
-    def _delta(self, root: Operator) -> exp.Subquery:
+    def delta(self, root: Operator) -> exp.Subquery:
         return subquery(self._render(root), "delta")
 
     def _render(self, tree: Operator) -> exp.Query:
@@ -222,7 +247,7 @@ class Differential:
     def _consolidated(self, root: Operator) -> Rows:
         """Net out equal rows, then find those that go and bring those that come."""
         workspace, columns = self.workspace, self.prepared.tree.columns
-        workspace.name("net", workspace.keep(workspace.query(self._net(root))))
+        workspace.name("net", workspace.keep(workspace.query(self.net(root))))
         measured = measure(workspace, "net", columns, self.probe)
         coming = exp.GT(this=column(NET), expression=number(0))
         found: Positions | None = None
@@ -231,10 +256,10 @@ class Differential:
             ids = {name.casefold(): c.id for name, c in zip(self.names, columns, strict=True)}
             found, probe = locate(workspace, "net", columns, Current(self.path, self.version, ids), measured)
             if found is None:
-                raise NotWhatTheFrontierSays
+                raise NotWhatTheFrontierSays("a row that was to be deleted is not in the table")
         if not measured.coming:
             return Rows(None, found, probe)
-        arriving = select([column(c) for c in self._ids()], table("net")).where(coming, copy=False)
+        arriving = select([column(c) for c in self.ids()], table("net")).where(coming, copy=False)
         copies = exp.Lateral(
             this=call("explode", call("array_repeat", number(1), cast(column(NET), "INT"))),
             view=True,
@@ -243,8 +268,8 @@ class Differential:
         arriving.append("laterals", copies)
         return Rows(self._named(arriving), found, probe)
 
-    def _net(self, root: Operator) -> exp.Select:
+    def net(self, root: Operator) -> exp.Select:
         items, keys = rows(self.prepared.tree.columns)
         total = call("sum", column(WEIGHT.id))
-        query = select([*items, alias(total, NET)], self._delta(root)).group_by(*keys, copy=False)
+        query = select([*items, alias(total, NET)], self.delta(root)).group_by(*keys, copy=False)
         return query.having(exp.NEQ(this=total.copy(), expression=number(0)), copy=False)

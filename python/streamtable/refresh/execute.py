@@ -22,7 +22,7 @@ from streamtable.delta.tables import Version
 from streamtable.differentiate.aggregate import AggregateStep
 from streamtable.errors import HistoryLost
 from streamtable.refresh.arrangements import Arrangement, arrangements_of, build, roll_back
-from streamtable.refresh.choose import Action, Choice
+from streamtable.refresh.choose import NOT_POPULATED, Action, Choice
 from streamtable.refresh.clock import microseconds
 from streamtable.refresh.cost import Load, Ran, remembered
 from streamtable.refresh.differential import Differential, NotWhatTheFrontierSays
@@ -70,8 +70,11 @@ def table_columns(entry: Entry) -> list[str]:
 def differentially(run: Run, choice: Choice) -> Committed:
     frontier = run.frontier
     if frontier is None:
-        raise NotWhatTheFrontierSays
+        raise NotWhatTheFrontierSays(NOT_POPULATED)
     with planned_for(run.session, run.load), _workspace(run) as (workspace, arrangements):
+        hidden = {a.name for a in arrangements.values() if not a.visible}
+        if not hidden <= frontier.arrangements.keys():
+            raise NotWhatTheFrontierSays("the stored states of the query were not kept by the last refresh")
         pinned = {
             a.name: roll_back(workspace, a, _pinned(frontier, a), run.entry.definition.id)
             for a in arrangements.values()
@@ -219,6 +222,7 @@ def _recorded(run: Run, choice: Choice, pinned: Mapping[str, Version]) -> Fronti
         clock=None if run.prepared.reading.unversioned else run.prepared.reading.clock or None,
         at=run.at,
         runs=_runs(run, choice),
+        rejected=run.prepared.rejected is not None,
     )
 
 

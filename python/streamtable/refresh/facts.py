@@ -31,7 +31,7 @@ def facts_of(spark: SparkSession, run: Run) -> Facts:
         since = _since(run, frontier) if frontier else {}
     except HistoryLost as error:
         lost = error.reason
-    run.load = load_of(run.session, run.target, since)
+    run.load = load_of(run.session, run.target, since, prepared.names)
     share = config.read(spark, config.FULL_SHARE)
     runs = frontier.runs_of(prepared.fingerprint) if frontier else ()
     estimated = costs(run.load, runs) if run.load and share is None else None

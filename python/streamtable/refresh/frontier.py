@@ -51,6 +51,7 @@ class Frontier:
     commit was made on, so that commits which are not ours are found; `number` counts the refreshes; `fingerprint` is the plan's;
     `probe` is the column by which rows were last located; `at` is when the sources were at these versions, None where earlier
     releases recorded none; `runs` is what the last refreshes of this plan cost.
+    `rejected` says that Spark could not plan the delta of this plan.
     """
 
     sources: Mapping[str, Version]
@@ -65,6 +66,7 @@ class Frontier:
     runs: tuple[Ran, ...] = ()
     clock: str | None = None
     arrangement_ids: Mapping[str, str] = field(default_factory=dict)
+    rejected: bool = False
 
     def arrangement(self, name: str) -> Version | None:
         """Return what is pinned of an arrangement; earlier releases recorded no ids."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
@@ -12,30 +13,82 @@ from streamtable.refresh.cost import Load
 
 __all__ = ["load_of"]
 
+_COUNTED: Mapping[str, Mapping[str, int]] = {
+    "DELETE": {"numDeletedRows": 1},
+    "UPDATE": {"numUpdatedRows": 2},
+    "MERGE": {"numTargetRowsInserted": 1, "numTargetRowsDeleted": 1, "numTargetRowsUpdated": 2},
+}
+"""Delta's own counts by operation, and how many rows of a change set each counted row is: an updated one goes and comes."""
 
-def load_of(session: SparkSession, target: Mapping[str, Version], since: Mapping[str, Sequence[CommitSummary]]) -> Load | None:
+
+@dataclass(frozen=True)
+class _Part:
+    """What one source has: `changed` rows, which are the difference of two versions, in files of `touched` rows."""
+
+    name: str
+    changed: int
+    touched: int
+    rows: int
+    bytes: int
+
+    @property
+    def advice(self) -> str:
+        """Say how the writers of the source could leave less to read, where most of what they touched stayed as it was."""
+        if self.touched <= 2 * self.changed:
+            return ""
+        feed = f"ALTER TABLE {self.name} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+        return f"Most rows in the files that changed in {self.name} stayed as they were; its change data feed would help: {feed}"
+
+
+def load_of(
+    session: SparkSession,
+    target: Mapping[str, Version],
+    since: Mapping[str, Sequence[CommitSummary]],
+    names: Mapping[str, str],
+) -> Load | None:
     """Count the rows that the commits `since` the frontier changed, and all rows of the sources, which may be estimated.
 
-    None where a log does not tell.
+    `names` are what people call the sources, by path. None where a log does not tell.
     """
-    changed = rows = bytes_ = 0
+    parts: list[_Part] = []
     for path, version in target.items():
         if path == CLOCK.path:
             continue
         whole = size(session, path, version.number)
         if whole is None:
             return None
-        changed += sum(_changed(commit, whole) for commit in since.get(path, ()))
-        rows += whole.rows
-        bytes_ += whole.bytes
-    return Load(changed, rows, bytes_, any(commit.removes_rows for commits in since.values() for commit in commits))
+        pairs = [_changed(commit, whole) for commit in since.get(path, ())]
+        changed, touched = (sum(counts) for counts in zip(*pairs, strict=True)) if pairs else (0, 0)
+        parts.append(_Part(names.get(path, path), changed, touched, whole.rows, whole.bytes))
+    most = max(parts, key=lambda part: part.changed, default=None)
+    return Load(
+        sum(part.changed for part in parts),
+        sum(part.rows for part in parts),
+        sum(part.bytes for part in parts),
+        any(commit.removes_rows for commits in since.values() for commit in commits),
+        most=most.name if most and most.changed else "",
+        advice=max(parts, key=lambda part: part.touched, default=most).advice if most else "",
+    )
 
 
-def _changed(commit: CommitSummary, whole: Size) -> int:
-    """Count by the files; where they were rewritten for the sake of a few rows, the feed is smaller, and it is what is read."""
+def _changed(commit: CommitSummary, whole: Size) -> tuple[int, int]:
+    """Count the rows that differ after a commit, and those of the files that it wrote or removed.
+
+    Where files were rewritten for a few rows, most rows are equal before and after and cancel out: the feed is smaller, or the
+    writer has counted what it changed.
+    """
 
     def counted(bytes_: int) -> int:
         return bytes_ * whole.rows // whole.bytes if whole.bytes else 0
 
-    by_files = commit.rows + counted(commit.uncounted_bytes)
-    return min(by_files, counted(commit.feed_bytes)) if commit.feed_bytes else by_files
+    touched = commit.rows + counted(commit.uncounted_bytes)
+    if commit.feed_bytes:
+        touched = min(touched, counted(commit.feed_bytes))
+    return min(touched, _told(commit, touched)), touched
+
+
+def _told(commit: CommitSummary, otherwise: int) -> int:
+    """Return the rows that the writer says it changed; `otherwise` where it does not say all."""
+    weights = _COUNTED.get(commit.operation, {})
+    counts = [int(commit.metrics[name]) * weight for name, weight in weights.items() if commit.metrics.get(name, "").isdigit()]
+    return sum(counts) if weights and len(counts) == len(weights) else otherwise

@@ -22,7 +22,7 @@ from streamtable.differentiate.aggregate import POSITION
 from streamtable.refresh.workspace import Workspace
 from streamtable.sql.builder import alias, all_of, call, called, case, cast, column, equal, literal, number, select, subquery, table
 
-__all__ = ["NET", "Current", "Measured", "locate", "measure"]
+__all__ = ["NET", "Current", "Measured", "by_content", "locate", "measure"]
 
 NET = "__net"
 """How often a row came, net of how often it went."""
@@ -119,7 +119,7 @@ def locate(
             return found, probe.name
     # Here the first of equal rows are taken: one that is deleted already must not be among them.
     rows = current.named(workspace, deleted=False)
-    found = current.positions(workspace, _by_content(delta, columns, rows, measured))
+    found = current.positions(workspace, by_content(delta, columns, rows, measured))
     return (found if found.count == measured.going else None), None
 
 
@@ -142,7 +142,7 @@ def _by_probe(delta: str, current: str, probe: Column, least: str, most: str) ->
     return query.join(going, on=on, join_type="inner", copy=False)
 
 
-def _by_content(delta: str, columns: Sequence[Column], current: str, measured: Measured) -> exp.Select:
+def by_content(delta: str, columns: Sequence[Column], current: str, measured: Measured) -> exp.Select:
     """Compare whole rows; of more equal rows than have to go, take the first by position."""
     going = subquery(_going(delta, columns), "going")
     same = [equal(_form(column(c.id, "present"), c), _form(column(c.id, "going"), c)) for c in columns]

@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from streamtable.algebra.distinct import merge_distincts
 from streamtable.algebra.normalise import normalise
 from streamtable.algebra.operators import Operator, Source
 from streamtable.algebra.reading import Reading, read_plan
@@ -22,6 +23,7 @@ from streamtable.differentiate.rules import Finding, obstacle
 from streamtable.errors import InvalidQuery, near_names
 from streamtable.sessions import give_back
 from streamtable.sql.rewrite import rewritten
+from streamtable.sql.spellings import instead
 from streamtable.sql.statements import Query
 from streamtable.tracebacks import words_of
 
@@ -68,11 +70,13 @@ class Prepared:
     reading: Reading
     tree: Operator
     fingerprint: str
+    rejected: Finding | None = None
+    """Why Spark cannot plan the delta, where a dry run or a refresh found that out."""
 
     @cached_property
     def obstacle(self) -> Finding | None:
         """Return why the query cannot be maintained incrementally, or None when it can."""
-        return obstacle(self.tree)
+        return self.rejected or obstacle(self.tree)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -115,11 +119,14 @@ def prepare(session: SparkSession, query: Query) -> Prepared:
         raise
     except PySparkException as error:
         text = _moved(words_of(error), query)
-        rejected = InvalidQuery(f"Spark rejects the query: {text}", hint=_nearest_table(session, text))
+        rejected = InvalidQuery(f"Spark rejects the query: {text}", hint=_nearest_table(session, text) or instead(query.text, text))
         give_back(session)
         raise rejected from error
     reading = read_plan(plan, name)
-    return Prepared(session, frame, reading, normalise(reading.tree), _fingerprint(plan))
+    merged = merge_distincts(reading.tree)
+    # Tables that were made when each DISTINCT was stored hold other states: they are another plan.
+    fingerprint = _fingerprint(plan) if merged == reading.tree else _fingerprint(plan, "distincts merged")
+    return Prepared(session, frame, reading, normalise(merged), fingerprint)
 
 
 def _moved(message: str, query: Query) -> str:
@@ -148,7 +155,7 @@ _PLACE = ("path", "table")
 """Where a table is and what it is called: a plan knows it by its id."""
 
 
-def _fingerprint(plan: str) -> str:
+def _fingerprint(plan: str, form: str = "") -> str:
     """Identify a plan up to the numbering of its attributes, to columns of its tables that it does not use, and to their places."""
     document = json.loads(plan)
     sources = document["sources"]
@@ -159,7 +166,7 @@ def _fingerprint(plan: str) -> str:
     numbers: dict[str, str] = {}
     renamed = re.sub(r'"c\d+"', lambda found: numbers.setdefault(found[0], f'"a{len(numbers)}"'), used)
     stable = re.sub(r'"(number|leaf)":\d+,?|"loop":"\w+",?', "", renamed)
-    return hashlib.sha256(json.dumps(stable).encode()).hexdigest()[:16]
+    return hashlib.sha256((json.dumps(stable) + form).encode()).hexdigest()[:16]
 
 
 _BY_PLACE = frozenset({"Union", "Intersect", "Except", "Distinct", "Recursion"})

@@ -65,7 +65,7 @@ def replace_with(spark: SparkSession, existing: Entry, definition: Definition, p
     entry = Entry(definition, replace(existing.state, schema_json=schema.json(), properties=kept))
     frontier, vector = Frontier.of(existing.state.frontier), Vector({}, clock.now())
     run = Run(entry, prepared, frontier, targets(prepared, frontier, vector), vector.at, started, Initiator.MANUAL)
-    run.load = load_of(run.session, run.target, {})
+    run.load = load_of(run.session, run.target, {}, prepared.names)
     choice = Choice(Action.REINITIALIZE, REPLACED)
     done = fully(run, choice, schema.json(), properties)
     tell_catalog(spark, before.name.parts)

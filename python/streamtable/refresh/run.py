@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException
 from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import SparkSession
 
@@ -20,6 +21,7 @@ from streamtable.errors import (
     ConcurrentRefresh,
     HistoryLost,
     InvalidQuery,
+    NotIncremental,
     RefreshError,
     SourceChanged,
     SourceUnavailable,
@@ -28,9 +30,10 @@ from streamtable.errors import (
 )
 from streamtable.refresh import clock
 from streamtable.refresh.arrangements import HIDDEN
-from streamtable.refresh.checks import allow
+from streamtable.refresh.checks import AUTO, allow
 from streamtable.refresh.choose import Action, Choice, choose
 from streamtable.refresh.differential import NotWhatTheFrontierSays
+from streamtable.refresh.dry_run import reject, rejected
 from streamtable.refresh.execute import Run, differentially, elapsed, fully, table_columns
 from streamtable.refresh.facts import facts_of, foreign
 from streamtable.refresh.frontier import Frontier, Vector
@@ -88,7 +91,7 @@ def _refresh(spark: SparkSession, entry: Entry, full: bool, vector: Vector, init
     if not full and frontier is not None and _unchanged(spark, entry, frontier, vector):
         choice = Choice(Action.NO_DATA, "no source changed")
         return outcome(entry, choice, _nothing(spark, entry, frontier, choice, initiator), started)
-    prepared = _prepare_again(spark, entry)
+    prepared = _prepare_again(spark, entry, frontier)
     try:
         _check_columns(entry, prepared)
         run = Run(entry, prepared, frontier, targets(prepared, frontier, vector), vector.at, started, initiator)
@@ -98,17 +101,20 @@ def _refresh(spark: SparkSession, entry: Entry, full: bool, vector: Vector, init
         release(prepared)
 
 
-def _prepare_again(spark: SparkSession, entry: Entry) -> Prepared:
+def _prepare_again(spark: SparkSession, entry: Entry, frontier: Frontier | None) -> Prepared:
     """Read the stored query. It was valid at CREATE, so what is wrong with it now is wrong with a source."""
     definition = entry.definition
     session = lend(spark, definition.namespace, definition.settings)
     try:
-        return prepare(session, definition.statement.query)
+        prepared = prepare(session, definition.statement.query)
     except InvalidQuery as error:
         gone = any(each in error.reason for each in ("TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "UNRESOLVED_ROUTINE"))
         kind = SourceUnavailable if gone else SourceChanged
         hint = "restore the source, or drop the stream table; its last contents are kept"
         raise kind(f"the query of {definition.name} cannot be read any more: {error.reason}", hint=hint) from error
+    # A table that has its arrangements was maintained; the others are tried once per process.
+    tried = frontier is not None and frontier.fingerprint == prepared.fingerprint and not frontier.rejected
+    return prepared if tried else replace(prepared, rejected=rejected(prepared))
 
 
 def _unchanged(spark: SparkSession, entry: Entry, frontier: Frontier, vector: Vector) -> bool:
@@ -220,7 +226,7 @@ def _instead(run: Run, error: Exception) -> Choice:
     """
     match error:
         case NotWhatTheFrontierSays():
-            return Choice(Action.REINITIALIZE, "a row that was to be deleted is not in the table")
+            return Choice(Action.REINITIALIZE, str(error))
         case HistoryLost():
             return Choice(Action.REINITIALIZE, error.reason)
         case ConcurrentRefresh() | SourceUnavailable() | SourceChanged():
@@ -229,6 +235,12 @@ def _instead(run: Run, error: Exception) -> Choice:
             raise error
         case _ if lost := lost_file(error):
             return Choice(Action.REINITIALIZE, lost.reason)
+        case AnalysisException():
+            found = reject(run.prepared, error)
+            if run.entry.definition.statement.mode is RefreshMode.DIFFERENTIAL:
+                raise NotIncremental(f"{run.entry.definition.name} cannot be maintained: {found.reason}", hint=AUTO) from error
+            run.prepared = replace(run.prepared, rejected=found)
+            return Choice(Action.FULL, found.reason)
         case _ if said := out_of_memory(error):
             if run.entry.definition.statement.mode is not RefreshMode.AUTO:
                 raise error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TypeAlias, final
+from typing import TYPE_CHECKING, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -13,6 +13,9 @@ from sqlglot import exp
 
 from streamtable.delta.bridge import SHIM, frame_of, java_class, planned
 from streamtable.sql.builder import call, cast, column, number, text
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["FEW", "ColumnExtents", "Workspace"]
 
@@ -26,7 +29,6 @@ ColumnExtents: TypeAlias = Mapping[str, tuple[str, str]]
 _PATTERNS = "spark.sql.parser.quotedRegexColumnNames"
 
 
-@final
 class Workspace:
     """Registers frames as temporary views of the refresh's session."""
 
@@ -68,6 +70,10 @@ class Workspace:
         self._counts[kept], self._measured[kept] = count, extents
         return kept
 
+    def has_rows(self, frame: DataFrame) -> bool:
+        """Tell whether a frame has a row; this may take a job."""
+        return not frame.isEmpty()
+
     def count(self, held: DataFrame) -> int:
         """Return how many rows a frame that `hold` returned has at most: what was counted, or FEW."""
         return self._counts.get(held, FEW)
@@ -89,7 +95,7 @@ class Workspace:
         self._frames[name] = frame
         return name
 
-    def __enter__(self) -> Workspace:
+    def __enter__(self) -> Self:
         # A query may have been created with this setting: names in quotes are patterns. In our queries all names are in quotes.
         self._patterns = self.session.conf.get(_PATTERNS) == "true"
         if self._patterns:

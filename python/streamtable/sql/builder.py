@@ -155,6 +155,8 @@ class _RecursiveName(exp.TableAlias):
 
 
 class _Generator(SparkGenerator):
+    # A recursion may stand in a query twice, before and after a change: each WITH stays where it is, and its name with it.
+    EXPRESSIONS_WITHOUT_NESTED_CTES = set()
     TRANSFORMS = {
         **SparkGenerator.TRANSFORMS,
         _RecursiveName: lambda self, e: f"{self.tablealias_sql(e)} MAX RECURSION LEVEL {e.args['most']}",

@@ -15,7 +15,7 @@ from sqlglot.errors import TokenError
 
 __all__ = ["PASSES", "moving_literal", "rewritten"]
 
-_CANDIDATE = re.compile(r"\b(?:ALL|ANY|SOME)\s*\(|\bDISTINCT\s+ON\b|\bFETCH\s+(?:FIRST|NEXT)\b", re.IGNORECASE)
+_CANDIDATE = re.compile(r"\b(?:ALL|ANY|SOME|STRING_AGG|LISTAGG)\s*\(|\bDISTINCT\s+ON\b|\bFETCH\s+(?:FIRST|NEXT)\b", re.IGNORECASE)
 
 _MOMENTS = ("now", "today", "tomorrow", "yesterday")
 _TIME_TYPES = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ")
@@ -210,4 +210,27 @@ def fetch_first(text: _Text) -> str | None:
     return None
 
 
-PASSES: tuple[Callable[[_Text], str | None], ...] = (quantified_comparison, distinct_on, fetch_first)
+def ordered_list(text: _Text) -> str | None:
+    """Rewrite `string_agg(x, ',' ORDER BY y)` to string_agg(x, ',') WITHIN GROUP (ORDER BY y)."""
+    for at in range(len(text.tokens) - 2):
+        if text.word(at) not in ("STRING_AGG", "LISTAGG") or not text.is_(at + 1, TokenType.L_PAREN):
+            continue
+        closed = text.closing(at + 1)
+        order = closed and _order_inside(text, at + 2, closed)
+        if closed and order:
+            call = f"{text.between(at, order - 1)}) WITHIN GROUP ({text.between(order, closed - 1)})"
+            return text.replaced(at, closed, call)
+    return None
+
+
+def _order_inside(text: _Text, first: int, closed: int) -> int | None:
+    """Return the ORDER BY of the call itself, not that of a call or query inside of it."""
+    depth = 0
+    for at in range(first, closed):
+        depth += text.is_(at, TokenType.L_PAREN) - text.is_(at, TokenType.R_PAREN)
+        if depth == 0 and text.is_(at, TokenType.ORDER_BY):
+            return at
+    return None
+
+
+PASSES: tuple[Callable[[_Text], str | None], ...] = (quantified_comparison, distinct_on, fetch_first, ordered_list)

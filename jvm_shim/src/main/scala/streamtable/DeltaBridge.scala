@@ -185,10 +185,11 @@ object DeltaBridge {
 
   /** The same with `__streamtable_file` and `__streamtable_row`; with `deleted`, rows that are marked as deleted may be among them. */
   def located(spark: SparkSession, path: String, version: Long, deleted: Boolean): DataFrame = spark.withActive {
-    Snapshots
-      .frame(spark, path, version, deleted)
-      .withColumn("__streamtable_file", col("_metadata.file_path"))
-      .withColumn("__streamtable_row", col("_metadata.row_index"))
+    val rows = Snapshots.frame(spark, path, version, deleted)
+    val place = rows.metadataColumn("_metadata") // also beside a column of the table that bears this name
+    rows
+      .withColumn("__streamtable_file", place.getField("file_path"))
+      .withColumn("__streamtable_row", place.getField("row_index"))
   }
 
   /**

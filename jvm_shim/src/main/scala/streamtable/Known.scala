@@ -36,7 +36,9 @@ private object Known {
   private val ofDelta = "delta."
 
   def obstacles(plan: LogicalPlan): Seq[JObject] = {
-    val expressions = plan.collect { case node if node.children.nonEmpty => node.expressions.flatMap(_.collect { case e => e }) }.flatten
+    val expressions = plan.collect {
+      case node if node.children.nonEmpty => node.expressions.flatMap(_.collect { case e => e })
+    }.flatten
     val metadata = expressions
       .collect { case named: NamedExpression if named.resolved => named }
       .flatMap(named =>

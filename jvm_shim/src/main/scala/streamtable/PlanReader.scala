@@ -3,7 +3,12 @@ package org.apache.spark.sql.streamtable
 import java.util.Locale
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.analysis.{SQLFunctionNode, SQLScalarFunction, UnresolvedRelation}
+import org.apache.spark.sql.catalyst.analysis.{
+  RelationTimeTravel,
+  SQLFunctionNode,
+  SQLScalarFunction,
+  UnresolvedRelation
+}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
 import org.apache.spark.sql.catalyst.optimizer.EliminateSQLFunctionNode
@@ -29,7 +34,8 @@ object PlanReader {
 
   /** Reads `frame`'s analysed plan under the name `id`; its expressions stay available to `st_expr` until `ExpressionRegistry.release`. */
   def read(frame: Object, id: String): String = frame.asInstanceOf[Dataset[_]].sparkSession.withActive {
-    val written = frame.asInstanceOf[Dataset[_]].queryExecution.analyzed
+    val execution = frame.asInstanceOf[Dataset[_]].queryExecution
+    val written = execution.analyzed
     written.collectWithSubqueries { case program: ScriptTransformation => throw Queries.runs(program.script) }
     // What a function of the catalog computes, instead of its name: another text of it is another plan.
     val analyzed = EliminateSQLFunctionNode(written)
@@ -47,14 +53,28 @@ object PlanReader {
       case leaf if leaf.children.isEmpty => Seq(leaf.nodeName)
       case other => other.expressions.filterNot(Clock.isRepeatable).map(_.sql)
     }.flatten
-    val json = ("sources" -> sourcesOf(analyzed)) ~ ("unversioned" -> unversioned.distinct.toList) ~ ("clock" -> Clock
-      .granularity(analyzed)) ~ ("plan" -> new PlanReader(reading).node(plan)) ~ ("obstacles" -> Option(
-      obstacles.toList).filter(_.nonEmpty)) ~
+    val travels = movingTravels(execution.logical, views, execution.sparkSession)
+    val json = ("sources" -> sourcesOf(analyzed)) ~
+      ("unversioned" -> (unversioned ++ travels).distinct.toList) ~ ("clock" -> Clock.granularity(analyzed)) ~
+      ("plan" -> new PlanReader(reading).node(plan)) ~ ("obstacles" -> Option(obstacles.toList).filter(_.nonEmpty)) ~
       ("functions" -> functionsOf(written)) ~
       ("views" -> views.filterNot(_.isTempView).map(_.desc.identifier.unquotedString).distinct.toList) ~
       ("temporary_views" -> views.filter(_.isTempView).map(_.desc.identifier.table).distinct.toList)
     ExpressionRegistry.keep(reading)
     compact(render(json))
+  }
+
+  /** The instants of TIMESTAMP AS OF that are not written as a literal: another one whenever the query is analysed. */
+  private def movingTravels(query: LogicalPlan, views: Seq[View], spark: SparkSession): Seq[String] = {
+    val texts = views.flatMap(_.desc.viewText).map(spark.sessionState.sqlParser.parsePlan)
+    def isWritten(e: Expression): Boolean = e match {
+      case _: Literal => true
+      case Cast(child, _, _, _) => isWritten(child)
+      case _ => false
+    }
+    (query +: texts).flatMap(_.collectWithSubqueries {
+      case RelationTimeTravel(_, Some(instant), _) if !isWritten(instant) => s"TIMESTAMP AS OF ${instant.sql}"
+    })
   }
 
   /** The functions of the catalog whose text became part of the plan, with those that they call. */
@@ -159,10 +179,11 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
         _: RebalancePartitions =>
       node(plan.children.head)
     case _: EventTimeWatermark if !plan.isStreaming => node(plan.children.head)
+    case DeltaSource(relation, index, _) if !relation.isStreaming && index.isTimeTravelQuery =>
+      described("Constant", plan) ~ ("leaf" -> reading.addLeaf(plan)) ~
+        ("rows" -> s"${index.metadata.id} as of version ${index.getSnapshot.version}")
     case DeltaSource(relation, index, _) if !relation.isStreaming =>
-      described(
-        "Relation",
-        plan) ~ ("path" -> index.deltaLog.dataPath.toString) ~ ("time_travel" -> index.isTimeTravelQuery) ~
+      described("Relation", plan) ~ ("path" -> index.deltaLog.dataPath.toString) ~
         ("table" -> relation.catalogTable.map(_.identifier.unquotedString)) ~
         ("table_id" -> index.metadata.id) ~ ("stored" -> stored(index))
     case _: OneRowRelation | _: LocalRelation | _: Range =>
@@ -288,8 +309,18 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
   private def number(e: Expression, inputs: Seq[Attribute]): JObject =
     ("number" -> reading.add(e, inputs)) ~ ("inputs" -> inputs.map(name).toList)
 
-  /** The expression for people: column names without their tables. */
-  private def text(e: Expression): String = e.transformUp { case a: AttributeReference => a.withQualifier(Nil) }.sql
+  /**
+   * The expression for people: column names without their tables. Some expressions of Spark show the numbers of attributes and of the
+   * variables of lambdas, which differ each time; here they count from 0.
+   */
+  private def text(e: Expression): String = {
+    val numbers = scala.collection.mutable.Map.empty[ExprId, ExprId]
+    def numbered(id: ExprId): ExprId = numbers.getOrElseUpdate(id, ExprId(numbers.size))
+    e.transformUp {
+      case a: AttributeReference => a.withQualifier(Nil).withExprId(numbered(a.exprId))
+      case v: NamedLambdaVariable => v.copy(exprId = numbered(v.exprId))
+    }.sql
+  }
 
   /**
    * Keys, aggregate calls, and the select list over them. A call is taken apart: its arguments and filter are expressions over the

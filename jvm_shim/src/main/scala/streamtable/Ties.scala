@@ -17,7 +17,7 @@ import org.apache.spark.sql.types._
 private object Ties {
 
   def broken(plan: LogicalPlan): LogicalPlan = plan.transformUpWithSubqueries {
-    case limit @ (_: GlobalLimit | _: Offset) => completed(limit)
+    case limit @ (_: GlobalLimit | _: Offset) => ordered(completed(limit))
     case window: Window =>
       val (open, closed) = window.windowExpressions.partition(_.exists {
         case w: WindowExpression => countsRows(w); case _ => false
@@ -45,6 +45,23 @@ private object Ties {
     case s: Sort if s.global => s.copy(order = complete(s.order, s.child.output))
     case _: GlobalLimit | _: LocalLimit | _: Offset | _: Project | _: SubqueryAlias => plan.mapChildren(completed)
     case other => other
+  }
+
+  /**
+   * A limit directly over its order. Where the order is by columns that are not selected, Spark's analyser puts a projection between
+   * them; in a correlated subquery Spark then takes any rows, because it looks for the order directly below the limit.
+   */
+  private def ordered(plan: LogicalPlan): LogicalPlan = plan match {
+    case GlobalLimit(n, LocalLimit(m, Project(list, child))) if hasOrder(child) =>
+      Project(list, GlobalLimit(n, LocalLimit(m, child)))
+    case Offset(n, Project(list, child)) if hasOrder(child) => Project(list, Offset(n, child))
+    case other => other
+  }
+
+  private def hasOrder(plan: LogicalPlan): Boolean = plan match {
+    case s: Sort => s.global
+    case Offset(_, child) => hasOrder(child)
+    case _ => false
   }
 
   private def complete(order: Seq[SortOrder], columns: Seq[Attribute]): Seq[SortOrder] = {

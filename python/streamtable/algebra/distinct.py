@@ -1,0 +1,42 @@
+"""DISTINCT over DISTINCT is one: nested UNIONs become one DISTINCT over one UNION ALL.
+
+    distinct(f(distinct(A))) = distinct(f(A))        for f made of projections, filters and UNION ALL
+
+f looks at one row at a time, so that equal rows below it are equal above it, and the outer DISTINCT keeps one of them either way.
+
+    SELECT a FROM t UNION SELECT b FROM u UNION SELECT c FROM v
+    SELECT DISTINCT * FROM (SELECT a FROM t UNION ALL SELECT b FROM u UNION ALL SELECT c FROM v)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from streamtable.algebra.operators import Aggregate, Filter, Operator, Project, UnionAll
+from streamtable.algebra.trees import children, with_children
+
+__all__ = ["merge_distincts"]
+
+
+def merge_distincts(operator: Operator) -> Operator:
+    """Drop each DISTINCT below another one that keeps one of equal rows anyway."""
+    if isinstance(operator, Aggregate) and not operator.calls and operator.keys:
+        operator = replace(operator, child=_with_duplicates(operator.child))
+    return with_children(operator, tuple(merge_distincts(child) for child in children(operator)))
+
+
+def _with_duplicates(operator: Operator) -> Operator:
+    """Return an operator that gives the same rows, some of them more often."""
+    match operator:
+        case Aggregate(child, keys, ()) if keys:
+            return _with_duplicates(Project(child, keys))
+        case Project() | Filter():
+            return replace(operator, child=_with_duplicates(operator.child))
+        case UnionAll(inputs, columns):
+            return UnionAll(tuple(arm for each in inputs for arm in _arms(_with_duplicates(each))), columns)
+    return operator
+
+
+def _arms(operator: Operator) -> tuple[Operator, ...]:
+    """Return the inputs of a UNION ALL, whose columns count by their places, or the operator itself."""
+    return operator.inputs if isinstance(operator, UnionAll) else (operator,)

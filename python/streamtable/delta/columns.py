@@ -1,0 +1,82 @@
+"""The columns that Delta can store: their types, and their names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    ByteType,
+    CharType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    ShortType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+    UserDefinedType,
+    VarcharType,
+    VariantType,
+)
+
+__all__ = ["RESERVED", "needs_mapping", "unstorable"]
+
+RESERVED = frozenset({"_change_type", "_commit_version", "_commit_timestamp", "_metadata"})
+"""Names that the change data feed adds to a table's own columns, and the one by which Delta finds rows marked as deleted."""
+
+_STORED = (
+    BinaryType,
+    BooleanType,
+    ByteType,
+    CharType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+    VarcharType,
+    VariantType,
+)
+"""The types without parts that Delta stores: a closed list, so that a new type of Spark is refused until it is tried."""
+
+
+def unstorable(of: DataType, place: str = "", collations: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield the place and the SQL name of each part of a type that Delta cannot store, as in `("points[].at", "INTERVAL DAY")`.
+
+    `collations` says that the session lets Delta store collated text: its check of types is off.
+    """
+    match of:
+        case StructType(fields=fields):
+            for each in fields:
+                yield from unstorable(each.dataType, f"{place}.{each.name}" if place else each.name, collations)
+        case ArrayType(elementType=element):
+            yield from unstorable(element, f"{place}[]", collations)
+        case MapType(keyType=key, valueType=value):
+            yield from unstorable(key, f"{place}[key]", collations)
+            yield from unstorable(value, f"{place}[value]", collations)
+        case UserDefinedType():
+            yield from unstorable(of.sqlType(), place, collations)
+        case StringType() if not collations and getattr(of, "collation", "UTF8_BINARY") != "UTF8_BINARY":
+            yield place, of.simpleString().upper()
+        case _ if not isinstance(of, _STORED):
+            yield place, of.simpleString().upper()
+
+
+def needs_mapping(name: str) -> bool:
+    """Tell whether Delta stores a column of this name only with column mapping, which gives the files other names."""
+    return re.search(r"[ ,;{}()\n\t=]", name) is not None

@@ -1,0 +1,36 @@
+"""What to write instead of standard SQL that Spark does not know: hints for a query that Spark has rejected."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["instead"]
+
+_SPELLINGS: tuple[tuple[str, str], ...] = (
+    (
+        r"\barray_agg\s*\([^()]*\bORDER\s+BY\b",
+        "for array_agg(x ORDER BY y) write transform(array_sort(array_agg(struct(y, x))), e -> e.x)",
+    ),
+    (r"(?<![<>!])=\s*(?:ANY|SOME)\s*\(", "for x = ANY (array) write array_contains(array, x)"),
+    (r"(?:<>|!=)\s*ALL\s*\(", "for x <> ALL (array) write NOT array_contains(array, x)"),
+    (r"[<>]=?\s*(?:ANY|SOME)\s*\(", "for x > ANY (array) write exists(array, e -> x > e)"),
+    (r"[<>=]\s*ALL\s*\(", "for x > ALL (array) write forall(array, e -> x > e)"),
+    (r"\bSIMILAR\s+TO\b", "for x SIMILAR TO 'a%' write x RLIKE '^a.*$', with a regular expression of Java"),
+    (
+        r"\bGROUPS\s+(?:BETWEEN|UNBOUNDED|CURRENT|\d)",
+        "for GROUPS frames number the groups with dense_rank(), then use RANGE over it",
+    ),
+    (
+        r"\bEXCLUDE\s+(?:CURRENT\s+ROW|GROUP|TIES)\b",
+        "for EXCLUDE take the row's own value away from the function's, or use two frames",
+    ),
+)
+
+_RECURSIVE_UNION = "write UNION ALL, end the recursion by a condition in its step, and SELECT DISTINCT from it"
+
+
+def instead(query: str, message: str) -> str | None:
+    """Return what to write instead, for a query and Spark's message about it; None where no spelling is known."""
+    if "UNION_NOT_SUPPORTED_IN_RECURSIVE_CTE" in message:
+        return _RECURSIVE_UNION
+    return next((hint for pattern, hint in _SPELLINGS if re.search(pattern, query, re.IGNORECASE)), None)
