@@ -101,7 +101,7 @@ def _names_of_ours(tree: Operator) -> Iterator[Finding]:
 def _states_not_stored(tree: Operator) -> Iterator[Finding]:
     for step in (AggregateStep.whole("", node) for node in walk(tree) if isinstance(node, Aggregate)):
         for c in (*step.keys, *(state.column for state in step.states)):
-            if "INTERVAL" in c.type:
+            if "INTERVAL" in c.type or "COLLATE" in c.type:
                 yield Finding(label(step.aggregate), False, f"Delta cannot store the type {c.type} of a group's state")
 
 
