@@ -67,6 +67,7 @@ SCRIPT = (
     "ALTER SUBSCRIPTION copies.shelves CONNECTION 'database=scripted'",
     "ALTER SUBSCRIPTION copies.shelves SET (disable_on_error = true)",
     "ALTER SUBSCRIPTION copies.shelves SKIP (lsn = NONE)",
+    "ALTER SUBSCRIPTION copies.shelves RESET STATISTICS",
     "SELECT * FROM publications('stock')",
     "SELECT subscription, table, position, stopped_at, skip, error FROM subscription_tables('copies.shelves')",
     "SELECT * FROM subscription_stats('copies.shelves')",
