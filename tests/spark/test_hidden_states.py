@@ -31,7 +31,7 @@ def forget_checksums(arrangement: Path) -> None:
     assert spark is not None
     spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
     for each in (*arrangement.glob("_delta_log/*.crc"), *arrangement.glob("_delta_log/.*.crc"), *arrangement.glob(".*.crc")):
-        each.unlink()
+        each.unlink(missing_ok=True)
 
 
 def loses_its_last_commit(arrangement: Path) -> None:
@@ -65,7 +65,7 @@ def has_half_a_commit(arrangement: Path) -> None:
 
 def loses_its_files(arrangement: Path) -> None:
     for each in arrangement.glob("*.parquet"):
-        each.unlink()
+        each.unlink(missing_ok=True)
 
 
 def has_truncated_files(arrangement: Path) -> None:
