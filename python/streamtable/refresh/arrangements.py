@@ -112,7 +112,8 @@ def build(
         version = _standing(workspace, arrangement, pinned or Version("", 0)).number
     except HistoryLost:
         version = -1
-        if versions_or_why(workspace.session, [arrangement.path]) != (None,):
+        # A log without its beginning looks like none. A first fill deletes none: another session may be building it this moment.
+        if pinned is not None or versions_or_why(workspace.session, [arrangement.path]) != (None,):
             drop_files(workspace.session, arrangement.path)  # under its id, caches may know versions that are written again
     schema = None if version >= 0 else StructType([StructField(f.name, f.dataType) for f in rows.schema]).toNullable().json()
     properties = None if version >= 0 else dict(DELTA_PROPERTIES)
