@@ -355,8 +355,8 @@ def _settings(shop: SparkSession) -> set[str]:
 def test_columns_of_any_name_under_column_mapping(shop: SparkSession) -> None:
     query = "SELECT id AS `the id`, named_struct('x;y', amount) AS `a,(b)` FROM sales"
     with pytest.raises(InvalidStatement, match="without column mapping"):
-        shop.sql(f"CREATE STREAM TABLE named AS {query}")
-    shop.sql(f"CREATE STREAM TABLE named REFRESH MODE DIFFERENTIAL TBLPROPERTIES ('delta.columnMapping.mode' = 'name') AS {query}")
+        shop.sql(f"CREATE STREAM TABLE named TBLPROPERTIES ('delta.columnMapping.mode' = 'none') AS {query}")
+    shop.sql(f"CREATE STREAM TABLE named REFRESH MODE DIFFERENTIAL AS {query}")
     shop.sql("CREATE STREAM TABLE of_named AS SELECT `the id` % 2 AS odd, max(`a,(b)`.`x;y`) AS most FROM named GROUP BY ALL")
     shop.sql("UPDATE sales SET amount = amount + 1 WHERE id = 1")
     shop.sql("INSERT INTO sales VALUES (9, 'west', 90)")

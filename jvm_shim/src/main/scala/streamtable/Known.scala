@@ -27,6 +27,7 @@ private object Known {
     ResolveDefaultColumns.EXISTS_DEFAULT_COLUMN_METADATA_KEY,
     GeneratedColumn.GENERATION_EXPRESSION_METADATA_KEY,
     "__COLLATIONS",
+    "__funcInputAlias", // of the arguments of an SQL function
     "__is_duplicate",
     "__dataset_id",
     "__col_position",
