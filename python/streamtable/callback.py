@@ -27,7 +27,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from streamtable.callback_server import callbacks, implementation
-from streamtable.delta.bridge import SHIM, JavaRows, catalog_in_use, causes, java_class, java_exception, storage_failed
+from streamtable.delta.bridge import SHIM, JavaRows, catalog_in_use, causes, java_class, java_exception
+from streamtable.delta.storage import storage_failed
 from streamtable.errors import InternalError, StreamTableError, all_errors
 from streamtable.handles import keep_no_cycles
 from streamtable.tracebacks import let_go

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from py4j.java_gateway import JavaMember, JavaObject, is_magic_member
 from py4j.protocol import REFERENCE_TYPE, register_output_converter
 from pyspark.sql import SparkSession
 
-__all__ = ["catalog_of", "keep_no_cycles", "namespace_of"]
+__all__ = ["catalog_of", "keep_no_cycles", "local_property", "namespace_of"]
 
 
 class _Handle(JavaObject):  # type: ignore[misc]  # py4j has no types
@@ -40,3 +42,15 @@ def namespace_of(session: SparkSession) -> tuple[str, str]:
     """Return the names of the session's current catalog and database."""
     catalog = catalog_of(session)
     return catalog.currentCatalog(), catalog.currentDatabase()
+
+
+@contextmanager
+def local_property(spark: SparkSession, key: str, value: str) -> Iterator[None]:
+    """Set a property of the jobs that this thread starts, and what it was before afterwards."""
+    context = spark.sparkContext
+    before = context.getLocalProperty(key)
+    context.setLocalProperty(key, value)
+    try:
+        yield
+    finally:
+        context.setLocalProperty(key, before)  # type: ignore[arg-type]

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.spark.statements import answer, detail, done, folder, properties, shown, version
 
-from streamtable.catalog.entries import Entry, find
+from streamtable.catalog.entries import find
 from streamtable.delta.tables import Located
-from streamtable.errors import ConcurrentRefresh, InvalidStatement, NotSupported, StreamTableExists, StreamTableNotFound
-from streamtable.refresh import lifecycle
+from streamtable.errors import InvalidStatement, NotSupported, StreamTableExists, StreamTableNotFound
+from streamtable.refresh import lifecycle, run
 from streamtable.refresh.prepare import CAPTURED
-from streamtable.refresh.records import Initiator
-from streamtable.refresh.run import Outcome, refresh
+from streamtable.refresh.run import Outcome
 
 NORTH = "SELECT id, amount FROM sales WHERE region = 'north'"
 
@@ -113,35 +114,36 @@ def test_who_comes_second_to_a_name_does_not_take_the_first_ones_table(
     assert done(shop, "REFRESH STREAM TABLE st")[0] == "NO_DATA"
 
 
-def test_a_failed_create_leaves_the_table_that_took_its_name(shop: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(spark: SparkSession, entry: Entry, initiator: Initiator) -> Outcome:
-        """Fail after another session dropped the table and made one of the same name."""
-        monkeypatch.undo()
-        shop.sql("DROP STREAM TABLE st")
-        shop.sql(f"CREATE STREAM TABLE st AS {NORTH}")
-        raise RuntimeError("interrupted")
+def while_it_is_filled(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Let the next CREATE do something between its first effect and its last."""
+    fill = run.refresh
 
-    monkeypatch.setattr(lifecycle, "refresh", interrupted)
-    with pytest.raises(Exception, match="interrupted"):
-        shop.sql("CREATE STREAM TABLE st AS SELECT region FROM sales")
+    def filled(*arguments: Any, **more: Any) -> Outcome:
+        monkeypatch.undo()
+        act()
+        return fill(*arguments, **more)
+
+    monkeypatch.setattr(lifecycle, "refresh", filled)
+
+
+def test_nobody_sees_a_table_before_it_is_whole(shop: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    def others_look() -> None:
+        assert answer(shop, "SHOW TABLES LIKE 'st'") == answer(shop, "SHOW STREAM TABLES") == []
+        with pytest.raises(InvalidStatement, match="is not empty"):
+            shop.sql("CREATE STREAM TABLE st AS SELECT region FROM sales")  # and settles nothing of a statement that runs
+
+    while_it_is_filled(monkeypatch, others_look)
+    shop.sql(f"CREATE STREAM TABLE st AS {NORTH}")
     assert_exact(shop, "st", NORTH)
 
 
-def test_a_scheduler_that_is_faster_does_not_make_create_fail(shop: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    tries = []
-
-    def second(spark: SparkSession, entry: Entry, initiator: Initiator) -> Outcome:
-        """Come second, as where a scheduler saw the new table at once."""
-        tries.append(refresh(spark, entry, initiator=initiator))
-        if len(tries) == 1:
-            raise ConcurrentRefresh("another refresh came first")
-        return tries[-1]
-
-    monkeypatch.setattr(lifecycle, "refresh", second)
-    (created,) = answer(shop, "CREATE STREAM TABLE t SCHEDULE '1s' AS SELECT id FROM sales")
-    assert created[1:5] == ("REINITIALIZE", "the table was created", 4, 0)
-    assert [each.action.value for each in tries] == ["REINITIALIZE", "NO_DATA"]
-    assert shop.table("t").count() == 4
+def test_a_failed_create_leaves_what_took_its_name(shop: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    while_it_is_filled(monkeypatch, lambda: shop.sql("CREATE VIEW st AS SELECT 1 AS one"))
+    with pytest.raises(StreamTableExists, match="a table or view already"):
+        shop.sql(f"CREATE STREAM TABLE st AS {NORTH}")
+    assert shop.table("st").collect() == [(1,)]
+    shop.sql("DROP VIEW st")
+    shop.sql(f"CREATE STREAM TABLE st AS {NORTH}")
 
 
 def test_column_list_renames_and_comments(shop: SparkSession) -> None:

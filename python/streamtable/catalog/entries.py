@@ -32,6 +32,7 @@ __all__ = [
     "load",
     "named_entries",
     "readers_of",
+    "schemas",
     "table_names",
 ]
 
@@ -110,18 +111,15 @@ def named_entries(spark: SparkSession, namespace: Sequence[str] | None = None) -
             yield Name(parts), entry
 
 
-def table_names(spark: SparkSession, namespace: Sequence[str] | None = None) -> Iterator[tuple[str, ...]]:
-    """Yield the full names of all tables and views of one namespace, or of all in which stream tables can be.
-
-    Those are of one catalog, whichever is the current one.
-    """
+def schemas(spark: SparkSession) -> list[tuple[str, str]]:
+    """Return the full names of all schemas in which stream tables can be: those of one catalog, whichever is the current one."""
     # Not spark.catalog.listDatabases(): it costs three Spark jobs.
-    spaces = (
-        [tuple(namespace)]
-        if namespace
-        else [(CATALOG, unquote_name(row[0])) for row in spark.sql(f"SHOW DATABASES IN {CATALOG}").collect()]
-    )
-    for space in spaces:
+    return [(CATALOG, unquote_name(row[0])) for row in spark.sql(f"SHOW DATABASES IN {CATALOG}").collect()]
+
+
+def table_names(spark: SparkSession, namespace: Sequence[str] | None = None) -> Iterator[tuple[str, ...]]:
+    """Yield the full names of all tables and views of one namespace, or of all in which stream tables can be."""
+    for space in [tuple(namespace)] if namespace else schemas(spark):
         parts = space if len(space) > 1 else (catalog_of(spark).currentCatalog(), *space)
         shown = spark.sql(f"SHOW TABLES IN {Name(parts)}").collect()
         yield from sorted((*parts, row["tableName"]) for row in shown if not row["isTemporary"])

@@ -15,16 +15,35 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
+from streamtable.catalog.dropping import drop_parts
 from streamtable.catalog.entries import at_home, table_names
-from streamtable.catalog.paths import is_path
+from streamtable.catalog.intents import Kind as Intended
+from streamtable.catalog.intents import Part, intended, marked
+from streamtable.catalog.paths import is_path, vacant
 from streamtable.delta.commit import commit
-from streamtable.delta.tables import Located, drop_files, locate, state, versions
+from streamtable.delta.tables import Located, locate, register, state, versions
 from streamtable.delta.unreadable import left_out
 from streamtable.errors import InvalidStatement, SourceUnavailable, near_names
 from streamtable.handles import catalog_of
 from streamtable.sql.statements import Name
 
-__all__ = ["COLUMNS", "Kind", "Stored", "change", "create", "drop", "every", "find", "free", "is_one", "load", "rename", "wanted"]
+__all__ = [
+    "COLUMNS",
+    "Kind",
+    "Stored",
+    "change",
+    "create",
+    "drop",
+    "every",
+    "find",
+    "free",
+    "is_one",
+    "load",
+    "make",
+    "part_of",
+    "rename",
+    "wanted",
+]
 
 _PREFIX = "streamtable.object."
 COLUMNS = StructType([StructField("none", StringType())])
@@ -69,13 +88,26 @@ def create(
     properties: Mapping[str, str] = {},
 ) -> Stored:
     """Make the table of an object. Raises what `free` raises."""
+    part = part_of(spark, kind, name, content)
+    with intended(spark, Intended.CREATE, part):
+        make(spark, part, columns, properties)
+    return load(spark, kind, name)
+
+
+def part_of(spark: SparkSession, kind: Kind, name: Name, content: Mapping[str, Any]) -> Part:
+    """Return what an intent says of an object that is to be made. Raises what `free` raises."""
     located = free(spark, kind, name)
-    builder = DeltaTable.create(at_home(spark)).addColumns(columns)
-    builder = builder.location(located.path) if is_path(located.name) else builder.tableName(str(Name(located.name[1:])))
-    for key, value in {"delta.checkpointInterval": "100", **properties, kind.key: json.dumps(content)}.items():
+    return Part(located.name, vacant(spark, located.name), (kind.key, json.dumps(content)))
+
+
+def make(spark: SparkSession, part: Part, columns: StructType = COLUMNS, properties: Mapping[str, str] = {}) -> None:
+    """Make the table of an object, of which an intent tells; its name comes last."""
+    builder = DeltaTable.create(at_home(spark)).addColumns(columns).location(part.path)
+    for key, value in {"delta.checkpointInterval": "100", **properties, part.mark[0]: part.mark[1]}.items():
         builder.property(key, value)
     builder.execute()
-    return load(spark, kind, name)
+    if not is_path(part.name):
+        register(spark, part.name, part.path, managed=True)
 
 
 def free(spark: SparkSession, kind: Kind, name: Name) -> Located:
@@ -144,13 +176,13 @@ def change(spark: SparkSession, stored: Stored, content: Mapping[str, Any]) -> S
 
 def rename(spark: SparkSession, stored: Stored, to: Name) -> Stored:
     """Give an object another name, and return it under that."""
-    free(spark, stored.kind, to)
-    spark.sql(f"ALTER TABLE {Name(stored.name)} RENAME TO {to}")
+    located = free(spark, stored.kind, to)
+    before = marked(spark, stored.name, stored.path)
+    with intended(spark, Intended.RENAME, before, Part(located.name, vacant(spark, located.name), before.mark)):
+        spark.sql(f"ALTER TABLE {Name(stored.name)} RENAME TO {to}")
     return load(spark, stored.kind, to)
 
 
-def drop(spark: SparkSession, stored: Stored) -> None:
-    """Forget an object."""
-    if not is_path(stored.name):
-        spark.sql(f"DROP TABLE {Name(stored.name)}")
-    drop_files(spark, stored.path)
+def drop(spark: SparkSession, *stored: Stored) -> None:
+    """Forget an object, and others that go with it."""
+    drop_parts(spark, *(marked(spark, each.name, each.path) for each in stored))

@@ -1,12 +1,18 @@
-"""Delta tables that no catalog in sight knows, by their path: delta.`/a/path`, as Delta's own statements name them."""
+"""Where tables are; those that no catalog in sight knows have their path for a name, delta.`/a/path`, as in Delta's statements."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
+from pyspark.sql import SparkSession
+
+from streamtable.delta.folders import names
+from streamtable.delta.tables import home, place
+from streamtable.errors import InvalidStatement
 from streamtable.sql.statements import Name
 
-__all__ = ["is_path", "name_at"]
+__all__ = ["home_of", "is_path", "name_at", "vacant"]
 
 _NAMESPACE = ("spark_catalog", "delta")
 
@@ -19,3 +25,29 @@ def name_at(path: str) -> Name:
 def is_path(parts: Sequence[str]) -> bool:
     """Tell whether a full name is a path: names of a schema `delta` hold no slash."""
     return tuple(parts[:-1]) == _NAMESPACE and "/" in parts[-1]
+
+
+def home_of(spark: SparkSession, name: Sequence[str]) -> str:
+    """Return the folder of the schema that a full name is in; of a path, the folder above."""
+    if is_path(name):
+        return name[-1].rstrip("/").rpartition("/")[0]
+    return home(spark, name[1])
+
+
+def vacant(spark: SparkSession, name: Sequence[str], location: str | None = None) -> str:
+    """Return the path of a table that is to be made under a full name. Raises InvalidStatement where it cannot be."""
+    if is_path(name):
+        path = name[-1]
+    elif not re.fullmatch(r"\w+", name[-1], re.ASCII):
+        hint = "choose another name"
+        raise InvalidStatement(f"the catalog takes letters, digits and underscores for a name, and not `{name[-1]}`", hint=hint)
+    else:
+        path = place(spark, name, location)
+    if there := names(spark, path):
+        hint = "move away what is in it, or choose another place; if a statement makes a table there now, try again when it is done"
+        raise InvalidStatement(f"{path}, the folder of {'.'.join(name)}, is not empty: it holds {_listed(there)}", hint=hint)
+    return path
+
+
+def _listed(there: Sequence[str]) -> str:
+    return ", ".join(there[:3]) + (f" and {len(there) - 3} more" if len(there) > 3 else "")

@@ -15,7 +15,7 @@ from rich.live import Live
 
 from streamtable.cli.doctor import examined
 from streamtable.cli.graph import Form, drawn, graph_of, rows_of
-from streamtable.cli.options import AsJson, Conf, Desk, Limit, Remote, TableName, at_desk, reported, settings_of
+from streamtable.cli.options import AsJson, Conf, Desk, Fix, Limit, Remote, TableName, at_desk, reported, settings_of
 from streamtable.cli.output import ExitCode, Output, table_of
 from streamtable.cli.serving import add_user, server
 from streamtable.cli.starting import demo, init, settings
@@ -249,17 +249,18 @@ def import_(file: Path, remote: Remote = None, conf: Conf = None, as_json: AsJso
 
 
 @app.command()
-def doctor(remote: Remote = None, conf: Conf = None, as_json: AsJson = False) -> None:
-    """Look for what is missing, and say how to put it right; exit code 3 when something is.
+def doctor(remote: Remote = None, conf: Conf = None, fix: Fix = False, as_json: AsJson = False) -> None:
+    """Look for what is missing or was left half done, and say how to put it right; exit code 3 when something is.
 
     streamtable doctor --conf spark.master=spark://cluster:7077
+    streamtable doctor --fix
     """
     out = Output(as_json)
     checks = []
-    for check in examined(remote, settings_of(conf)):
+    for check in examined(remote, settings_of(conf), fix):
         checks.append(check)
         if not as_json:
-            out.text(f"{'ok' if check.ok else 'WRONG':5}  {check.name:8}  {check.found}")
+            out.text(f"{'ok' if check.ok else 'WRONG':5}  {check.name:9}  {check.found}")
             if not check.ok:
                 out.text(f"       what to do: {check.remedy}")
     if as_json:

@@ -15,11 +15,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from pyspark import __version__ as spark_version
+from pyspark.sql import SparkSession
 
 from streamtable.cli.sessions import opened
 from streamtable.configuration import FILE, load
 from streamtable.errors import InvalidStatement, NotEnabled
 from streamtable.jars import delta_jars, shim_jar
+from streamtable.refresh.leftovers import leftovers
 from streamtable.spark_settings import METASTORE, WAREHOUSE, settings_for
 from streamtable.tracebacks import words_of
 
@@ -41,8 +43,11 @@ class Check:
     remedy: str = ""
 
 
-def examined(remote: str | None, conf: dict[str, str]) -> Iterator[Check]:
-    """Yield what was looked at, the simplest first; what needs all of it, a session, comes last."""
+def examined(remote: str | None, conf: dict[str, str], fix: bool = False) -> Iterator[Check]:
+    """Yield what was looked at, the simplest first; what needs all of it, a session, comes last.
+
+    With `fix`, what statements left that were killed is mended.
+    """
     sound = True
     of_a_client = (_python, _packages)
     for check in of_a_client if remote else (*of_a_client, _java, _spark, _shim, _delta, lambda: _catalog(conf)):
@@ -51,7 +56,7 @@ def examined(remote: str | None, conf: dict[str, str]) -> Iterator[Check]:
         yield checked
     yield from _extras()
     if sound:
-        yield _session(remote, conf)
+        yield from _in_session(remote, conf, fix)
 
 
 def _python() -> Check:
@@ -158,14 +163,26 @@ def _extras() -> Iterator[Check]:
         yield Check(extra, ok=True, found="installed" if there else f"not there; pip install 'streamtable[{extra}]' if you need it")
 
 
-def _session(remote: str | None, conf: dict[str, str]) -> Check:
-    def answered() -> str:
+def _in_session(remote: str | None, conf: dict[str, str], fix: bool) -> Iterator[Check]:
+    try:
         with opened(remote, conf) as spark:
             databases = spark.sql("SHOW DATABASES").count()
             spark.sql("SHOW STREAM TABLES").collect()
-            return f"Spark {spark.version}, {databases} schemas, statements are answered"
-
-    try:
-        return _tried("session", answered)
+            yield Check("session", ok=True, found=f"Spark {spark.version}, {databases} schemas, statements are answered")
+            if not remote:
+                yield _leftovers(spark, fix)
+    except (NotEnabled, InvalidStatement) as error:
+        yield Check("session", ok=False, found=error.reason, remedy=error.hint or "")
     except Exception as error:  # whatever it is, a person wants to read it here
-        return Check("session", ok=False, found=words_of(error), remedy="the message above is Spark's own")
+        yield Check("session", ok=False, found=words_of(error), remedy="the message above is Spark's own")
+
+
+def _leftovers(spark: SparkSession, fix: bool) -> Check:
+    """Look for what statements left that were killed, and mend it if that is wished."""
+    found = list(leftovers(spark))
+    for each in found if fix else ():
+        each.mend()
+    told = "; ".join(each.found for each in found)
+    if fix and found:
+        return Check("leftovers", ok=True, found=f"mended: {told}")
+    return Check("leftovers", not found, told or "none", "streamtable doctor --fix takes away or finishes what is listed")

@@ -15,7 +15,7 @@ from streamtable.cli.output import ERRORS_OF_SPARK, ExitCode, Output
 from streamtable.cli.sessions import NO_JAVA, ended, opened, silence
 from streamtable.errors import NotEnabled
 
-__all__ = ["AsJson", "Conf", "Desk", "Limit", "Remote", "TableName", "at_desk", "reported", "settings_of"]
+__all__ = ["AsJson", "Conf", "Desk", "Fix", "Limit", "Remote", "TableName", "at_desk", "reported", "settings_of"]
 
 Remote = Annotated[
     str | None,
@@ -25,6 +25,7 @@ Conf = Annotated[
     list[str] | None, typer.Option("--conf", "-c", metavar="KEY=VALUE", help="A setting of Spark, for a session of its own.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Fix = Annotated[bool, typer.Option("--fix", help="Mend what statements left that were killed.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, help="How many rows of a result to print.")]
 TableName = Annotated[str, typer.Argument(metavar="NAME", help="The stream table, written as in SQL.")]
 

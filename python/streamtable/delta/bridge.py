@@ -15,7 +15,7 @@ from pyspark import SparkContext
 from pyspark.errors.exceptions import captured
 from pyspark.sql import DataFrame, SparkSession
 
-from streamtable.errors import ConcurrentRefresh, HistoryLost, NotEnabled, SourceUnavailable, StorageFailed
+from streamtable.errors import ConcurrentRefresh, HistoryLost, NotEnabled, SourceUnavailable
 from streamtable.tracebacks import words_of
 
 if TYPE_CHECKING:
@@ -37,8 +37,6 @@ __all__ = [
     "out_of_memory",
     "planned",
     "root_cause",
-    "storage_failed",
-    "storage_trouble",
     "translated",
 ]
 
@@ -143,28 +141,6 @@ def catalog_in_use(error: BaseException) -> NotEnabled | None:
         hint="end the other one; or let it be a server (streamtable server), and connect to it: by --remote, or by "
         "SPARK_REMOTE in a notebook, with sc://localhost:15002",
     )
-
-
-def storage_failed(error: BaseException) -> StorageFailed | None:
-    """Return what is told in place of a bare exception of the storage."""
-    java = java_exception(error)
-    if java is None or interrupted(error) or not storage_trouble(java):
-        return None
-    hint = "try again; if it stays so, look at the storage: the log has all of it"
-    return StorageFailed(f"the storage failed: {java.getClass().getSimpleName()}: {java.getMessage()}", hint=hint)
-
-
-def storage_trouble(java: JavaObject) -> bool:
-    """Tell whether an exception is the storage's, and may be over a moment later."""
-    kind, names = java.getClass(), list[str]()
-    while kind is not None:
-        names.append(str(kind.getName()))
-        kind = kind.getSuperclass()
-    return "java.io.IOException" in names and not any(name.endswith(_LASTING) for name in names)
-
-
-_LASTING = ("FileNotFoundException", "NoSuchFileException", "AccessDeniedException", "AccessControlException")
-"""Trouble of the storage that stays until somebody does something."""
 
 
 def missing_file(error: BaseException) -> str | None:

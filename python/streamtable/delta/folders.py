@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from streamtable.delta.bridge import java_class
+from streamtable.delta.bridge import bridge, java_class
 
-__all__ = ["children", "left_behind"]
+__all__ = ["children", "delete_small", "left_behind", "move", "names", "read_small", "write_small"]
 
 
 def left_behind(session: SparkSession, folder: str, kept: str, age: timedelta) -> list[str]:
@@ -38,3 +39,28 @@ def _written(storage: Any, path: Any) -> Iterator[int]:
     files = storage.listFiles(path, True)
     while files.hasNext():
         yield int(files.next().getModificationTime())
+
+
+def names(session: SparkSession, folder: str) -> list[str]:
+    """Return the names in a folder, none when it is not there."""
+    return list(json.loads(bridge(session).names(session._jsparkSession, folder)))
+
+
+def read_small(session: SparkSession, folder: str) -> list[tuple[str, int, str]]:
+    """Return the name, the time in milliseconds since 1970 and the text of each file in a folder."""
+    return [(name, at, text) for name, at, text in json.loads(bridge(session).readSmall(session._jsparkSession, folder))]
+
+
+def write_small(session: SparkSession, path: str, text: str) -> None:
+    """Write a file, and its folder."""
+    bridge(session).writeSmall(session._jsparkSession, path, text)
+
+
+def delete_small(session: SparkSession, path: str) -> None:
+    """Delete a file if it is there, and its folder where it was the last one."""
+    bridge(session).deleteSmall(session._jsparkSession, path)
+
+
+def move(session: SparkSession, path: str, to: str) -> None:
+    """Give a folder another name."""
+    bridge(session).move(session._jsparkSession, path, to)

@@ -11,7 +11,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from streamtable.delta.bridge import bridge, translated
+from streamtable.delta.bridge import bridge, java_class, translated
 from streamtable.errors import HistoryLost
 
 __all__ = [
@@ -25,9 +25,14 @@ __all__ = [
     "applications",
     "commits",
     "drop_files",
+    "drop_own",
     "files_to_compact",
     "holds_files",
+    "home",
     "locate",
+    "place",
+    "register",
+    "release",
     "retained",
     "retention",
     "size",
@@ -242,5 +247,47 @@ def files_to_compact(session: SparkSession, path: str, small: int, deleted: floa
 
 
 def drop_files(session: SparkSession, path: str) -> None:
-    """Delete the table's whole folder."""
+    """Delete a folder in which everything is ours."""
     bridge(session).drop(session._jsparkSession, path)
+
+
+def drop_own(session: SparkSession, path: str, alone: bool) -> tuple[str, ...]:
+    """Delete the files that belong to the table at `path`; return the names of what is left in its folder.
+
+    Where the table is `alone` in it, files of Delta's that no commit names are deleted too: writes that were killed left them.
+    """
+    return tuple(json.loads(bridge(session).dropOwn(session._jsparkSession, path, alone)))
+
+
+def home(session: SparkSession, database: str) -> str:
+    """Return the folder of a schema."""
+    return str(bridge(session).home(session._jsparkSession, database)).rstrip("/")
+
+
+def place(session: SparkSession, name: Sequence[str], location: str | None = None) -> str:
+    """Return the folder of a table, at `location` or where the catalog puts it."""
+    _, database, table = name
+    return str(bridge(session).place(session._jsparkSession, database, table, location))
+
+
+def register(
+    session: SparkSession,
+    name: Sequence[str],
+    path: str,
+    *,
+    managed: bool,
+    comment: str | None = None,
+    properties: Mapping[str, str] = {},
+) -> None:
+    """Give the table at `path` its name in the catalog: the first moment at which others see it."""
+    _, database, table = name
+    told = java_class(session, "java.util.HashMap")()
+    for key, value in properties.items():
+        told.put(key, value)
+    bridge(session).register(session._jsparkSession, database, table, path, managed, comment, told)
+
+
+def release(session: SparkSession, name: Sequence[str]) -> None:
+    """Make the catalog leave the files of a table alone when its name is dropped."""
+    _, database, table = name
+    bridge(session).release(session._jsparkSession, database, table)

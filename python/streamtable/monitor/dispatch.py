@@ -19,6 +19,7 @@ from streamtable.monitor.dependencies import dependency_rows
 from streamtable.monitor.queues import describe_queue, run_queue
 from streamtable.monitor.replication import describe_replication, run_replication
 from streamtable.monitor.results import Rows, columns
+from streamtable.monitor.whole import whole
 from streamtable.refresh.alter import alter, with_query
 from streamtable.refresh.checks import prepared_for
 from streamtable.refresh.dry_run import rejected
@@ -126,6 +127,10 @@ def describe(spark: SparkSession, statement: AnyStatement) -> StructType:
 
 def run(spark: SparkSession, statement: AnyStatement) -> Rows | JavaRows:
     """Carry the statement out in the caller's session and return the rows of its result."""
+    return whole(spark, statement, _run)
+
+
+def _run(spark: SparkSession, statement: AnyStatement) -> Rows | JavaRows:
     match statement:
         case CreateStreamTable():
             return [_refreshed(create(spark, statement))]
@@ -139,7 +144,7 @@ def run(spark: SparkSession, statement: AnyStatement) -> Rows | JavaRows:
             altered = alter(spark, statement)
             return [(altered.name, altered.status)]
         case DropStreamTable():
-            return [(name, "DROPPED") for name in drop(spark, statement)]
+            return [(each.name, _dropped(each.left)) for each in drop(spark, statement)]
         case ShowStreamTables(namespace, like):
             return [_shown(spark, each) for each in _listed(spark, namespace, like)]
         case DescribeStreamTable(name, extended):
@@ -177,6 +182,10 @@ def run(spark: SparkSession, statement: AnyStatement) -> Rows | JavaRows:
             return run_queue(spark, statement)
         case _:
             return run_replication(spark, statement)
+
+
+def _dropped(left: tuple[str, ...]) -> str:
+    return f"DROPPED, left what is not the table's: {', '.join(left)}" if left else "DROPPED"
 
 
 def _refreshed(done: Outcome) -> tuple[Any, ...]:

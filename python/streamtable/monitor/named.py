@@ -9,7 +9,8 @@ from dataclasses import fields, is_dataclass
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from streamtable.delta.bridge import cancelled, catalog_in_use, root_cause, storage_failed
+from streamtable.delta.bridge import cancelled, catalog_in_use, root_cause
+from streamtable.delta.storage import storage_failed
 from streamtable.errors import StatementCancelled, StatementFailed, StreamTableError
 from streamtable.sql.parse import AnyStatement
 from streamtable.sql.statements import Name, Query

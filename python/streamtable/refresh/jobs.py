@@ -7,21 +7,11 @@ from contextlib import ExitStack, contextmanager
 
 from pyspark.sql import SparkSession
 
-__all__ = ["jobs_named_after", "local_property"]
+from streamtable.handles import local_property
+
+__all__ = ["jobs_named_after"]
 
 GROUP = "spark.jobGroup.id"
-
-
-@contextmanager
-def local_property(spark: SparkSession, key: str, value: str) -> Iterator[None]:
-    """Set a property of the jobs that this thread starts, and what it was before afterwards."""
-    context = spark.sparkContext
-    before = context.getLocalProperty(key)
-    context.setLocalProperty(key, value)
-    try:
-        yield
-    finally:
-        context.setLocalProperty(key, before)  # type: ignore[arg-type]
 
 
 @contextmanager

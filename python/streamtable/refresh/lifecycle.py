@@ -1,26 +1,39 @@
-"""CREATE and DROP STREAM TABLE: everything is checked before anything is made, and what fails half-way is taken back."""
+"""CREATE and DROP STREAM TABLE: everything is checked before anything is made, and a name is free or a whole table's."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
+from streamtable.catalog.dropping import drop_parts
 from streamtable.catalog.entries import CATALOG, find, load, named_entries
+from streamtable.catalog.intents import Kind, Part, intended
+from streamtable.catalog.paths import vacant
 from streamtable.delta.tables import locate
 from streamtable.errors import DependentsExist, NotSupported, StreamTableExists
 from streamtable.refresh.checks import prepared_for, schema_of
 from streamtable.refresh.choose import Action
-from streamtable.refresh.ddl import make, take_back, unmake
-from streamtable.refresh.history import history
+from streamtable.refresh.ddl import make, publish
 from streamtable.refresh.prepare import release
-from streamtable.refresh.records import PATIENCE, Initiator
+from streamtable.refresh.records import Initiator
 from streamtable.refresh.replace import replace_with
 from streamtable.refresh.run import Outcome, refresh
 from streamtable.sql.statements import CreateStreamTable, DropStreamTable, Name
 
-__all__ = ["create", "drop"]
+__all__ = ["CREATED", "CREATED_EMPTY", "Dropped", "create", "drop"]
+
+CREATED, CREATED_EMPTY = "the table was created", "created WITH NO DATA"
+"""What CREATE answers."""
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A table that is gone, and the paths of what is left in its folder, because it was not the table's."""
+
+    name: str
+    left: tuple[str, ...]
 
 
 def create(spark: SparkSession, statement: CreateStreamTable) -> Outcome:
@@ -40,41 +53,26 @@ def create(spark: SparkSession, statement: CreateStreamTable) -> Outcome:
     try:
         if existing:
             return replace_with(spark, existing, definition, prepared, started)
-        make(spark, definition, schema_of(statement, prepared), prepared.reading)
+        path = vacant(spark, located.name, statement.location)
+        with intended(spark, Kind.CREATE, Part(located.name, path, ("streamtable.id", definition.id))):
+            entry = make(spark, definition, schema_of(statement, prepared), prepared.reading, path)
+            if statement.with_data:
+                done = refresh(spark, entry, initiator=Initiator.INITIAL)
+            else:
+                done = Outcome(full, Action.NO_DATA, "", 0, 0, 0, entry.state.version)
+            publish(spark, entry)
     except Exception:
         if existing or find(spark, statement.name)[0].kind == "none":
             raise
         return create(spark, statement)  # another session took the name in the meantime: answer as where it had been first
     finally:
         release(prepared)
-    try:
-        if not statement.with_data:
-            version = load(spark, definition.statement.name).state.version
-            return Outcome(full, Action.NO_DATA, "created WITH NO DATA", 0, 0, _since(started), version)
-        done = PATIENCE(lambda: _filled(spark, definition.statement.name))
-        return replace(done, reason="the table was created", duration_ms=_since(started))
-    except BaseException:
-        take_back(spark, definition.statement.name, definition.id)
-        raise
+    reason = CREATED if statement.with_data else CREATED_EMPTY
+    return replace(done, reason=reason, duration_ms=round(1000 * (time.perf_counter() - started)))
 
 
-def _filled(spark: SparkSession, name: Name) -> Outcome:
-    """Fill the new table, or say how it was filled: a scheduler sees it as soon as it is there."""
-    entry = load(spark, name)
-    done = refresh(spark, entry, initiator=Initiator.INITIAL)
-    if done.action is not Action.NO_DATA:
-        return done
-    line = next(each for each in history(spark, [entry]) if each.record.action is Action.REINITIALIZE)
-    rows = (line.record.rows_inserted, line.record.rows_deleted)
-    return Outcome(done.name, line.record.action, line.record.reason, *rows, done.duration_ms, line.version)
-
-
-def _since(started: float) -> int:
-    return round(1000 * (time.perf_counter() - started))
-
-
-def drop(spark: SparkSession, statement: DropStreamTable) -> list[str]:
-    """Drop the stream table, its files and, with CASCADE, those that read it; return the names dropped, readers first."""
+def drop(spark: SparkSession, statement: DropStreamTable) -> list[Dropped]:
+    """Drop the stream table, its files and, with CASCADE, those that read it, which come first."""
     located = locate(spark, statement.name.parts)
     if statement.if_exists and located.kind == "none":
         return []
@@ -88,6 +86,8 @@ def drop(spark: SparkSession, statement: DropStreamTable) -> list[str]:
     if readers and not statement.cascade:
         names = ", ".join(".".join(name.parts) for name in readers)
         raise DependentsExist(f"{full} is read by {names}", hint="DROP STREAM TABLE ... CASCADE drops them too")
-    dropped = [name for reader in readers for name in drop(spark, DropStreamTable(reader, True, cascade=True))]
-    unmake(spark, statement.name, entry.definition.id)
-    return [*dropped, full]
+    dropped = [each for reader in readers for each in drop(spark, DropStreamTable(reader, True, cascade=True))]
+    left = drop_parts(
+        spark, Part(located.name, entry.path, ("streamtable.id", entry.definition.id), entry.definition.statement.location is None)
+    )
+    return [*dropped, Dropped(full, left)]

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
 from streamtable.catalog.definition import Definition
 from streamtable.catalog.entries import Entry, entries
+from streamtable.catalog.intents import Kind, Part, intended
+from streamtable.catalog.paths import vacant
 from streamtable.delta.bridge import SHIM, java_class
 from streamtable.errors import DependentsExist, InvalidQuery
 from streamtable.refresh.ddl import rename
@@ -40,7 +42,7 @@ def rename_with_readers(spark: SparkSession, entry: Entry, to: Name, *, begun: b
     readers = [(each, place) for each in entries(spark) if (place := _place(each, entry, begun))]
     plans = [_plan(spark, each, begun) for each, _ in readers]
     told = [_told(spark, each, before.statement.name, to) for each, _ in readers]
-    with ExitStack() as undo:
+    with nullcontext() if begun else _intended(spark, entry, to), ExitStack() as undo:
         renamed = entry
         if not begun:
             renamed = rename(spark, entry, to)
@@ -59,6 +61,12 @@ def rename_with_readers(spark: SparkSession, entry: Entry, to: Name, *, begun: b
         annotate(spark, renamed, properties=after.properties())
         undo.pop_all()
     return after
+
+
+def _intended(spark: SparkSession, entry: Entry, to: Name) -> AbstractContextManager[None]:
+    mark = ("streamtable.id", entry.definition.id)
+    path = vacant(spark, to.parts) if entry.definition.statement.location is None else entry.path
+    return intended(spark, Kind.RENAME, Part(entry.definition.statement.name.parts, entry.path, mark), Part(to.parts, path, mark))
 
 
 def _place(reader: Entry, table: Entry, begun: bool) -> str | None:

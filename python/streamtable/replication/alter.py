@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
+from streamtable.catalog.intents import Kind, intended
 from streamtable.catalog.objects import Stored
 from streamtable.delta.tables import applications, state
 from streamtable.errors import InvalidStatement, NotEnabled, ReplicationObjectNotFound
@@ -54,9 +54,9 @@ def create(spark: SparkSession, statement: CreateSubscription) -> Subscription:
     making = connect and said.get("create_slot", "true") == "true"
     if slot != "none" and not making:  # one that is made is nobody's, and to look through all subscriptions takes long
         _check_slot(spark, publisher, slot)
-    subscription = Subscription.create(
+    subscription = Subscription.planned(
         spark,
-        statement.name,
+        located.name,
         connection=statement.connection,
         publications=list(statement.publications),
         enabled=connect and said.get("enabled", "true") == "true",
@@ -66,16 +66,19 @@ def create(spark: SparkSession, statement: CreateSubscription) -> Subscription:
     )
     if not connect:
         _log.warning("%s is not connected: create its slot, ENABLE it and REFRESH PUBLICATION", subscription)
-        return subscription
-    with ExitStack() as undo:
-        undo.callback(objects.drop, spark, subscription.stored)
-        tables = _checked(spark, subscription)
-        if subscription.slot is not None and making:
-            every = [each for several in tables.values() for each in several]
-            undo.callback(objects.drop, spark, slots.create(spark, subscription.slot_name(), every))
-        followed = _followed(spark, subscription, tables, copy=said.get("copy_data", "true") == "true")
-        undo.pop_all()
-    return followed
+        return Subscription.of(objects.create(spark, SUBSCRIPTION, statement.name, subscription.content))
+    tables = _checked(spark, subscription)
+    every = [each for several in tables.values() for each in several]
+    begun = slots.begun(spark, every) if subscription.slot is not None and making else None
+    relations = _relations(spark, subscription, tables, begun, copy=said.get("copy_data", "true") == "true")
+    content = {**subscription.content, "tables": [asdict(each) for each in relations.values()]}
+    parts = [objects.part_of(spark, SUBSCRIPTION, statement.name, content)]
+    if begun is not None:
+        parts.append(objects.part_of(spark, SLOT, subscription.slot_name(), slots.content(begun)))
+    with intended(spark, Kind.CREATE, *parts):
+        for part in reversed(parts):
+            objects.make(spark, part)
+    return Subscription.load(spark, statement.name)
 
 
 def alter(spark: SparkSession, statement: AlterSubscription) -> Stored:
@@ -130,8 +133,9 @@ def drop(spark: SparkSession, statement: DropSubscription) -> Stored | None:
             raise NotEnabled(message, hint=hint) from error
         if slot is None:
             raise ReplicationObjectNotFound(f"{subscription} has the slot {subscription.slot}, which is not there", hint=hint)
-        objects.drop(spark, slot)
-    objects.drop(spark, stored)
+        objects.drop(spark, stored, slot)
+    else:
+        objects.drop(spark, stored)
     return stored
 
 
@@ -173,18 +177,26 @@ def _checked(spark: SparkSession, subscription: Subscription) -> Mapping[str, li
     return tables
 
 
-def _followed(spark: SparkSession, subscription: Subscription, tables: Mapping[str, list[Published]], copy: bool) -> Subscription:
-    """Take in tables that are published now, anew those whose history is lost, and forget those that are not published."""
+def _relations(
+    spark: SparkSession,
+    subscription: Subscription,
+    tables: Mapping[str, list[Published]],
+    begun: Mapping[str, slots.Position] | None,
+    copy: bool,
+) -> dict[str, Relation]:
+    """Take in tables that are published now, anew those whose history is lost, and forget those that are not published.
+
+    `begun` are the positions of a slot that is still to be made; None asks the one that is there, if there is one.
+    """
     known = subscription.relations
-    slot = objects.find(spark, SLOT, subscription.slot_name()) if subscription.slot is not None else None
-    if slot is not None:
-        slot = slots.advance(spark, slot, [each for several in tables.values() for each in several], {})
-    begun = slots.positions(slot) if slot else {}
+    if begun is None and subscription.slot is not None and (slot := objects.find(spark, SLOT, subscription.slot_name())):
+        every = [each for several in tables.values() for each in several]
+        begun = slots.positions(slots.advance(spark, slot, every, {}))
     after, mixed = dict[str, Relation](), list[str]()
     for name, several in tables.items():
         source, target, relation = source_of(spark, several), subscription.target(spark, name), known.get(name)
         if relation is None or Table(spark, source, target, relation, foreign_only=False).is_lost():
-            start = begun[source.name].confirmed if slot and relation is None else source.version
+            start = begun[source.name].confirmed if begun is not None and relation is None else source.version
             target_id = state(spark, target.path).table_id
             relation = Relation.new(name, source.table_id, target_id, None if copy else start)
             written_by = applications(spark, source.path) if copy and subscription.origin == "none" else ()
@@ -195,7 +207,7 @@ def _followed(spark: SparkSession, subscription: Subscription, tables: Mapping[s
             "the copy brings rows that other subscriptions wrote to %s, in spite of origin = none of %s; copy_data = false does not"
         )
         _log.warning(text, ", ".join(mixed), subscription)
-    return subscription.change(spark, after.values()) if after != known else subscription
+    return after
 
 
 def _may_refresh(subscription: Subscription) -> None:
@@ -206,7 +218,10 @@ def _may_refresh(subscription: Subscription) -> None:
 
 def _refresh(spark: SparkSession, subscription: Subscription, said: Mapping[str, str]) -> None:
     _may_refresh(subscription)
-    _followed(spark, subscription, _checked(spark, subscription), copy=said.get("copy_data", "true") == "true")
+    tables = _checked(spark, subscription)
+    after = _relations(spark, subscription, tables, None, copy=said.get("copy_data", "true") == "true")
+    if after != subscription.relations:
+        subscription.change(spark, after.values())
 
 
 def _publications(subscription: Subscription, how: str, names: tuple[str, ...]) -> list[str]:

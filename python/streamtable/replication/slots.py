@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -15,7 +16,7 @@ from streamtable.replication.kinds import SLOT
 from streamtable.replication.publications import Published
 from streamtable.sql.statements import Name
 
-__all__ = ["Position", "advance", "create", "positions"]
+__all__ = ["Position", "advance", "begun", "content", "create", "positions"]
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,28 @@ class Position:
 
 def create(spark: SparkSession, name: Name, tables: Iterable[Published]) -> Stored:
     """Make a slot that begins at the present versions of the tables."""
-    stored = objects.create(spark, SLOT, name, {"positions": []})
-    return advance(spark, stored, tables, {})
+    return objects.create(spark, SLOT, name, content(begun(spark, tables)))
+
+
+def begun(spark: SparkSession, tables: Iterable[Published]) -> dict[str, Position]:
+    """Return the positions, by table, of a slot that begins at the present versions of the tables."""
+    now = datetime.now(timezone.utc).isoformat()
+    return {name: _at_present(spark, name, table, now) for name, table in _listed(tables).items()}
+
+
+def _listed(tables: Iterable[Published]) -> dict[str, Published]:
+    return {".".join(each.name): each for each in {each.path: each for each in tables}.values()}
+
+
+def _at_present(spark: SparkSession, name: str, table: Published, now: str) -> Position:
+    (version,) = versions(spark, [table.path])
+    assert version is not None, "it was there a moment ago"
+    return Position(name, table.path, table.table_id, version.number, now)
+
+
+def content(positions: Mapping[str, Position]) -> dict[str, Any]:
+    """Return what the property of a slot's table holds."""
+    return {"positions": [asdict(positions[name]) for name in sorted(positions)]}
 
 
 def positions(slot: Stored) -> dict[str, Position]:
@@ -49,19 +70,17 @@ def advance(
     Of two who move a slot at once the second fails; the slot is behind then, which does no harm, until the next time.
     """
     before, now = positions(slot), datetime.now(timezone.utc).isoformat()
-    listed = {".".join(each.name): each for each in {each.path: each for each in tables}.values()}
+    listed = _listed(tables)
     after = _existing(spark, [each for each in before.values() if each.table_id in followed and each.table not in listed])
     for name, table in listed.items():
         known = before.get(name)
         if known is None or known.table_id != table.table_id:
-            (version,) = versions(spark, [table.path])
-            assert version is not None, "it was there a moment ago"
-            known = Position(name, table.path, table.table_id, version.number, now)
+            known = _at_present(spark, name, table, now)
         done = confirmed.get(name, known.confirmed)
         after[name] = replace(known, confirmed=done, confirmed_at=now) if done > known.confirmed else known
     if after == before:
         return slot
-    return objects.change(spark, slot, {"positions": [asdict(after[name]) for name in sorted(after)]})
+    return objects.change(spark, slot, content(after))
 
 
 def _existing(spark: SparkSession, found: list[Position]) -> dict[str, Position]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime, timezone
@@ -119,10 +119,10 @@ class Subscription:
         return cls(stored, **{**known, "publications": tuple(known["publications"]), "tables": tables})
 
     @classmethod
-    def create(cls, spark: SparkSession, name: Name, **said: Any) -> Subscription:
-        """Make its table."""
+    def planned(cls, spark: SparkSession, name: Sequence[str], **said: Any) -> Subscription:
+        """Return what it is to be, before anything is made."""
         content = {**said, "id": uuid.uuid4().hex, "settings": captured_settings(spark), "tables": []}
-        return cls.of(objects.create(spark, SUBSCRIPTION, name, content))
+        return cls.of(Stored(SUBSCRIPTION, tuple(name), "", -1, content))
 
     @classmethod
     def load(cls, spark: SparkSession, name: Name) -> Subscription:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from datetime import datetime, timedelta, timezone
+from math import inf
 from random import random
 from threading import Event
 
@@ -21,6 +22,7 @@ from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.refresh.maintain import maintain
 from streamtable.refresh.records import Initiator, Record
 from streamtable.refresh.run import decided_by_versions
+from streamtable.refresh.settling import settle_everywhere
 from streamtable.schedule.cycle import Refreshed, Task, carry_out
 from streamtable.schedule.due import Table
 from streamtable.schedule.failures import failure_record, is_transient, write, write_failure
@@ -34,6 +36,8 @@ __all__ = ["SparkEngine", "table_of"]
 log = logging.getLogger("streamtable.scheduler")
 
 LONGEST_BACKOFF = 60.0
+SETTLE_EVERY = 60.0
+"""Seconds between two looks for what killed statements left."""
 
 
 class SparkEngine:
@@ -42,6 +46,7 @@ class SparkEngine:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._index = Index(spark)
+        self._settled = -inf
 
     def alive(self) -> bool:
         """Tell whether the Spark context was not stopped."""
@@ -50,11 +55,24 @@ class SparkEngine:
     def look(self) -> Sight:
         """Read definitions and versions, from the catalog and the logs alone."""
         poll = config.read(self._spark, config.POLL)
+        if time.monotonic() >= self._settled + SETTLE_EVERY:
+            self._settled = time.monotonic()
+            self._settle()
         found = self._index.look(every=poll)
         sources = {source for entry in found.values() for source in entry.definition.sources}
         vector = Vector.read(self._spark, sorted(sources | found.keys()))
         tables = {path: table_of(entry, vector) for path, entry in found.items()}
         return Sight(tables, vector, timedelta(seconds=poll), config.read(self._spark, config.PARALLELISM))
+
+    def _settle(self) -> None:
+        """Settle what statements of other processes left that were killed. What goes wrong with it is not the scheduler's."""
+        try:
+            for each in settle_everywhere(self._spark):
+                end = "is done" if each.done else "was taken back"
+                log.warning("%s of %s, which %s did not finish, %s", each.intent.kind.value, each.intent.name, each.intent.by, end)
+        except Exception as error:
+            log.warning("what killed statements left is not settled yet: %s", error)
+            let_go(error)
 
     def refresh(self, task: Task, attempt: int, stopping: Event) -> Refreshed | Failed | Again:
         """Refresh a table under a Spark job group of its name. What fails for good is written down, and in the end suspends it."""

@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog.definition import SUSPENDED, Failure
 from streamtable.catalog.entries import Entry, find_at
-from streamtable.delta.bridge import causes, java_exception, storage_trouble
+from streamtable.delta.bridge import causes, java_exception
+from streamtable.delta.storage import storage_trouble
 from streamtable.errors import ConcurrentRefresh, StreamTableError, StreamTableSuspended
 from streamtable.refresh import clock
 from streamtable.refresh.choose import Action

@@ -277,4 +277,60 @@ object DeltaBridge {
     root.getFileSystem(spark.sessionState.newHadoopConf()).delete(root, true)
     DeltaLog.invalidateCache(spark, root)
   }
+
+  /** Deletes the table's own files and forgets it; answers the names of what is left in its folder. */
+  def dropOwn(spark: SparkSession, path: String, alone: Boolean): String = spark.withActive {
+    compact(render(JArray(new OwnFiles(spark, new Path(path)).delete(alone).map(JString(_)).toList)))
+  }
+
+  /** The names in a folder; none where it is not there. */
+  def names(spark: SparkSession, path: String): String = {
+    val folder = new Path(path)
+    val fs = folder.getFileSystem(spark.sessionState.newHadoopConf())
+    val found = ifThere(fs.listStatus(folder).map(_.getPath.getName).toList).getOrElse(Nil)
+    compact(render(JArray(found.map(JString(_)))))
+  }
+
+  /** The folder of a schema. */
+  def home(spark: SparkSession, database: String): String = CatalogEntries.home(spark, database).toString
+
+  /** The folder of a table, at a location or where the catalog puts it. */
+  def place(spark: SparkSession, database: String, table: String, location: String): String =
+    CatalogEntries.place(spark, database, table, location).toString
+
+  /** Gives a table whose files are there its name: the first moment at which others see it. */
+  def register(
+      spark: SparkSession,
+      database: String,
+      table: String,
+      path: String,
+      managed: Boolean,
+      comment: String,
+      properties: JavaMap[String, String]): Unit = spark.withActive {
+    CatalogEntries.register(spark, database, table, path, managed, comment, properties)
+  }
+
+  /** Makes the catalog leave a table's files alone when its name is dropped. */
+  def release(spark: SparkSession, database: String, table: String): Unit = spark.withActive {
+    CatalogEntries.release(spark, database, table)
+  }
+
+  def writeSmall(spark: SparkSession, path: String, text: String): Unit =
+    SmallFiles.write(spark, new Path(path), text)
+
+  /** Name, time and text of each file in a folder. */
+  def readSmall(spark: SparkSession, folder: String): String =
+    compact(render(JArray(SmallFiles.read(spark, new Path(folder)).toList.map { case (name, at, text) =>
+      JArray(List(JString(name), JLong(at), JString(text)))
+    })))
+
+  def deleteSmall(spark: SparkSession, path: String): Unit = SmallFiles.delete(spark, new Path(path))
+
+  /** Gives a folder another name. */
+  def move(spark: SparkSession, from: String, to: String): Unit = {
+    val source = new Path(from)
+    val fs = source.getFileSystem(spark.sessionState.newHadoopConf())
+    if (!fs.rename(source, new Path(to))) throw new java.io.IOException(s"$from could not be moved to $to")
+    Seq(from, to).foreach(each => DeltaLog.invalidateCache(spark, new Path(each)))
+  }
 }

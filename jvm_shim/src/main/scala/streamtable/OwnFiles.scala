@@ -1,0 +1,129 @@
+package org.apache.spark.sql.delta.streamtable
+
+import java.io.{FileNotFoundException, IOException}
+import java.nio.file.{Files, NoSuchFileException, Path => JavaPath, Paths}
+
+import scala.jdk.CollectionConverters._
+import scala.util.Try
+
+import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.delta.{DeltaColumnMapping, DeltaLog, Snapshot}
+import org.apache.spark.sql.delta.actions.FileAction
+import org.apache.spark.sql.delta.util.DeltaFileOperations.absolutePath
+
+/**
+ * The files that belong to a table: those that its log names, those that Delta began and did not commit, its log, and `_streamtable`.
+ * Nothing else in its folder is touched, and no symbolic link is followed.
+ */
+private[streamtable] class OwnFiles(spark: SparkSession, root: Path) {
+  private val fs: FileSystem = root.getFileSystem(spark.sessionState.newHadoopConf())
+  private val local = fs.getUri.getScheme == "file"
+
+  /**
+   * Deletes them, the log last: as long as it is there, who comes next can go on. What Delta began and did not commit is told by the
+   * names of the files alone, which are those of Spark's own Parquet files as well: it is deleted where the table is `alone` in its folder.
+   * Answers what is left, by names in the folder.
+   */
+  def delete(alone: Boolean): Seq[String] = {
+    val known = snapshot
+    val named = known.map(logged).getOrElse(Set.empty).map(fs.makeQualified).filter(inside)
+    named.toSeq.asJava.parallelStream().forEach(remove(_))
+    val folders = named.map(_.getParent) + root ++ partitions(root, known.map(prefixes).getOrElse(Nil))
+    for (folder <- folders if inside(folder) || folder == root; each <- children(folder) if begun(each, alone))
+      remove(each.getPath)
+    for (name <- Seq("_change_data", "_streamtable", "_delta_log"))
+      removeAll(new Path(root, name), own = name != "_change_data")
+    DeltaLog.invalidateCache(spark, root)
+    folders.toSeq.sortBy(-_.depth).foreach(prune)
+    children(root).map(_.getPath.getName)
+  }
+
+  private def snapshot: Option[Snapshot] = Try(DeltaLog.forTable(spark, root).update()).toOption.filter(_.version >= 0)
+
+  private def logged(snapshot: Snapshot): Set[Path] = {
+    val log = snapshot.deltaLog
+    val commits = log.getChanges(0).toSeq
+    val earlier: Iterator[FileAction] =
+      if (commits.headOption.exists(_._1 == 0)) Iterator.empty
+      else
+        snapshot.allFiles.toLocalIterator().asScala ++ snapshot.tombstones.toLocalIterator().asScala
+    val actions = earlier ++ commits.iterator.flatMap(_._2).collect { case file: FileAction => file }
+    actions.flatMap { file =>
+      val vector = Option(file.deletionVector).filter(_.isOnDisk).map(_.absolutePath(log.dataPath))
+      absolutePath(log.dataPath.toString, file.path) +: vector.toSeq
+    }.toSet
+  }
+
+  /** How the folders are called in which Delta writes files of this table: by partition, or by two letters under column mapping. */
+  private def prefixes(snapshot: Snapshot): Seq[String => Boolean] = {
+    val metadata = snapshot.metadata
+    val physical = metadata.partitionSchema.map(DeltaColumnMapping.getPhysicalName)
+    val partitions = (physical ++ metadata.partitionColumns).map(name => (_: String).startsWith(s"$name="))
+    partitions :+ ((_: String).matches("[A-Za-z0-9]{2}"))
+  }
+
+  private def partitions(folder: Path, called: Seq[String => Boolean]): Seq[Path] = {
+    val inner =
+      children(folder).filter(each => each.isDirectory && called.exists(_(each.getPath.getName))).map(_.getPath)
+    inner.filterNot(each => link(each) || fs.exists(new Path(each, "_delta_log"))).flatMap { each =>
+      each +: partitions(each, called)
+    }
+  }
+
+  /** Whether Delta began a file: its vectors, for which it makes a file before it needs one, bear names that nothing else has. */
+  private def begun(file: FileStatus, alone: Boolean): Boolean = {
+    val name = file.getPath.getName
+    !file.isDirectory && (name.matches(s"deletion_vector_${OwnFiles.uuid}\\.bin") ||
+      alone && name.matches(s"part-\\d+-${OwnFiles.uuid}[.-]c\\d+.*\\.parquet"))
+  }
+
+  /** Whether a path lies in the folder, with no link on the way. */
+  private def inside(path: Path): Boolean = {
+    val above = Iterator.iterate(path)(_.getParent).takeWhile(each => each != null && each != rooted).toSeq
+    above.lastOption.exists(_.getParent == rooted) && !above.drop(1).exists(link) && !path.toUri.getPath.contains(
+      "/../")
+  }
+
+  private lazy val rooted = fs.makeQualified(root)
+
+  private def link(path: Path): Boolean = local && Files.isSymbolicLink(place(path))
+
+  private def place(path: Path): JavaPath = Paths.get(path.toUri.getPath)
+
+  private def children(folder: Path): Seq[FileStatus] =
+    try fs.listStatus(folder).toSeq
+    catch { case _: FileNotFoundException => Nil }
+
+  /** Hadoop answers for the local disk that a file could not be deleted; Java says why. */
+  private def remove(path: Path, recursive: Boolean = false): Unit =
+    if (!fs.delete(path, recursive) && (link(path) || fs.exists(path))) {
+      if (local)
+        try Files.delete(place(path))
+        catch { case _: NoSuchFileException => }
+      else throw new IOException(s"$path could not be deleted")
+    }
+
+  private def removeAll(folder: Path, own: Boolean): Unit =
+    if (link(folder)) { if (own) Files.delete(place(folder)) }
+    else if (own) {
+      for (each <- children(folder)) if (each.isDirectory) removeAll(each.getPath, own) else remove(each.getPath)
+      if (fs.exists(folder)) remove(folder, recursive = true)
+    } else {
+      for (each <- children(folder))
+        if (each.isDirectory) removeAll(each.getPath, own)
+        else if (each.getPath.getName.matches(s"cdc-\\d+-${OwnFiles.uuid}[.-]c\\d+.*\\.parquet")) remove(each.getPath)
+      prune(folder)
+    }
+
+  /** Takes a folder away that has nothing in it any more, and those above it in the table. */
+  private def prune(folder: Path): Unit =
+    if (fs.exists(folder) && !link(folder) && children(folder).isEmpty) {
+      remove(folder, recursive = true)
+      if (inside(folder)) prune(folder.getParent)
+    }
+}
+
+private[streamtable] object OwnFiles {
+  private val uuid = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+}

@@ -1,0 +1,95 @@
+"""Statements that make, drop and rename: before each of them what a killed one left is settled, so that its repetition succeeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import TypeAlias
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from streamtable.catalog.entries import CATALOG, load
+from streamtable.catalog.intents import carrying_out
+from streamtable.delta.bridge import JavaRows
+from streamtable.delta.tables import locate
+from streamtable.errors import InvalidStatement, QueueNotFound, ReplicationObjectNotFound, SourceUnavailable, StreamTableNotFound
+from streamtable.handles import namespace_of
+from streamtable.monitor.results import Rows
+from streamtable.refresh.choose import Action
+from streamtable.refresh.history import history
+from streamtable.refresh.lifecycle import CREATED, CREATED_EMPTY
+from streamtable.refresh.settling import Settled, settle_everywhere, settle_schema
+from streamtable.sql.parse import AnyStatement
+from streamtable.sql.printing import to_sql
+from streamtable.sql.queue import CreateQueue, DropQueue
+from streamtable.sql.replication import (
+    AlterPublication,
+    AlterSubscription,
+    CreatePublication,
+    CreateReplicationSlot,
+    CreateSubscription,
+    DropPublication,
+    DropReplicationSlot,
+    DropSubscription,
+)
+from streamtable.sql.statements import AlterStreamTable, CreateStreamTable, DropStreamTable, Name, Rename
+
+__all__ = ["whole"]
+
+_Made: TypeAlias = CreateStreamTable | CreateQueue | CreatePublication | CreateSubscription | CreateReplicationSlot
+_Dropped: TypeAlias = DropStreamTable | DropQueue | DropPublication | DropSubscription | DropReplicationSlot
+_Altered: TypeAlias = AlterStreamTable | AlterPublication | AlterSubscription
+
+_NOT_FOUND = (StreamTableNotFound, QueueNotFound, ReplicationObjectNotFound, SourceUnavailable)
+
+Run: TypeAlias = Callable[[SparkSession, AnyStatement], Rows | JavaRows]
+
+
+def whole(spark: SparkSession, statement: AnyStatement, run: Run) -> Rows | JavaRows:
+    """Carry a statement out by `run`; what others left half done is settled first, or where it may be why a table is not found."""
+    if not isinstance(statement, _Made | _Dropped | _Altered):
+        try:
+            return run(spark, statement)
+        except _NOT_FOUND:
+            if not list(settle_everywhere(spark)):
+                raise
+        return run(spark, statement)
+    name = locate(spark, statement.name.parts).name
+    text = f"{'.'.join(namespace_of(spark))}: {to_sql(statement)}"
+    settled = list(_settled(spark, name))
+    with carrying_out(text):
+        try:
+            return run(spark, statement)
+        except InvalidStatement:
+            # The same statement, killed when all was done but the answer.
+            if any(each.done and each.intent.statement == text and each.intent.parts[0].name == name for each in settled):
+                return _answer(spark, statement, name)
+            raise
+
+
+def _settled(spark: SparkSession, name: tuple[str, ...]) -> Iterator[Settled]:
+    if name[0] == CATALOG:
+        with suppress(AnalysisException):  # there is no such schema, which the statement tells
+            yield from settle_schema(spark, name)
+
+
+def _answer(spark: SparkSession, statement: _Made | _Dropped | _Altered, name: tuple[str, ...]) -> Rows:
+    """Return what a statement would have answered that had come to its end when its process was killed."""
+    match statement:
+        case CreateStreamTable():
+            entry = load(spark, Name(name))
+            first = next((each for each in history(spark, [entry]) if each.record.action is Action.REINITIALIZE), None)
+            if first is None:
+                return [(entry.definition.name, Action.NO_DATA.value, CREATED_EMPTY, 0, 0, 0, entry.state.version)]
+            told = first.record
+            rows = (told.rows_inserted, told.rows_deleted, told.duration_ms, first.version)
+            return [(entry.definition.name, told.action.value, CREATED, *rows)]
+        case AlterStreamTable(_, Rename(to)):
+            entry = load(spark, Name((*name[:-1], to.parts[-1])))
+            return [(entry.definition.name, entry.definition.status)]
+        case AlterPublication() | AlterSubscription():
+            to = statement.action.to if isinstance(statement.action, Rename) else statement.name
+            return [(".".join((*name[:-1], to.parts[-1])), "ALTERED")]
+        case _:
+            return [(".".join(name), "CREATED" if isinstance(statement, _Made) else "DROPPED")]

@@ -1,0 +1,174 @@
+"""Only what is the table's own is deleted; what is left half done by a killed statement, or by earlier releases, is found and mended."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.oracle.comparison import assert_exact
+from tests.spark.statements import answer, folder
+
+from streamtable.catalog import intents
+from streamtable.catalog.intents import FOLDER, Kind, Part, intended
+from streamtable.errors import InvalidStatement, StorageFailed, StreamTableError, StreamTableNotFound
+from streamtable.refresh.leftovers import leftovers
+
+ALL = "SELECT id, amount FROM sales"
+GROUPS = "SELECT id, max(amount) AS most FROM sales GROUP BY id HAVING count(*) < 9"
+
+
+def in_folder(place: Path) -> set[str]:
+    return {each.name for each in place.iterdir()} if place.exists() else set()
+
+
+def test_drop_of_a_table_with_a_location_leaves_what_others_put_there(shop: SparkSession, tmp_path: Path) -> None:
+    place, outside = tmp_path / "place", tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept.txt").write_text("kept")
+    shop.sql(f"CREATE STREAM TABLE st LOCATION '{place}' AS {GROUPS}")
+    shop.sql("UPDATE sales SET amount = 11 WHERE id = 1")
+    shop.sql("REFRESH STREAM TABLE st")
+    (place / "notes.txt").write_text("mine")
+    (place / "link").symlink_to(outside)
+    (place / "_streamtable" / "link").symlink_to(outside)
+    own = {each.name for each in place.glob("part-*")}
+    shop.range(3).write.mode("append").parquet(str(place))  # files that are called like Delta's
+    shop.range(3).write.format("delta").save(str(place / "inner"))
+    ((name, status),) = answer(shop, "DROP STREAM TABLE st")
+    assert name == "spark_catalog.shop.st"
+    assert status.startswith("DROPPED, left") and all(f"{place}/{each}" in status for each in ("notes.txt", "link", "inner"))
+    left = in_folder(place)
+    assert {"notes.txt", "link", "inner", "_SUCCESS"} <= left and not {"_delta_log", "_streamtable", "_change_data"} & left
+    assert not own & left
+    assert (outside / "kept.txt").read_text() == "kept"
+    assert shop.read.format("delta").load(str(place / "inner")).count() == 3
+    assert shop.read.parquet(*(str(each) for each in place.glob("part-*"))).count() == 3
+
+
+@pytest.mark.parametrize("clause", ["PARTITIONED BY (id)", "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')", ""])
+def test_drop_leaves_no_folder(shop: SparkSession, tmp_path: Path, clause: str) -> None:
+    for location in ("", f"LOCATION '{tmp_path}/place'"):
+        shop.sql(f"CREATE STREAM TABLE st {location} {clause} AS {ALL}")
+        shop.sql("UPDATE sales SET amount = amount + 1")
+        shop.sql("REFRESH STREAM TABLE st")
+        place = folder(shop, "st")
+        assert answer(shop, "DROP STREAM TABLE st") == [("spark_catalog.shop.st", "DROPPED")]
+        assert not place.exists()
+
+
+def test_a_folder_that_is_not_empty_is_named(shop: SparkSession) -> None:
+    shop.sql(f"CREATE STREAM TABLE st AS {ALL}")
+    place = folder(shop, "st")
+    (place / "notes.txt").write_text("mine")
+    assert "notes.txt" in answer(shop, "DROP STREAM TABLE st")[0][1]
+    for statement in (f"CREATE STREAM TABLE st AS {ALL}", "CREATE QUEUE st (body STRING)"):
+        with pytest.raises(InvalidStatement, match=r"is not empty: it holds notes\.txt"):
+            shop.sql(statement)
+    (place / "notes.txt").unlink()
+    shop.sql(f"CREATE STREAM TABLE st AS {ALL}")
+
+
+@pytest.fixture
+def read_only(tmp_path: Path) -> Iterator[Path]:
+    """Return a folder that becomes read-only when `mount -o remount,ro` is said of it."""
+    place = tmp_path / "mounted"
+    place.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "tmpfs", place], check=False, capture_output=True).returncode:
+        pytest.skip("only root may mount")
+    yield place
+    subprocess.run(["umount", "-l", place], check=True)
+
+
+def test_storage_that_does_not_let_go_keeps_the_table(shop: SparkSession, read_only: Path) -> None:
+    shop.sql(f"CREATE STREAM TABLE st LOCATION '{read_only}/st' AS {ALL}")
+    subprocess.run(["mount", "-o", "remount,ro", read_only], check=True)
+    with pytest.raises(StorageFailed, match="Read-only file system"):
+        shop.sql("DROP STREAM TABLE st")
+    assert_exact(shop, "st", ALL)
+    shop.sql("DELETE FROM sales WHERE id = 3")
+    with pytest.raises(StreamTableError, match="Read-only file system"):
+        shop.sql("REFRESH STREAM TABLE st")
+    subprocess.run(["mount", "-o", "remount,rw", read_only], check=True)
+    assert answer(shop, "DROP STREAM TABLE st") == [("spark_catalog.shop.st", "DROPPED")]
+    assert not in_folder(read_only)
+
+
+@pytest.mark.parametrize("name", ["`a b`", "`ä`", "`a.b`", "`a/b`"])
+def test_a_name_that_the_catalog_refuses_leaves_nothing(shop: SparkSession, name: str) -> None:
+    home = folder(shop, "sales").parent
+    shop.sql(f"CREATE STREAM TABLE st AS {ALL}")
+    before = in_folder(home)
+    for statement in (
+        f"CREATE STREAM TABLE {name} AS {ALL}",
+        f"CREATE QUEUE {name} (body STRING)",
+        f"CREATE PUBLICATION {name} FOR TABLE sales",
+        f"ALTER STREAM TABLE st RENAME TO {name}",
+    ):
+        with pytest.raises(InvalidStatement, match="letters, digits and underscores"):
+            shop.sql(statement)
+        assert in_folder(home) == before
+    assert_exact(shop, "st", ALL)
+
+
+def test_intents_of_statements_that_run_are_left_alone(shop: SparkSession) -> None:
+    """Those of another process here that lives and of another machine are; those of a process that is gone or says nothing are not."""
+    home = folder(shop, "sales").parent
+    path = f"file:{home}/no"
+    with intended(shop, Kind.CREATE, Part(("spark_catalog", "shop", "no"), path, ("streamtable.id", "none"))):
+        (file,) = (home / FOLDER).glob("*.json")
+        machine, pid, started, number = file.stem.split("-")
+        text = file.read_text()
+        assert list(intents.dead(shop, f"file:{home}")) == []
+    assert not (home / FOLDER).exists()
+    now = time.time()
+    init = Path("/proc/1/stat").read_text().rpartition(")")[2].split()[19]
+    for owner, at, is_dead in (
+        (f"{machine}-{pid}-{started}", now, True),
+        (f"{machine}-1-{init}", now, False),
+        (f"{machine}-1-{init}0", now, True),
+        (f"{machine}-999999999-1", now, True),
+        ("elsewhere-1-1", now, False),
+        ("elsewhere-1-1", now - 600, True),
+    ):
+        (home / FOLDER).mkdir()
+        left = home / FOLDER / f"{owner}-{number}.json"
+        left.write_text(text)
+        os.utime(left, (at, at))
+        assert [each.name for each in intents.dead(shop, f"file:{home}")] == ["spark_catalog.shop.no"] * is_dead, (owner, at)
+        left.unlink()
+        (home / FOLDER).rmdir()
+
+
+def test_doctor_finds_what_earlier_releases_left(shop: SparkSession) -> None:
+    home = folder(shop, "sales").parent
+    for name in ("whole", "lost", "moved"):
+        shop.sql(f"CREATE STREAM TABLE {name} AS {GROUPS}")
+    shop.sql(f"CREATE STREAM TABLE empty WITH NO DATA AS {ALL}")
+    shop.sql("CREATE QUEUE jobs (body STRING)")
+    assert list(leftovers(shop)) == []
+    for name in ("whole", "empty"):
+        intents.forget(shop, ("spark_catalog", "shop", name))
+    subprocess.run(["rm", "-r", home / "lost", home / "jobs" / "_delta_log"], check=True)
+    (home / "jobs" / "_streamtable").mkdir(exist_ok=True)
+    intents.forget(shop, ("spark_catalog", "shop", "jobs"))
+    (home / "moved").rename(home / "elsewhere")
+    (home / "half" / "_delta_log").mkdir(parents=True)
+    (home / "theirs").mkdir()
+    (home / "theirs" / "notes.txt").write_text("mine")
+    found = list(leftovers(shop))
+    assert len(found) == 6, [each.found for each in found]
+    for each in found:
+        each.mend()
+    assert list(leftovers(shop)) == []
+    assert_exact(shop, "whole", GROUPS)
+    assert_exact(shop, "moved", GROUPS)
+    assert in_folder(home) == {"sales", "whole", "moved", "theirs"}
+    with pytest.raises(StreamTableNotFound):
+        shop.sql("REFRESH STREAM TABLE lost")
+    shop.sql(f"CREATE STREAM TABLE lost AS {ALL}")
+    subprocess.run(["rm", "-r", home / "theirs"], check=True)

@@ -1,0 +1,78 @@
+"""Processes are killed with SIGKILL at a file event of a statement, of the metastore's too; a new session makes all whole.
+
+In CI two kills, by `./run fuzz` each statement at events that are spread over all of them: `EVERY` is the distance, 1 tries each.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import select
+import subprocess
+from functools import partial
+from pathlib import Path
+from typing import IO
+
+import pytest
+from tests.spark.failing import CASES
+from tests.spark.inotify import Events
+from tests.spark.killed import ended, run, start
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from tests.spark.failing import CASES, Killed
+
+killed = Killed(session(1), Path.cwd() / "spark-warehouse")
+before, name = sys.argv[1:]
+if before:
+    killed.go_on(before)
+else:
+    killed.begin()
+if name:
+    killed.ready(name)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    killed.run((CASES[name].statement,))
+    print("done", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def killed_at(folder: Path, before: str, name: str, at: int) -> bool:
+    """Let a process make whole what the statement `before` left, and kill it at an event of the next; tell whether it came so far."""
+    with start(folder, PROGRAM, before, name) as process:
+        assert process.stdin is not None and process.stdout is not None
+        line = process.stdout.readline()
+        while line and line != "ready\n":  # Java may say something before
+            line = process.stdout.readline()
+        assert line, f"after {before}, before {name}: {process.wait()}"
+        with Events(folder / "spark-warehouse", folder / "metastore_db") as events:
+            process.stdin.write("go on\n")
+            process.stdin.flush()
+            done = partial(readable, process.stdout)
+            reached = any(n == at for n, _ in enumerate(events.until(done), 1))
+        subprocess.run(["kill", "-9", "--", f"-{process.pid}"], check=True)  # the JVM too
+        process.wait()
+    return reached
+
+
+def readable(pipe: IO[str]) -> bool:
+    return bool(select.select([pipe], [], [], 0)[0])
+
+
+def test_two_kills(tmp_path: Path) -> None:
+    assert killed_at(tmp_path, "", "CREATE", random.randint(5, 40))
+    assert killed_at(tmp_path, "CREATE", "DROP", random.randint(2, 20))
+    ended(run(tmp_path, PROGRAM, "DROP", ""), 0)
+
+
+@pytest.mark.fuzz
+@pytest.mark.timeout(20_000)
+@pytest.mark.parametrize("name", CASES)
+def test_kills_at_events_of_all_kinds(name: str, tmp_path: Path) -> None:
+    every = int(os.environ.get("EVERY", "25"))
+    at, before = random.randint(1, every), ""
+    while killed_at(tmp_path, before, name, at):
+        at, before = at + every, name
+    ended(run(tmp_path, PROGRAM, name, ""), 0)
