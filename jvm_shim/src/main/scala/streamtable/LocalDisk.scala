@@ -1,5 +1,6 @@
 package org.apache.spark.sql.streamtable
 
+import java.io.File
 import java.net.URI
 import java.nio.file.{FileAlreadyExistsException => AlreadyThere, Files, FileSystemException, Path => JavaPath}
 import java.nio.file.StandardCopyOption.ATOMIC_MOVE
@@ -23,6 +24,14 @@ private[streamtable] class LocalDisk extends RawLocalFileSystem {
     catch {
       case _: UnsupportedOperationException | _: IllegalArgumentException => super.setPermission(path, permission)
     }
+
+  /** Java says why a folder cannot be made; Hadoop, only that it cannot. */
+  override protected def mkOneDirWithMode(path: Path, folder: File, permission: FsPermission): Boolean =
+    try {
+      Files.createDirectory(folder.toPath)
+      Option(permission).foreach(setPermission(path, _))
+      true
+    } catch { case _: AlreadyThere => false }
 
   // What Hadoop asks `readlink` about is the text of a URI, which is never a link.
   override def getFileLinkStatus(path: Path): FileStatus = getFileStatus(path)
