@@ -55,16 +55,18 @@ def whole(spark: SparkSession, statement: AnyStatement, run: Run) -> Rows | Java
             if not list(settle_everywhere(spark)):
                 raise
         return run(spark, statement)
-    name = locate(spark, statement.name.parts).name
+    names = statement.names if isinstance(statement, DropPublication) else (statement.name,)
+    every = [locate(spark, each.parts).name for each in names]
+    name = every[0]
     text = f"{'.'.join(namespace_of(spark))}: {to_sql(statement)}"
-    settled = list(_settled(spark, name))
+    settled = [settled for each in every for settled in _settled(spark, each)]
     with carrying_out(text):
         try:
             return run(spark, statement)
         except InvalidStatement:
             # The same statement, killed when all was done but the answer.
             if any(each.done and each.intent.statement == text and each.intent.parts[0].name == name for each in settled):
-                return _answer(spark, statement, name)
+                return [row for each in every for row in _answer(spark, statement, each)]
             raise
 
 
@@ -89,7 +91,7 @@ def _answer(spark: SparkSession, statement: _Made | _Dropped | _Altered, name: t
             entry = load(spark, Name((*name[:-1], to.parts[-1])))
             return [(entry.definition.name, entry.definition.status)]
         case AlterPublication() | AlterSubscription():
-            to = statement.action.to if isinstance(statement.action, Rename) else statement.name
+            to = statement.action.to if isinstance(statement.action, Rename) else Name(name)
             return [(".".join((*name[:-1], to.parts[-1])), "ALTERED")]
         case _:
             return [(".".join(name), "CREATED" if isinstance(statement, _Made) else "DROPPED")]

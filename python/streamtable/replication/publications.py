@@ -89,8 +89,8 @@ def drop(spark: SparkSession, statement: DropPublication) -> list[Stored]:
     """Drop publications, and return them: all that are named, or none where one is not there and IF EXISTS was not said."""
     wanted = [objects.wanted(spark, PUBLICATION, name, statement.if_exists) for name in statement.names]
     found = [each for n, each in enumerate(wanted) if each and each.path not in {before.path for before in wanted[:n] if before}]
-    for each in found:
-        objects.drop(spark, each)
+    if found:
+        objects.drop(spark, *found)
     return found
 
 
