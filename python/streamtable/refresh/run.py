@@ -15,8 +15,8 @@ from streamtable.algebra.sources import CLOCK
 from streamtable.catalog.definition import SUSPENDED
 from streamtable.catalog.entries import Entry
 from streamtable.delta.bridge import cancelled, causes, java_exception, lost_file, out_of_memory, root_cause
-from streamtable.delta.storage import storage_trouble
 from streamtable.delta.commit import Committed
+from streamtable.delta.storage import storage_trouble
 from streamtable.delta.tables import Version, locate, tell_catalog, versions
 from streamtable.errors import (
     ConcurrentRefresh,
