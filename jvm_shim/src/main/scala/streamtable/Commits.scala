@@ -114,26 +114,33 @@ private[streamtable] object Commits {
   /** Marks rows as deleted; a file without a row left is removed whole. */
   private def without(log: DeltaLog, files: Seq[AddFile], remove: Positions): Seq[FileAction] = {
     val fileAt = filesByPath(log, files)
-    val store = DeletionVectorStore.createInstance(log.newDeltaHadoopConf())
-    val (writer, id) = DeletionVectorWriter.createWriter(store, store.pathWithFileSystem(log.dataPath))
-    try {
-      remove.bitmaps.toSeq.flatMap { case (path, found) =>
+    val (whole, partly) = remove.bitmaps.toSeq
+      .map { case (path, found) =>
         val file = fileAt(path)
         val rows = found.copy()
         deleted(log, file).foreach(rows.merge)
-        if (file.numPhysicalRecords.contains(rows.cardinality)) Seq(file.remove)
-        else {
-          val serialized = rows.serializeAsByteArray(RoaringBitmapArrayFormat.Portable)
-          val range = writer.write(serialized)
-          val vector = DeletionVectorDescriptor.onDiskWithRelativePath(
-            id,
-            "",
-            serialized.length,
-            rows.cardinality,
-            Some(range.offset))
-          val (added, removed) = file.removeRows(vector, updateStats = true)
-          Seq(removed, added)
-        }
+        (file, rows)
+      }
+      .partition { case (file, rows) => file.numPhysicalRecords.contains(rows.cardinality) }
+    // A writer makes its file at once, also when no vector comes.
+    whole.map(_._1.remove) ++ (if (partly.isEmpty) Nil else marked(log, partly))
+  }
+
+  private def marked(log: DeltaLog, files: Seq[(AddFile, RoaringBitmapArray)]): Seq[FileAction] = {
+    val store = DeletionVectorStore.createInstance(log.newDeltaHadoopConf())
+    val (writer, id) = DeletionVectorWriter.createWriter(store, store.pathWithFileSystem(log.dataPath))
+    try {
+      files.flatMap { case (file, rows) =>
+        val serialized = rows.serializeAsByteArray(RoaringBitmapArrayFormat.Portable)
+        val range = writer.write(serialized)
+        val vector = DeletionVectorDescriptor.onDiskWithRelativePath(
+          id,
+          "",
+          serialized.length,
+          rows.cardinality,
+          Some(range.offset))
+        val (added, removed) = file.removeRows(vector, updateStats = true)
+        Seq(removed, added)
       }
     } finally writer.close()
   }

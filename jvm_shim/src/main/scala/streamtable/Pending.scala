@@ -4,6 +4,7 @@ import java.util.{Map => JavaMap}
 
 import scala.jdk.CollectionConverters._
 
+import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.connector.catalog.TableCatalog.PROP_COMMENT
 import org.apache.spark.sql.delta.{
@@ -16,6 +17,8 @@ import org.apache.spark.sql.delta.{
   VersionChecksum
 }
 import org.apache.spark.sql.delta.actions._
+import org.apache.spark.sql.delta.files.DelayedCommitProtocol
+import org.apache.spark.sql.delta.util.DeltaFileOperations.absolutePath
 import org.apache.spark.sql.streamtable.PartitionValues
 import org.json4s._
 import org.json4s.JsonDSL._
@@ -45,9 +48,9 @@ private[streamtable] final class Pending(
   private var operation: DeltaOperations.Operation = _
   private var added, removed = 0L
 
-  private def on(snapshot: Snapshot): OptimisticTransaction = {
-    val opened =
-      alone.fold(log.startTransaction(None, Some(snapshot)))(new Numbered(log, None, snapshot, _))
+  private def on(snapshot: Snapshot): OptimisticTransaction with Writing = {
+    val opened = alone.fold(new OptimisticTransaction(log, None, snapshot) with Writing)(
+      new Numbered(log, None, snapshot, _) with Writing)
     describe(opened)
     // Whatever else changed the table since makes what was computed wrong: read everything, so that any such commit conflicts.
     opened.readWholeTable()
@@ -67,8 +70,17 @@ private[streamtable] final class Pending(
       else transaction.updateMetadata(described)
     }
 
-  private[streamtable] def write(rows: DataFrame): Seq[FileAction] =
-    transaction.writeFiles(PartitionValues.checked(rows, transaction.metadata.partitionColumns))
+  /** Writes files. Of a task without rows Delta commits none, and would leave the one that Spark wrote for want of rows. */
+  private[streamtable] def write(rows: DataFrame): Seq[FileAction] = {
+    val files =
+      transaction.writeFiles(PartitionValues.checked(rows, transaction.metadata.partitionColumns))
+    val kept = files.map(_.path).toSet
+    for (file <- transaction.written if !kept(file.path)) {
+      val path = absolutePath(log.dataPath.toString, file.path)
+      path.getFileSystem(log.newDeltaHadoopConf()).delete(path, false)
+    }
+    files
+  }
 
   private[streamtable] def of(
       actions: Seq[Action],
@@ -120,6 +132,19 @@ private[streamtable] final class Pending(
     case PROP_COMMENT => now.metadata.description != read.metadata.description
     case key => now.metadata.configuration.get(key) != read.metadata.configuration.get(key)
   }
+}
+
+/** A transaction that knows which files it wrote, also those that it does not commit. */
+private trait Writing extends OptimisticTransaction {
+  private var committers = Seq.empty[DelayedCommitProtocol]
+
+  override protected def getCommitter(outputPath: Path): DelayedCommitProtocol = {
+    val committer = super.getCommitter(outputPath)
+    committers :+= committer
+    committer
+  }
+
+  def written: Seq[AddFile] = committers.flatMap(_.addedStatuses)
 }
 
 /** A table before its first commit, which is known to have no files: Delta would ask by a query for its checksum. */
