@@ -29,8 +29,8 @@ def test_what_is_appended_to_a_join_looks_for_no_row(s: Scenario, monkeypatch: p
         raise AssertionError("a row is looked for")
 
     with monkeypatch.context() as patched:
-        for name in ("measure", "locate"):
-            patched.setattr(f"streamtable.refresh.differential.{name}", looks)
+        for place, name in (("differential", "measure"), ("output", "locate")):
+            patched.setattr(f"streamtable.refresh.{place}.{name}", looks)
         s.step("INSERT INTO t VALUES (1, 1, 'new'), (50, 1, 'alone')", "INSERT INTO u VALUES (3, 'c')")
         s.change("DELETE FROM u WHERE id = 2")
         with pytest.raises(Exception, match="a row is looked for"):

@@ -40,6 +40,7 @@ __all__ = [
     "is_one",
     "load",
     "make",
+    "named_by_some",
     "part_of",
     "rename",
     "wanted",
@@ -154,6 +155,19 @@ def every(spark: SparkSession, kind: Kind, namespace: Sequence[str] | None = Non
             stored = find(spark, kind, Name(parts))
         if stored:
             yield stored
+
+
+def named_by_some(spark: SparkSession, name: tuple[str, ...]) -> bool:
+    """Tell whether an object of any kind may be about a table: its text has the table's own name, or that of its schema."""
+    own = {part.casefold() for part in name[-2:]}
+    for parts in table_names(spark):
+        with left_out(".".join(parts)):
+            located = locate(spark, parts)
+            if located.kind == "delta":
+                texts = (text.casefold() for key, text in state(spark, located.path).properties.items() if key.startswith(_PREFIX))
+                if any(part in text for text in texts for part in own):
+                    return True
+    return False
 
 
 def is_one(properties: Mapping[str, str]) -> bool:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 from sqlglot import exp
 
-from streamtable.algebra.identity import rows
 from streamtable.algebra.operators import (
     WEIGHT,
     Aggregate,
@@ -40,14 +39,15 @@ from streamtable.differentiate.rules import RULES
 from streamtable.refresh.arrangements import Arrangement, content, register
 from streamtable.refresh.bounds import bounded
 from streamtable.refresh.cost import Load
-from streamtable.refresh.locate import NET, Current, locate, measure
+from streamtable.refresh.locate import Current, measure
+from streamtable.refresh.output import Rows, applied, net
 from streamtable.refresh.prepare import Prepared
 from streamtable.refresh.recursion import recurse
 from streamtable.refresh.sources import Sources
 from streamtable.refresh.workspace import FEW, Workspace
-from streamtable.sql.builder import alias, call, cast, column, number, select, subquery, table
+from streamtable.sql.builder import column, number, select, subquery
 
-__all__ = ["Differential", "NotWhatTheFrontierSays", "Rows"]
+__all__ = ["Differential"]
 
 
 _MONOTONE = (Scan, Constant, Filter, Project, Join, UnionAll, Generate, Expand)
@@ -56,19 +56,6 @@ _MONOTONE = (Scan, Constant, Filter, Project, Join, UnionAll, Generate, Expand)
 
 _LARGE = 200_000
 """An arrangement of more groups is not read whole for the sake of a few."""
-
-
-class NotWhatTheFrontierSays(Exception):
-    """What is stored is not what the frontier says, for the reason that the text gives: the table must be rebuilt."""
-
-
-@dataclass(frozen=True)
-class Rows:
-    """What a commit takes away and brings; None where there is nothing. `probe` is the column that found the rows."""
-
-    add: DataFrame | None
-    remove: Positions | None
-    probe: str | None = None
 
 
 @dataclass
@@ -248,28 +235,8 @@ class Differential:
         """Net out equal rows, then find those that go and bring those that come."""
         workspace, columns = self.workspace, self.prepared.tree.columns
         workspace.name("net", workspace.keep(workspace.query(self.net(root))))
-        measured = measure(workspace, "net", columns, self.probe)
-        coming = exp.GT(this=column(NET), expression=number(0))
-        found: Positions | None = None
-        probe = self.probe
-        if measured.going:
-            ids = {name.casefold(): c.id for name, c in zip(self.names, columns, strict=True)}
-            found, probe = locate(workspace, "net", columns, Current(self.path, self.version, ids), measured)
-            if found is None:
-                raise NotWhatTheFrontierSays("a row that was to be deleted is not in the table")
-        if not measured.coming:
-            return Rows(None, found, probe)
-        arriving = select([column(c) for c in self.ids()], table("net")).where(coming, copy=False)
-        copies = exp.Lateral(
-            this=call("explode", call("array_repeat", number(1), cast(column(NET), "INT"))),
-            view=True,
-            alias=exp.TableAlias(this=exp.to_identifier("copies"), columns=[exp.to_identifier("copy")]),
-        )
-        arriving.append("laterals", copies)
-        return Rows(self._named(arriving), found, probe)
+        current = Current.of(self.path, self.version, self.names, columns)
+        return applied(workspace, "net", columns, self.names, current, measure(workspace, "net", columns, self.probe), self.probe)
 
     def net(self, root: Operator) -> exp.Select:
-        items, keys = rows(self.prepared.tree.columns)
-        total = call("sum", column(WEIGHT.id))
-        query = select([*items, alias(total, NET)], self.delta(root)).group_by(*keys, copy=False)
-        return query.having(exp.NEQ(this=total.copy(), expression=number(0)), copy=False)
+        return net(self.prepared.tree.columns, self.delta(root))

@@ -14,7 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from streamtable.algebra.operators import Aggregate
 from streamtable.algebra.sources import CLOCK
 from streamtable.catalog.definition import Definition
-from streamtable.catalog.entries import Entry
+from streamtable.catalog.entries import Entry, readers_of
+from streamtable.catalog.objects import named_by_some
 from streamtable.delta.bridge import SHIM, frame_of, java_class
 from streamtable.delta.commit import Committed, commit
 from streamtable.delta.rows import read
@@ -25,10 +26,12 @@ from streamtable.refresh.arrangements import Arrangement, arrangements_of, build
 from streamtable.refresh.choose import NOT_POPULATED, Action, Choice
 from streamtable.refresh.clock import microseconds
 from streamtable.refresh.cost import Load, Ran, remembered
-from streamtable.refresh.differential import Differential, NotWhatTheFrontierSays
+from streamtable.refresh.difference import difference
+from streamtable.refresh.differential import Differential
 from streamtable.refresh.frontier import Frontier
 from streamtable.refresh.jobs import jobs_named_after
 from streamtable.refresh.milestones import reached
+from streamtable.refresh.output import NotWhatTheFrontierSays, Rows
 from streamtable.refresh.prepare import Prepared
 from streamtable.refresh.records import Initiator, Record
 from streamtable.refresh.sources import Sources
@@ -72,9 +75,6 @@ def differentially(run: Run, choice: Choice) -> Committed:
     if frontier is None:
         raise NotWhatTheFrontierSays(NOT_POPULATED)
     with planned_for(run.session, run.load), _workspace(run) as (workspace, arrangements):
-        hidden = {a.name for a in arrangements.values() if not a.visible}
-        if not hidden <= frontier.arrangements.keys():
-            raise NotWhatTheFrontierSays("the stored states of the query were not kept by the last refresh")
         pinned = {
             a.name: roll_back(workspace, a, _pinned(frontier, a), run.entry.definition.id)
             for a in arrangements.values()
@@ -134,7 +134,10 @@ def fully(
     schema_json: str | None = None,
     properties: Mapping[str, str | None] | None = None,
 ) -> Committed:
-    """Replace the contents by the query, as Spark analysed it, over the sources at the target versions; build the arrangements."""
+    """Make the contents those of the query, as Spark analysed it, over the sources at the target versions; build the arrangements.
+
+    Where others read the table, the rows that differ are committed, else all rows.
+    """
     with _workspace(run) as (workspace, arrangements):
         sources = Sources(run.prepared, workspace, run.target, run.target)
         pinned = {}
@@ -153,7 +156,9 @@ def fully(
                         known.arrangement(arrangement.name) if known else None,
                     )
                     reached("between the arrangements")
-        rows = pinned_query(run.prepared, run.target).toDF(*run.names)
+        rows = Rows(pinned_query(run.prepared, run.target).toDF(*run.names), None, whole=True)
+        if schema_json is None and _others_see_it(run):
+            rows = difference(workspace, run.entry.path, run.entry.state.version, rows)
         recorded = _recorded(run, choice, pinned)
         reached("before the table")
         done = commit(
@@ -162,8 +167,9 @@ def fully(
             read_version=run.entry.state.version,
             application=run.entry.definition.id,
             number=recorded.number,
-            add=rows,
-            replace_all=True,
+            add=rows.add,
+            remove=rows.remove,
+            replace_all=rows.whole,
             frontier=recorded.to_json(),
             history=_history(run, choice),
             schema_json=schema_json,
@@ -172,6 +178,14 @@ def fully(
         )
         reached("after the table")
         return done
+
+
+def _others_see_it(run: Run) -> bool:
+    """Tell whether something reads the table, of whose rows some may stay; the logs and the catalog tell, without a Spark job."""
+    if run.frontier is None or run.prepared.reading.unversioned or run.load is None or 2 * run.load.changed > run.load.rows:
+        return False
+    entry = run.entry
+    return bool(readers_of(run.session, entry.path)) or named_by_some(run.session, entry.definition.statement.name.parts)
 
 
 @contextmanager

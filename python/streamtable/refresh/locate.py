@@ -90,6 +90,11 @@ class Current:
     version: int
     ids: Mapping[str, str]
 
+    @classmethod
+    def of(cls, path: str, version: int, names: Sequence[str], columns: Sequence[Column]) -> Current:
+        """Return the table at `path`, which calls the columns by `names`."""
+        return cls(path, version, {name.casefold(): c.id for name, c in zip(names, columns, strict=True)})
+
     def positions(self, workspace: Workspace, query: exp.Expr) -> Positions:
         """Run a query that gives positions in the table."""
         return positions(workspace.session, workspace.query(query), self.path, self.version)

@@ -33,12 +33,12 @@ from streamtable.refresh import clock
 from streamtable.refresh.arrangements import HIDDEN
 from streamtable.refresh.checks import AUTO, allow
 from streamtable.refresh.choose import Action, Choice, choose
-from streamtable.refresh.differential import NotWhatTheFrontierSays
 from streamtable.refresh.dry_run import reject, rejected
 from streamtable.refresh.execute import Run, differentially, elapsed, fully, table_columns
 from streamtable.refresh.facts import facts_of, foreign
 from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.refresh.history import errors_in_a_row, history
+from streamtable.refresh.output import NotWhatTheFrontierSays
 from streamtable.refresh.prepare import Prepared, prepare, release
 from streamtable.refresh.records import Initiator, Record, annotate
 from streamtable.sessions import lend
