@@ -6,6 +6,7 @@ Run as a program in an empty folder by `tests/spark/test_half_made.py`, with the
 from __future__ import annotations
 
 import json
+import random
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -132,27 +133,32 @@ class Failing(Shop):
             assert self.places() == self.clean, (name, at, self.places() ^ self.clean)
 
     def _fails(self, what: str, case: Case, at: int, dead: bool) -> bool:
-        """Run the statement with a fault, and the same statement again, which succeeds."""
+        """Run the statement with a fault, and the same statement again, which succeeds, if need be at the third time: it dies too."""
         before = self.places()
-        self.disk.set(at, dead, "No space left on device")
-        failed = True
-        try:
-            self.run((case.statement,))
-            failed = False
-        except PySparkException as error:
-            ours = isinstance(error, StreamTableError) and not isinstance(error, InternalError)
-            if not ours or not (dead or "No space left on device" in str(error)):
-                raise AssertionError(f"{what}: {type(error).__name__}: {error}") from error
-        finally:
-            self.disk.set(0, False, "")
-        if failed and not dead and case.statement.startswith("CREATE ") and "REPLACE" not in case.statement:
+        if not self._tried(what, case, at, dead):
+            return False
+        if not dead and case.statement.startswith("CREATE ") and "REPLACE" not in case.statement:
             assert self.places() == before, (what, "left", self.places() ^ before)
-        if failed:
+        if not dead or self._tried(f"{what}, again", case, random.randint(1, 2 * at), dead):
             try:
                 self.run((case.statement,))
             except PySparkException as error:
-                raise AssertionError(f"{what}, again: {type(error).__name__}: {error}") from error
-        return failed
+                raise AssertionError(f"{what}, at last: {type(error).__name__}: {error}") from error
+        return True
+
+    def _tried(self, what: str, case: Case, at: int, dead: bool) -> bool:
+        """Run the statement with a fault, and tell whether it failed."""
+        self.disk.set(at, dead, "No space left on device")
+        try:
+            self.run((case.statement,))
+        except PySparkException as error:
+            ours = isinstance(error, StreamTableError) and not isinstance(error, InternalError)
+            if not ours or not (dead or "No space left on device" in str(error)):
+                raise AssertionError(f"{what} at {at}: {type(error).__name__}: {error}") from error
+            return True
+        finally:
+            self.disk.set(0, False, "")
+        return False
 
 
 class Killed(Shop):

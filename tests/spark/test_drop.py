@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,8 @@ from tests.oracle.comparison import assert_exact
 from tests.spark.statements import answer, folder
 
 from streamtable.catalog import intents
-from streamtable.catalog.intents import FOLDER, Kind, Part, intended
+from streamtable.catalog.halves import FOLDER, Kind, Part, forget
+from streamtable.catalog.intents import intended
 from streamtable.errors import InvalidStatement, StorageFailed, StreamTableError, StreamTableNotFound
 from streamtable.refresh.leftovers import leftovers
 
@@ -144,6 +147,38 @@ def test_intents_of_statements_that_run_are_left_alone(shop: SparkSession) -> No
         (home / FOLDER).rmdir()
 
 
+def planted(shop: SparkSession, kind: Kind, *parts: Part) -> Path:
+    """Write an intent as somebody may who can write into the folder of the schema, and nothing else."""
+    home = folder(shop, "sales").parent
+    with intended(shop, Kind.CREATE, Part(("spark_catalog", "shop", "no"), f"file:{home}/no", ("streamtable.id", "none"))):
+        (file,) = (home / FOLDER).glob("*.json")
+        told = json.loads(file.read_text())
+    file = home / FOLDER / "elsewhere-1-1-0.json"
+    file.parent.mkdir()
+    file.write_text(json.dumps({**told, "kind": kind.value, "parts": [asdict(part) for part in parts]}))
+    os.utime(file, (time.time() - 600, time.time() - 600))
+    return file
+
+
+def test_what_lies_beside_intents_is_in_nobodys_way(shop: SparkSession) -> None:
+    beside = folder(shop, "sales").parent / FOLDER
+    beside.mkdir()
+    for name in ("notes.json", ".DS_Store", "a-b-c-d.json"):
+        (beside / name).write_text("mine")
+    shop.sql(f"CREATE STREAM TABLE st AS {ALL}")
+    shop.sql("DROP STREAM TABLE st")
+    assert len(in_folder(beside)) == 3
+    subprocess.run(["rm", "-r", beside], check=True)
+
+
+def test_a_table_that_came_to_the_place_of_a_killed_create_is_somebodys(shop: SparkSession, tmp_path: Path) -> None:
+    part = Part(("spark_catalog", "shop", "st"), f"file:{tmp_path}/place", ("streamtable.id", "none"))
+    planted(shop, Kind.CREATE, part)
+    shop.range(3).write.format("delta").save(f"{tmp_path}/place")
+    shop.sql("DROP STREAM TABLE IF EXISTS other")
+    assert shop.read.format("delta").load(f"{tmp_path}/place").count() == 3
+
+
 def test_doctor_finds_what_earlier_releases_left(shop: SparkSession) -> None:
     home = folder(shop, "sales").parent
     for name in ("whole", "lost", "moved"):
@@ -152,10 +187,10 @@ def test_doctor_finds_what_earlier_releases_left(shop: SparkSession) -> None:
     shop.sql("CREATE QUEUE jobs (body STRING)")
     assert list(leftovers(shop)) == []
     for name in ("whole", "empty"):
-        intents.forget(shop, ("spark_catalog", "shop", name))
+        forget(shop, ("spark_catalog", "shop", name))
     subprocess.run(["rm", "-r", home / "lost", home / "jobs" / "_delta_log"], check=True)
     (home / "jobs" / "_streamtable").mkdir(exist_ok=True)
-    intents.forget(shop, ("spark_catalog", "shop", "jobs"))
+    forget(shop, ("spark_catalog", "shop", "jobs"))
     (home / "moved").rename(home / "elsewhere")
     (home / "half" / "_delta_log").mkdir(parents=True)
     (home / "theirs").mkdir()

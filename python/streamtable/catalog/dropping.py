@@ -5,9 +5,10 @@ from __future__ import annotations
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from streamtable.catalog.intents import Kind, Part, forget, intended
+from streamtable.catalog.halves import Kind, Part, forget
+from streamtable.catalog.intents import intended
 from streamtable.catalog.paths import is_path
-from streamtable.delta.folders import delete_small, write_small
+from streamtable.delta.folders import delete_small, names, write_small
 from streamtable.delta.storage import no_space
 from streamtable.delta.tables import drop_own
 
@@ -22,7 +23,9 @@ def drop_parts(spark: SparkSession, *parts: Part) -> tuple[str, ...]:
         for part in parts:
             if not is_path(part.name):
                 forget(spark, part.name)
-        return tuple(f"{part.path}/{name}" for part in parts for name in drop_own(spark, part.path, part.alone))
+        for part in parts:
+            drop_own(spark, part.path, part.alone)
+    return tuple(f"{part.path}/{name}" for part in parts for name in names(spark, part.path))
 
 
 def _try_to_write(spark: SparkSession, path: str) -> None:

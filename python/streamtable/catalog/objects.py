@@ -17,8 +17,9 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from streamtable.catalog.dropping import drop_parts
 from streamtable.catalog.entries import at_home, table_names
-from streamtable.catalog.intents import Kind as Intended
-from streamtable.catalog.intents import Part, intended, marked
+from streamtable.catalog.halves import Kind as Intended
+from streamtable.catalog.halves import Part, marked
+from streamtable.catalog.intents import intended
 from streamtable.catalog.paths import is_path, vacant
 from streamtable.delta.commit import commit
 from streamtable.delta.tables import Located, locate, register, state, versions

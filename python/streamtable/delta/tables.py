@@ -251,12 +251,12 @@ def drop_files(session: SparkSession, path: str) -> None:
     bridge(session).drop(session._jsparkSession, path)
 
 
-def drop_own(session: SparkSession, path: str, alone: bool) -> tuple[str, ...]:
-    """Delete the files that belong to the table at `path`; return the names of what is left in its folder.
+def drop_own(session: SparkSession, path: str, alone: bool) -> None:
+    """Delete the files that belong to the table at `path`, and its folder when nothing else is in it.
 
     Where the table is `alone` in it, files of Delta's that no commit names are deleted too: writes that were killed left them.
     """
-    return tuple(json.loads(bridge(session).dropOwn(session._jsparkSession, path, alone)))
+    bridge(session).dropOwn(session._jsparkSession, path, alone)
 
 
 def home(session: SparkSession, database: str) -> str:

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from streamtable.algebra.reading import Reading
 from streamtable.catalog.definition import DELTA_PROPERTIES, Definition
 from streamtable.catalog.entries import Entry, at_home, find, find_at
-from streamtable.catalog.intents import ENGINE
+from streamtable.catalog.halves import ENGINE
 from streamtable.delta.tables import register, tell_catalog
 from streamtable.errors import StreamTableNotFound
 from streamtable.handles import local_property

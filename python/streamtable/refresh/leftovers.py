@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
 from streamtable.catalog.entries import schemas, table_names
-from streamtable.catalog.intents import FOLDER, dead, forget, properties_at
+from streamtable.catalog.halves import FOLDER, forget, properties_at
+from streamtable.catalog.intents import dead
 from streamtable.catalog.paths import home_of
 from streamtable.delta.folders import children, move, names
 from streamtable.delta.tables import drop_own, locate, register, state

@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog.dropping import drop_parts
 from streamtable.catalog.entries import CATALOG, find, load, named_entries
-from streamtable.catalog.intents import Kind, Part, intended
+from streamtable.catalog.halves import Kind, Part
+from streamtable.catalog.intents import intended
 from streamtable.catalog.paths import vacant
 from streamtable.delta.tables import locate
 from streamtable.errors import DependentsExist, NotSupported, StreamTableExists

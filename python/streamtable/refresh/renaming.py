@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog.definition import Definition
 from streamtable.catalog.entries import Entry, entries
-from streamtable.catalog.intents import Kind, Part, intended
+from streamtable.catalog.halves import Kind, Part
+from streamtable.catalog.intents import intended
 from streamtable.catalog.paths import vacant
 from streamtable.delta.bridge import SHIM, java_class
 from streamtable.errors import DependentsExist, InvalidQuery

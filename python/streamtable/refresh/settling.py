@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from streamtable.catalog.entries import find, schemas
-from streamtable.catalog.intents import Intent, Kind, dead, settle
+from streamtable.catalog.halves import Intent, Kind, settle
+from streamtable.catalog.intents import dead, tell
 from streamtable.catalog.paths import home_of
+from streamtable.errors import StreamTableError
 from streamtable.refresh.renaming import rename_with_readers
 from streamtable.sql.statements import Name
 
@@ -25,9 +30,18 @@ class Settled:
 
 
 def settle_schema(spark: SparkSession, name: Sequence[str]) -> Iterator[Settled]:
-    """Settle what was left in the schema of a full name."""
+    """Settle what was left in the schema of a full name; what cannot be settled now is in the way of its own names alone."""
     for intent in dead(spark, home_of(spark, name)):
-        yield Settled(intent, settle_one(spark, intent))
+        with nullcontext() if tuple(name) in {part.name for part in intent.parts} else _told(intent):
+            yield Settled(intent, settle_one(spark, intent))
+
+
+@contextmanager
+def _told(intent: Intent) -> Iterator[None]:
+    try:
+        yield
+    except (StreamTableError, PySparkException, Py4JJavaError) as error:
+        tell(intent, error)
 
 
 def settle_one(spark: SparkSession, intent: Intent) -> bool:

@@ -10,7 +10,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
-from streamtable.catalog.intents import Kind, intended
+from streamtable.catalog.halves import Kind
+from streamtable.catalog.intents import intended
 from streamtable.catalog.objects import Stored
 from streamtable.delta.tables import applications, state
 from streamtable.errors import InvalidStatement, NotEnabled, ReplicationObjectNotFound

@@ -7,6 +7,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.TableIdentifier
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException
 import org.apache.spark.sql.catalyst.catalog._
 import org.apache.spark.sql.catalyst.catalog.CatalogTableType.{EXTERNAL, MANAGED}
 import org.apache.spark.sql.types.StructType
@@ -48,11 +49,13 @@ private[streamtable] object CatalogEntries {
     spark.sessionState.catalog.createTable(entry, ignoreIfExists = false, validateLocation = false)
   }
 
-  /** Makes the catalog leave the files alone when the entry is dropped. */
+  /** Makes the catalog leave the files alone when the entry is dropped; another process may have dropped it. */
   def release(spark: SparkSession, database: String, table: String): Unit = {
     val catalog = spark.sessionState.catalog
-    val known = catalog.getTableMetadata(name(database, table))
-    if (known.tableType == MANAGED) catalog.externalCatalog.alterTable(known.copy(tableType = EXTERNAL))
+    try {
+      val known = catalog.getTableMetadata(name(database, table))
+      if (known.tableType == MANAGED) catalog.externalCatalog.alterTable(known.copy(tableType = EXTERNAL))
+    } catch { case _: NoSuchTableException => }
   }
 
   private def name(database: String, table: String) = TableIdentifier(table, Some(database))

@@ -278,9 +278,9 @@ object DeltaBridge {
     DeltaLog.invalidateCache(spark, root)
   }
 
-  /** Deletes the table's own files and forgets it; answers the names of what is left in its folder. */
-  def dropOwn(spark: SparkSession, path: String, alone: Boolean): String = spark.withActive {
-    compact(render(JArray(new OwnFiles(spark, new Path(path)).delete(alone).map(JString(_)).toList)))
+  /** Deletes the table's own files and forgets it. */
+  def dropOwn(spark: SparkSession, path: String, alone: Boolean): Unit = spark.withActive {
+    new OwnFiles(spark, new Path(path)).delete(alone)
   }
 
   /** The names in a folder; none where it is not there. */

@@ -4,7 +4,7 @@ import java.io.{FileNotFoundException, IOException}
 import java.nio.file.{Files, NoSuchFileException, Path => JavaPath, Paths}
 
 import scala.jdk.CollectionConverters._
-import scala.util.Try
+import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 import org.apache.spark.sql.SparkSession
@@ -23,35 +23,49 @@ private[streamtable] class OwnFiles(spark: SparkSession, root: Path) {
   /**
    * Deletes them, the log last: as long as it is there, who comes next can go on. What Delta began and did not commit is told by the
    * names of the files alone, which are those of Spark's own Parquet files as well: it is deleted where the table is `alone` in its folder.
-   * Answers what is left, by names in the folder.
+   * A log with commits that cannot be read is somebody's table: nothing is deleted then.
    */
-  def delete(alone: Boolean): Seq[String] = {
+  def delete(alone: Boolean): Unit = {
     val known = snapshot
     val named = known.map(logged).getOrElse(Set.empty).map(fs.makeQualified).filter(inside)
     named.toSeq.asJava.parallelStream().forEach(remove(_))
     val folders = named.map(_.getParent) + root ++ partitions(root, known.map(prefixes).getOrElse(Nil))
     for (folder <- folders if inside(folder) || folder == root; each <- children(folder) if begun(each, alone))
       remove(each.getPath)
-    for (name <- Seq("_change_data", "_streamtable", "_delta_log"))
-      removeAll(new Path(root, name), own = name != "_change_data")
+    removeAll(new Path(root, "_change_data"), own = false)
+    removeAll(hidden, own = true)
+    hide()
+    removeAll(hidden, own = true)
     DeltaLog.invalidateCache(spark, root)
     folders.toSeq.sortBy(-_.depth).foreach(prune)
-    children(root).map(_.getPath.getName)
   }
 
-  private def snapshot: Option[Snapshot] = Try(DeltaLog.forTable(spark, root).update()).toOption.filter(_.version >= 0)
+  private val log = new Path(root, "_delta_log")
+  private val hidden = new Path(root, "_streamtable")
+
+  /** Takes the log away in one step: one of which some files are gone could be anybody's. Another process may do the same. */
+  private def hide(): Unit = {
+    val moved =
+      try !fs.exists(log) || fs.rename(log, hidden)
+      catch { case _: FileNotFoundException => true }
+    if (!moved && fs.exists(log)) throw new IOException(s"$log could not be moved to $hidden")
+  }
+
+  private def snapshot: Option[Snapshot] =
+    try Some(DeltaLog.forTable(spark, root).update()).filter(_.version >= 0)
+    catch { case NonFatal(_) if !children(log).exists(_.getPath.getName.matches(OwnFiles.commit)) => None }
 
   private def logged(snapshot: Snapshot): Set[Path] = {
-    val log = snapshot.deltaLog
-    val commits = log.getChanges(0).toSeq
+    val table = snapshot.deltaLog
+    val commits = table.getChanges(0).toSeq
     val earlier: Iterator[FileAction] =
       if (commits.headOption.exists(_._1 == 0)) Iterator.empty
       else
         snapshot.allFiles.toLocalIterator().asScala ++ snapshot.tombstones.toLocalIterator().asScala
     val actions = earlier ++ commits.iterator.flatMap(_._2).collect { case file: FileAction => file }
     actions.flatMap { file =>
-      val vector = Option(file.deletionVector).filter(_.isOnDisk).map(_.absolutePath(log.dataPath))
-      absolutePath(log.dataPath.toString, file.path) +: vector.toSeq
+      val vector = Option(file.deletionVector).filter(_.isOnDisk).map(_.absolutePath(table.dataPath))
+      absolutePath(table.dataPath.toString, file.path) +: vector.toSeq
     }.toSet
   }
 
@@ -125,5 +139,8 @@ private[streamtable] class OwnFiles(spark: SparkSession, root: Path) {
 }
 
 private[streamtable] object OwnFiles {
+
+  /** How commits and checkpoints are called. */
+  private val commit = "\\d{20}\\.(json|checkpoint.*)"
   private val uuid = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 }

@@ -1,0 +1,192 @@
+"""Tables that are half made or half gone: what an intent says of them, and how they are made whole or taken away."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors.exceptions.captured import CapturedException
+from pyspark.sql import SparkSession
+
+from streamtable.catalog.definition import Definition
+from streamtable.catalog.entries import at_home
+from streamtable.catalog.paths import is_path
+from streamtable.delta.folders import delete_small, move
+from streamtable.delta.storage import storage_failed
+from streamtable.delta.tables import drop_own, locate, release, state
+from streamtable.errors import HistoryLost, SourceUnavailable, StreamTableError
+from streamtable.handles import local_property
+from streamtable.sql.statements import Name
+
+__all__ = [
+    "ENGINE",
+    "FOLDER",
+    "ID",
+    "Intent",
+    "Kind",
+    "Part",
+    "beat_of",
+    "forget",
+    "marked",
+    "properties_at",
+    "registered",
+    "remove",
+    "settle",
+]
+
+FOLDER = "_streamtable_intents"
+"""The folder in that of a schema; it is there while a statement runs, or after one was killed."""
+
+ENGINE = "streamtable.engine"
+"""The property under which Spark's own DDL may touch a stream table: the check rule refuses it to everybody else."""
+
+_OBJECT = re.compile(r"streamtable\.object\.(?!queue$)")
+"""The property of an object that has no rows."""
+
+
+class Kind(str, Enum):
+    """What a statement is about to do."""
+
+    CREATE = "CREATE"
+    DROP = "DROP"
+    RENAME = "RENAME"
+
+
+ID = "id"
+"""The mark that no property makes: the id that Delta gave the table."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A table of an intent; `mark` is the property, and its value, by which it is known to be this one, or ID and Delta's own.
+
+    Where it is `alone` in its folder, files of Delta's that no commit names are its own too.
+    """
+
+    name: tuple[str, ...]
+    path: str
+    mark: tuple[str, str]
+    alone: bool = True
+
+
+@dataclass(frozen=True)
+class Intent:
+    """What is about to be done to the tables `parts`, the one that users named first; a RENAME has the table before and after.
+
+    `statement` is what is carried out, `catalog` where the names are, `by` the process, for people. `file` is where the intent
+    itself is.
+    """
+
+    kind: Kind
+    parts: tuple[Part, ...]
+    statement: str
+    catalog: str
+    by: str
+    file: str
+
+    @property
+    def name(self) -> str:
+        """Return the name that the statement gave."""
+        return ".".join(self.parts[0].name)
+
+
+def settle(spark: SparkSession, intent: Intent, *, failed: bool = False) -> bool:
+    """Take a CREATE back, unless it had come to its end, finish a DROP that had begun, move a table back that lost its name.
+
+    A CREATE that has `failed`, as people were told, is taken back in any case. Return whether the statement is done; else nothing
+    of it is.
+    """
+    first, *others = intent.parts
+    named = registered(spark, first) and not (failed and intent.kind is Kind.CREATE)
+    if intent.kind is not Kind.RENAME:
+        for part in () if named else reversed(intent.parts):
+            if _believed(spark, intent, part):
+                _unmake(spark, part)
+    elif (
+        named and _at_home(intent, first) and _at_home(intent, others[0]) and not _there(spark, first) and _there(spark, others[0])
+    ):
+        move(spark, others[0].path, first.path)
+    remove(spark, intent)
+    return named == (intent.kind is Kind.CREATE)
+
+
+def registered(spark: SparkSession, part: Part) -> bool:
+    """Tell whether the catalog has the table, whatever is left of its files; one without a name is there when its files are."""
+    if is_path(part.name):
+        return _there(spark, part)
+    return locate(spark, part.name).path == part.path
+
+
+def _there(spark: SparkSession, part: Part) -> bool:
+    key, value = part.mark
+    return properties_at(spark, part.path).get(key) == value
+
+
+def marked(spark: SparkSession, name: Sequence[str], path: str) -> Part:
+    """Return what an intent says of a table that is there."""
+    return Part(tuple(name), path, (ID, state(spark, path).table_id))
+
+
+def properties_at(spark: SparkSession, path: str) -> Mapping[str, str]:
+    """Return the properties of the table at a path; none where there is none, or half of one."""
+    try:
+        found = state(spark, path)
+    except (SourceUnavailable, HistoryLost, Py4JJavaError, CapturedException) as error:
+        if storage_failed(error):
+            raise
+        return {}
+    return {**found.properties, ID: found.table_id}
+
+
+def _at_home(intent: Intent, part: Part) -> bool:
+    """Tell whether the table is in the folder that the intent was found in."""
+    return f"{part.path.rpartition('/')[0]}/{FOLDER}" == intent.file.rpartition("/")[0]
+
+
+def _believed(spark: SparkSession, intent: Intent, part: Part) -> bool:
+    """Tell whether an intent is to be believed: who can write into the folder of a schema can write one, and do harm there anyway.
+
+    Elsewhere the table itself must say that it has the name, and the catalog must not know it. An object does not know its name,
+    and no rows are lost with it.
+    """
+    if _at_home(intent, part):
+        return True
+    found = properties_at(spark, part.path)
+    if any(map(_OBJECT.match, found)):
+        return True
+    try:
+        definition = Definition.of(found)
+    except StreamTableError:
+        return False
+    says_so = not found or (definition is not None and definition.statement.name.parts == part.name)
+    return says_so and not registered(spark, part)
+
+
+def _unmake(spark: SparkSession, part: Part) -> None:
+    """Take away what is there of a table; one that another made at its place stays."""
+    key, value = part.mark
+    found = properties_at(spark, part.path)
+    if found and found.get(key) != value:
+        return
+    if not is_path(part.name) and registered(spark, part):
+        forget(spark, part.name)
+    drop_own(spark, part.path, part.alone and bool(found))
+
+
+def forget(spark: SparkSession, name: Sequence[str]) -> None:
+    """Take a name out of the catalog; the files stay."""
+    release(spark, name)
+    with local_property(spark, ENGINE, "true"):
+        at_home(spark).sql(f"DROP TABLE IF EXISTS {Name(tuple(name))}")
+
+
+def remove(spark: SparkSession, intent: Intent) -> None:
+    delete_small(spark, beat_of(intent.file))
+    delete_small(spark, intent.file)
+
+
+def beat_of(file: str) -> str:
+    return file.removesuffix(".json") + ".alive"
