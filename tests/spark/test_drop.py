@@ -16,7 +16,7 @@ from tests.oracle.comparison import assert_exact
 from tests.spark.statements import answer, folder
 
 from streamtable.catalog import intents
-from streamtable.catalog.halves import FOLDER, Kind, Part, forget
+from streamtable.catalog.halves import FOLDER, ID, Kind, Part, forget, properties_at
 from streamtable.catalog.intents import intended
 from streamtable.errors import InvalidStatement, StorageFailed, StreamTableError, StreamTableNotFound
 from streamtable.refresh.leftovers import leftovers
@@ -154,10 +154,36 @@ def planted(shop: SparkSession, kind: Kind, *parts: Part) -> Path:
         (file,) = (home / FOLDER).glob("*.json")
         told = json.loads(file.read_text())
     file = home / FOLDER / "elsewhere-1-1-0.json"
-    file.parent.mkdir()
+    file.parent.mkdir(exist_ok=True)
     file.write_text(json.dumps({**told, "kind": kind.value, "parts": [asdict(part) for part in parts]}))
     os.utime(file, (time.time() - 600, time.time() - 600))
     return file
+
+
+def test_an_intent_that_somebody_planted_harms_nobody_elsewhere(shop: SparkSession, tmp_path: Path) -> None:
+    shop.sql(f"CREATE TABLE theirs USING delta LOCATION '{tmp_path}/theirs' AS SELECT 1 AS one")
+    shop.sql(f"CREATE STREAM TABLE st LOCATION '{tmp_path}/st' AS {ALL}")
+    shop.range(3).write.format("delta").save(f"{tmp_path}/unnamed")
+    shop.range(3).write.parquet(f"{tmp_path}/plain")
+    (tmp_path / "broken" / "_delta_log").mkdir(parents=True)
+    (tmp_path / "broken" / "_delta_log" / f"{7:020}.json").write_text("{}")
+    (tmp_path / "broken" / "_streamtable").mkdir()
+    before = sorted(map(str, tmp_path.rglob("*")))
+    for place in ("theirs", "st", "unnamed", "plain", "broken"):
+        path = f"file:{tmp_path}/{place}"
+        named, unnamed = ("spark_catalog", "shop", place), ("spark_catalog", "shop", "nobody")
+        found = properties_at(shop, path)
+        mark = (key := "streamtable.id" if "streamtable.id" in found else ID, found.get(key, ""))
+        for name in (named, unnamed):
+            for kind in (Kind.CREATE, Kind.DROP):
+                first = Part(unnamed, f"file:{tmp_path}/nothing", mark)
+                file = planted(shop, kind, first, Part(name, path, mark))
+                shop.sql("DROP STREAM TABLE IF EXISTS other")
+                assert sorted(map(str, tmp_path.rglob("*"))) == before, (place, name, kind)
+                assert file.exists() == (place == "broken"), (place, name, kind)
+                file.unlink(missing_ok=True)
+    assert shop.table("theirs").count() == 1
+    assert_exact(shop, "st", ALL)
 
 
 def test_what_lies_beside_intents_is_in_nobodys_way(shop: SparkSession) -> None:
