@@ -48,6 +48,7 @@ class Reading:
     """What a query is: its tree, the tables and views that it reads, and what in it changes without a new version of a table.
 
     `functions` are those of the catalog whose text is part of the tree.
+    `columns` are those of the tables as the texts mean them, a JSON object.
     `clock` is how much of the clock it reads: nothing (""), the "date", or the "instant".
     """
 
@@ -59,6 +60,7 @@ class Reading:
     temporary_views: tuple[str, ...]
     functions: tuple[str, ...] = ()
     clock: str = ""
+    columns: str = "{}"
 
 
 def read_plan(text: str, reading: str) -> Reading:
@@ -123,6 +125,8 @@ class _Reader:
                 return self.child(node)
             case name if node.get("streaming"):
                 return self.unsupported(node, "a streaming source has no versions to refresh between")
+            case _ if source := node.get("source"):
+                return self.unsupported(node, f"source {source} is not a Delta table: it has no change history", "Scan")
             case name if not node.get("children"):
                 return self.unsupported(node, f"{name} is no Delta table, so it has no change history")
             case name:

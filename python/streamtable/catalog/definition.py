@@ -93,13 +93,15 @@ class Definition:
         return replace(self, status=ACTIVE, error=None, resumed=Resumed(version, at.isoformat()))
 
     def properties(self, reading: Reading | None = None) -> dict[str, str | None]:
-        """Spell the definition as table properties; `reading` tells the views and functions of its query.
+        """Spell the definition as table properties; `reading` tells the views and functions of its query, and the columns
+        of its tables.
 
         Without it they stay as they are. A property that is None is not there.
         """
         seen: dict[str, str | None] = {}
         if reading is not None:
             seen["streamtable.views"] = json.dumps(reading.views)
+            seen["streamtable.columns"] = reading.columns
             seen["streamtable.functions"] = json.dumps(reading.functions) if reading.functions else None
         return seen | {
             "streamtable.format": FORMAT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import networkx as nx
 from py4j.protocol import Py4JJavaError
@@ -18,7 +18,7 @@ from streamtable.errors import SourceUnavailable, StreamTableNotFound, near_name
 from streamtable.handles import catalog_of
 from streamtable.sessions import new
 from streamtable.sql.literals import unquote_name
-from streamtable.sql.statements import Name
+from streamtable.sql.statements import Name, Query
 
 __all__ = [
     "CATALOG",
@@ -60,6 +60,16 @@ class Entry:
     def views(self) -> tuple[str, ...]:
         """Return the full names of the views that the query reads, at any depth."""
         return tuple(json.loads(self.state.properties.get("streamtable.views", "[]")))
+
+    @property
+    def query(self) -> Query:
+        """Return the query with the columns that its tables had when it was written."""
+        return replace(self.definition.statement.query, columns=self.columns)
+
+    @property
+    def columns(self) -> str:
+        """Return the columns that the tables had, a JSON object; of a table of an earlier release, none."""
+        return self.state.properties.get("streamtable.columns", "{}")
 
     @property
     def functions(self) -> tuple[str, ...]:

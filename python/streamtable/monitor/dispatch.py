@@ -259,7 +259,7 @@ def _told(line: Line) -> tuple[Any, ...]:
 def _explained(spark: SparkSession, entry: Entry, delta: bool) -> Rows:
     definition = entry.definition
     session = lend(spark, definition.namespace, definition.settings)
-    prepared = prepare(session, definition.statement.query)
+    prepared = prepare(session, entry.query)
     try:
         prepared = replace(prepared, rejected=rejected(prepared))
         rows = _judged(prepared)

@@ -21,6 +21,7 @@ from streamtable.sql.printing import to_sql
 from streamtable.sql.queue import Columns, CreateQueue
 from streamtable.sql.statements import Name, Query
 from streamtable.sql.subscribe import Subscribe
+from streamtable.subscriptions.query import pinned
 from streamtable.subscriptions.subscription import schema_of
 
 __all__ = ["QUEUE", "RETRIES", "SCHEMA", "Queue", "create", "load", "queues"]
@@ -57,6 +58,10 @@ class Queue:
         known = stored.content
         statement = parse(known["sql"])
         assert isinstance(statement, CreateQueue), "it was printed from one"
+        events = statement.events
+        if isinstance(events, Subscribe) and isinstance(events.relation, Query):
+            query = replace(events.relation, columns=known.get("columns", "{}"))
+            statement = replace(statement, events=replace(events, relation=query))
         catalog, schema = known["namespace"]
         return cls(stored, known["id"], statement, (catalog, schema), known["settings"])
 
@@ -103,6 +108,7 @@ def create(spark: SparkSession, statement: CreateQueue) -> Queue:
         "sql": to_sql(replace(statement, name=name, events=events, if_not_exists=False)),
         "namespace": namespace_of(spark),
         "settings": captured_settings(spark),
+        "columns": getattr(getattr(events, "relation", None), "columns", "{}"),
     }
     return Queue.of(objects.create(spark, QUEUE, name, content, columns, properties))
 
@@ -128,8 +134,8 @@ def _columns(columns: Columns) -> StructType:
 
 
 def _canonical(spark: SparkSession, subscribe: Subscribe) -> Subscribe:
-    """Name the relation in full: the queue is read from other sessions."""
+    """Name the relation in full, or keep the columns of its tables: the queue is read from other sessions, and later."""
     if isinstance(subscribe.relation, Query):
-        return subscribe
+        return replace(subscribe, relation=pinned(spark, subscribe.relation))
     located = locate(spark, subscribe.relation.parts)
     return replace(subscribe, relation=Name(located.name)) if located.kind in ("delta", "view") else subscribe

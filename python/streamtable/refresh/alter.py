@@ -55,7 +55,7 @@ def _describe(spark: SparkSession, statement: AlterStreamTable) -> Definition:
             check_schedule(spark, schedule, definition.settings)
             return _store(spark, entry, definition.with_statement(schedule=schedule))
         case SetMode(mode):
-            _allow(spark, definition, mode)
+            _allow(spark, entry, mode)
             return _store(spark, entry, definition.with_statement(mode=mode))
         case Suspend():
             return _store(spark, entry, replace(definition, status=SUSPENDED))
@@ -70,11 +70,11 @@ def _describe(spark: SparkSession, statement: AlterStreamTable) -> Definition:
             raise InternalError(f"{type(other).__name__} is not such a change")
 
 
-def _allow(spark: SparkSession, definition: Definition, mode: RefreshMode) -> None:
+def _allow(spark: SparkSession, entry: Entry, mode: RefreshMode) -> None:
     if mode is not RefreshMode.DIFFERENTIAL:
         return  # any query will do, also one that cannot be read just now
-    session = lend(spark, definition.namespace, definition.settings)
-    prepared = prepare(session, definition.statement.query)
+    session = lend(spark, entry.definition.namespace, entry.definition.settings)
+    prepared = prepare(session, entry.query)
     try:
         allow(prepared, mode)
     finally:

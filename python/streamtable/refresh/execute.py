@@ -196,10 +196,11 @@ def _workspace(run: Run) -> Iterator[tuple[Workspace, Mapping[Aggregate, Arrange
 
 
 def _other_sources(run: Run) -> Mapping[str, str | None] | None:
-    """Return the definition's properties where the query reads other tables or views, or calls other functions, than they say."""
+    """Return the definition's properties where the query reads other tables, columns, views or functions than they say."""
     definition, reading = run.entry.definition, run.prepared.reading
     known, now = (run.entry.views, run.entry.functions), (reading.views, reading.functions)
-    if definition.sources.keys() == set(run.prepared.paths) and [*map(set, known)] == [*map(set, now)]:
+    same = definition.sources.keys() == set(run.prepared.paths) and reading.columns == run.entry.columns
+    if same and [*map(set, known)] == [*map(set, now)]:
         return None
     return replace(definition, sources=run.prepared.names).properties(reading)
 

@@ -6,8 +6,8 @@ import hashlib
 import json
 import re
 import uuid
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +18,7 @@ from streamtable.algebra.distinct import merge_distincts
 from streamtable.algebra.normalise import normalise
 from streamtable.algebra.operators import Operator, Source
 from streamtable.algebra.reading import Reading, read_plan
-from streamtable.delta.bridge import SHIM, java_class, planned
+from streamtable.delta.bridge import SHIM, frame_of, java_class
 from streamtable.differentiate.rules import Finding, obstacle
 from streamtable.errors import InvalidQuery, near_names
 from streamtable.sessions import give_back
@@ -70,6 +70,8 @@ class Prepared:
     reading: Reading
     tree: Operator
     fingerprint: str
+    plan: str
+    """What the reader of plans wrote."""
     rejected: Finding | None = None
     """Why Spark cannot plan the delta, where a dry run or a refresh found that out."""
 
@@ -77,6 +79,14 @@ class Prepared:
     def obstacle(self) -> Finding | None:
         """Return why the query cannot be maintained incrementally, or None when it can."""
         return self.rejected or obstacle(self.tree)
+
+    def columns_of(self, path: str) -> frozenset[str]:
+        """Return the columns of a source that the query mentions, by name or in `*`, whether its result depends on them or not."""
+        plan = json.loads(self.plan)["plan"]
+        mentioned = set(_used(plan, wanted=True))
+        return frozenset(
+            each["name"] for node in _nodes(plan) if node.get("path") == path for each in node["output"] if each["id"] in mentioned
+        )
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -112,7 +122,9 @@ def prepare(session: SparkSession, query: Query) -> Prepared:
     """Let Spark analyse `query` and read its plan. Raises InvalidQuery with Spark's own message."""
     reader, name = java_class(session, f"{SHIM}.PlanReader"), uuid.uuid4().hex
     try:
-        frame = planned(session, rewritten(query.text))
+        pins = java_class(session, f"{SHIM}.Pins").read(session._jsparkSession, rewritten(query.text), query.columns)
+        _check_names(json.loads(pins.gone()))
+        frame = frame_of(session, pins.frame())
         plan = reader.read(frame._jdf, name)
     except InvalidQuery:
         give_back(session)
@@ -122,11 +134,24 @@ def prepare(session: SparkSession, query: Query) -> Prepared:
         rejected = InvalidQuery(f"Spark rejects the query: {text}", hint=_nearest_table(session, text) or instead(query.text, text))
         give_back(session)
         raise rejected from error
-    reading = read_plan(plan, name)
+    reading = replace(read_plan(plan, name), columns=pins.columns())
     merged = merge_distincts(reading.tree)
     # Tables that were made when each DISTINCT was stored hold other states: they are another plan.
     fingerprint = _fingerprint(plan) if merged == reading.tree else _fingerprint(plan, "distincts merged")
-    return Prepared(session, frame, reading, normalise(merged), fingerprint)
+    return Prepared(session, frame, reading, normalise(merged), fingerprint, plan)
+
+
+def _check_names(gone: Sequence[Json]) -> None:
+    """Refuse a query whose columns, or the fields of its structs, are not what they were when it was written."""
+    for each in gone:
+        column, now = each["column"], each["now"]
+        if was := each.get("was"):
+            reason = f"the query reads the struct {column} as a whole, whose fields are in other places now: {now[0]}, before {was}"
+            raise InvalidQuery(reason, hint="write the query again: ALTER STREAM TABLE ... AS")
+        raise InvalidQuery(
+            f"the column {column} that the query reads is not there any more, among {', '.join(now)}.{near_names(column, now)}",
+            hint="give the column its name again, or write a query that fits: ALTER STREAM TABLE ... AS",
+        )
 
 
 def _moved(message: str, query: Query) -> str:
@@ -169,6 +194,12 @@ def _fingerprint(plan: str, form: str = "") -> str:
     return hashlib.sha256((json.dumps(stable) + form).encode()).hexdigest()[:16]
 
 
+def _nodes(node: Json) -> Iterator[Json]:
+    yield node
+    for child in node.get("children", ()):
+        yield from _nodes(child)
+
+
 _BY_PLACE = frozenset({"Union", "Intersect", "Except", "Distinct", "Recursion"})
 """Operators that know the columns of their inputs by their places, and so use all of them."""
 
@@ -186,10 +217,13 @@ def _without(node: Any, used: set[str]) -> Any:
     match node:
         case {"op": _, "output": output}:
             kept = [each for each in output if each["id"] in used]
-            names = {each["name"] for each in kept}
-            stored = {name: place for name, place in node.get("stored", {}).items() if name in names}
+            # A struct of which the query reads fields alone is known by these.
+            places = node.get("stored", {})
+            stored = {name: places[name] for each in kept if "parts" not in each and (name := each["name"]) in places}
             rest = {key: _without(value, used) for key, value in node.items() if key not in ("output", "stored", *_PLACE)}
-            return {**rest, "output": kept, "stored": stored}
+            return {**rest, "output": _without(kept, used), "stored": stored}
+        case {"parts": parts, **column}:
+            return _without({**column, "type": parts}, used)
         case dict():
             return {key: _without(value, used) for key, value in node.items()}
         case list():

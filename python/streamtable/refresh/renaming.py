@@ -81,7 +81,7 @@ def _place(reader: Entry, table: Entry, begun: bool) -> str | None:
 def _plan(spark: SparkSession, reader: Entry, begun: bool) -> str | None:
     """Return the fingerprint of the reader's query; of one that names what is not there any more it is that of its last refresh."""
     if not begun:
-        return _fingerprint(spark, reader, reader.definition.statement.query)
+        return _fingerprint(spark, reader, reader.query)
     frontier = Frontier.of(reader.state.frontier)
     return frontier.fingerprint if frontier else None
 
@@ -109,7 +109,7 @@ def _told(spark: SparkSession, reader: Entry, old: Name, new: Name) -> tuple[Que
     if plain == text:
         through = f" through {', '.join(reader.views)}" if reader.views else ""
         raise _stays(reader, f"it reads {'.'.join(old.parts)}{through}, and its text does not name it")
-    return Query(plain), Query(aliased)
+    return Query(plain, columns=reader.columns), Query(aliased, columns=reader.columns)
 
 
 def _folded(parts: tuple[str, ...]) -> tuple[str, ...]:

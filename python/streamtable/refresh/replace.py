@@ -12,18 +12,19 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from streamtable.catalog.definition import ACTIVE, DELTA_PROPERTIES, SUSPENDED, Definition
-from streamtable.catalog.entries import Entry, readers_of
+from streamtable.catalog.entries import Entry, entries
 from streamtable.delta.tables import tell_catalog
-from streamtable.errors import DependentsExist, NotSupported
+from streamtable.errors import DependentsExist, InvalidQuery, NotSupported
 from streamtable.refresh import clock
 from streamtable.refresh.checks import schema_of
 from streamtable.refresh.choose import REPLACED, Action, Choice
 from streamtable.refresh.execute import Run, fully
 from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.refresh.load import load_of
-from streamtable.refresh.prepare import Prepared
+from streamtable.refresh.prepare import Prepared, prepare, release
 from streamtable.refresh.records import Initiator, annotate
 from streamtable.refresh.run import Outcome, outcome, targets
+from streamtable.sessions import lend
 from streamtable.sql.statements import CreateStreamTable
 
 __all__ = ["effect", "replace_with"]
@@ -88,14 +89,30 @@ def _allowed(spark: SparkSession, existing: Entry, definition: Definition, prepa
 
 
 def _keep_readers(spark: SparkSession, existing: Entry, schema: StructType) -> None:
-    """Refuse to take a column, or its type, away from those that read the table."""
+    """Refuse to take a column, or its type, away from those that use it."""
     stays = {(field.name.casefold(), field.dataType) for field in schema}
-    lost = [field.name for field in existing.state.schema if (field.name.casefold(), field.dataType) not in stays]
-    if lost and (readers := readers_of(spark, existing.path)):
+    lost = {field.name for field in existing.state.schema if (field.name.casefold(), field.dataType) not in stays}
+    readers = {entry.definition.name: _used_by(spark, entry, existing.path) & lost for entry in _readers(spark, existing) if lost}
+    if losing := {name: columns for name, columns in readers.items() if columns}:
+        columns = ", ".join(sorted(set[str]().union(*losing.values())))
         raise DependentsExist(
-            f"{existing.definition.name} is read by {', '.join(readers)}, and would lose or retype {', '.join(lost)}",
+            f"{existing.definition.name} is read by {', '.join(losing)}, and would lose or retype {columns}",
             hint="keep the columns, or change those tables first",
         )
+
+
+def _readers(spark: SparkSession, existing: Entry) -> list[Entry]:
+    return [each for each in entries(spark) if existing.path in each.definition.sources]
+
+
+def _used_by(spark: SparkSession, reader: Entry, path: str) -> frozenset[str]:
+    """Return the columns that a reader would miss; one that cannot be read now misses others already."""
+    try:
+        prepared = prepare(lend(spark, reader.definition.namespace, reader.definition.settings), reader.query)
+    except InvalidQuery:
+        return frozenset()
+    release(prepared)
+    return prepared.columns_of(path)
 
 
 def _columns(schema: StructType) -> list[tuple[object, ...]]:

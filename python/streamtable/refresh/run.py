@@ -107,7 +107,7 @@ def _prepare_again(spark: SparkSession, entry: Entry, frontier: Frontier | None)
     definition = entry.definition
     session = lend(spark, definition.namespace, definition.settings)
     try:
-        prepared = prepare(session, definition.statement.query)
+        prepared = prepare(session, entry.query)
     except InvalidQuery as error:
         gone = any(each in error.reason for each in ("TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "UNRESOLVED_ROUTINE"))
         kind = SourceUnavailable if gone else SourceChanged
@@ -174,7 +174,10 @@ def pinned(latest: Version, wanted: Version | None, before: Version | None) -> V
 def _check_columns(entry: Entry, prepared: Prepared) -> None:
     stored = {field.name: field.dataType for field in entry.state.schema}
     now = [field.dataType for field in prepared.frame.schema.toNullable()]
-    if [stored.get(name) for name in table_columns(entry)] != now:
+    names, columns = table_columns(entry), prepared.frame.columns
+    # Of a table of an earlier release nobody knows how its sources were when it was created.
+    moved = names != columns and sorted(names) == sorted(columns) and not entry.definition.statement.columns
+    if moved or [stored.get(name) for name in names] != now:
         raise SourceChanged(
             f"the query of {entry.definition.name} gives other columns than the table has: {prepared.frame.schema.simpleString()}",
             hint="create the stream table again with CREATE OR REPLACE STREAM TABLE",

@@ -40,7 +40,7 @@ def verify(spark: SparkSession, entry: Entry) -> Verdict:
     if frontier is None:
         raise InvalidStatement(f"{definition.name} was created WITH NO DATA", hint="refresh it first")
     session = lend(spark, definition.namespace, definition.settings)
-    prepared = prepare(session, definition.statement.query)
+    prepared = prepare(session, entry.query)
     try:
         with Workspace(session) as workspace:
             names = table_columns(entry)

@@ -23,13 +23,15 @@ class Name:
 class Query:
     """Hold the text after AS as it was written, and where in the statement it starts (line and column from 1).
 
-    Two queries with the same text are equal, wherever they start.
+    Two queries with the same text are equal, wherever they start. `columns` are those of its tables as they were when it was read
+    first, a JSON object; none before that.
     """
 
     text: str
     offset: int = field(default=0, compare=False)
     line: int = field(default=1, compare=False)
     column: int = field(default=1, compare=False)
+    columns: str = field(default="{}", compare=False, repr=False)
 
 
 @dataclass(frozen=True)

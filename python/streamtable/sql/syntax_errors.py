@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 
 from lark import Token, UnexpectedInput
@@ -34,17 +34,34 @@ _NOT_LISTED = {"BACKQUOTED", "_DOT", "_SEMICOLON"}  # said by "a name" and by "t
 _UNCLOSED = {"'": "this string is never closed", '"': "this string is never closed", "`": "this name is never closed"}
 _BACKQUOTES = "put a name with other characters than ASCII letters, digits and _ in backquotes: `like this`"
 
+_SPAN = r"(\d*)'?\s*(?:(WEEK|DAY|HOUR|MINUTE|SECOND)S?|([wdhms]))\b"
+_SPANS = rf"(?:EVERY\b)?\s*(?:INTERVAL\b)?\s*'?((?:{_SPAN}\s*)+)"
+
+
+def _as_string(spans: re.Match[str]) -> str:
+    """Spell a time in words as SCHEDULE takes it."""
+    parts = re.findall(_SPAN, spans[1], re.IGNORECASE)
+    text = "".join(f"{number or '1'}{(word or letter)[0].lower()}" for number, word, letter in parts)
+    return f"write the time between two refreshes as a string: SCHEDULE '{text}'"
+
+
 # What people write by mistake: terminals that were all expected there, what stands there instead, what to do about it.
-_ADVICE = (
+_ADVICE: tuple[tuple[str, str, str | Callable[[re.Match[str]], str]], ...] = (
     ("_AS", r"SELECT|VALUES|FROM|\(\s*SELECT", "write AS in front of the query"),
     ("_NO", r"DATA", "leave WITH DATA out: a stream table is filled unless WITH NO DATA is written"),
     ("_NO", r"\w+\s*(?:AS\b|\()", "write AS in front of the query"),
     ("_AS", r"USING", "leave USING out: a stream table is always a Delta table"),
     ("_MODE", r"AUTO|DIFFERENTIAL|FULL", "write REFRESH MODE and then the mode"),
+    ("_MODE", rf"EVERY\s+(?!'){_SPANS}", _as_string),
     ("_MODE", r"EVERY|AT|ON", "when a table is refreshed is said by SCHEDULE '1m', for example"),
     ("_DIFFERENTIAL", r"INCREMENTAL|IMMEDIATE", "the mode that computes what changed is called DIFFERENTIAL"),
+    ("_CRON", r"EVERY\s+('(?:\d+[wdhms])+')", lambda found: f"leave EVERY out: SCHEDULE {found[1]}"),
+    ("_CRON", _SPANS, _as_string),
+    ("_CRON", r"HOURLY|DAILY|WEEKLY", lambda found: f"write SCHEDULE CRON '@{found[0].lower()}'"),
+    ("_CRON", r"NONE|NULL|NEVER|OFF|DISABLED?|ON\s+DEMAND", "write SCHEDULE MANUAL"),
     ("_CRON", r"\d", "write the time between two refreshes as a string: SCHEDULE '1m'"),
     ("_CRON", r"EVERY", "leave EVERY out: SCHEDULE '1m'"),
+    ("_RESUME", r"(?:DROP|UNSET|REMOVE)\s+SCHEDULE", "write SET SCHEDULE MANUAL"),
     ("_CRON", r"@|\*", "write SCHEDULE CRON '*/5 * * * *'"),
     ("_COMMENT _RPAR", r"(?<=\(SELECT\s).", "write AS in front of the query"),
     ("_COMMENT _RPAR", r"\w+", "leave the type out: a column gets the type that the query gives it"),
@@ -159,6 +176,6 @@ def _advice(text: str, start: int, word: str, accepts: set[str], expected: list[
     # Where a name may stand, every keyword may, so that expecting one says nothing.
     telling = accepts & (_TERMINALS.keys() | _NOT_LISTED) if "NAME" in accepts else accepts
     for terminals, pattern, advice in _ADVICE:
-        if telling.issuperset(terminals.split()) and re.compile(pattern, re.IGNORECASE).match(text, start):
-            return advice
+        if telling.issuperset(terminals.split()) and (matched := re.compile(pattern, re.IGNORECASE).match(text, start)):
+            return advice if isinstance(advice, str) else advice(matched)
     return None

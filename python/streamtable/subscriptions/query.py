@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
@@ -34,7 +34,7 @@ from streamtable.subscriptions.inputs import Input, Inputs
 from streamtable.subscriptions.relation import TIME, ids, plain
 from streamtable.subscriptions.times import Vector
 
-__all__ = ["QueryRelation"]
+__all__ = ["QueryRelation", "pinned"]
 
 _STREAM_TABLE = "create a stream table of the query and subscribe to that"
 
@@ -86,6 +86,8 @@ class QueryRelation:
         self._prepared = reading.prepare()
         try:
             _check(self._prepared, query)
+            self.query = replace(query, columns=self._prepared.reading.columns)
+            reading = replace(reading, query=self.query)
             found = [Input.of(spark, path, _name(source.name)) for path, source in self._prepared.sources.items()]
             views = [parts for parts in map(_name, self._prepared.reading.views) if parts]
             fits = partial(reading.fits, self._prepared.fingerprint)
@@ -148,6 +150,13 @@ class QueryRelation:
 
     def _timed(self, rows: DataFrame, time: int) -> DataFrame:
         return rows.withColumn(TIME, F.lit(str(time)).cast(self.inputs.times.type))
+
+
+def pinned(spark: SparkSession, query: Query) -> Query:
+    """Return a query with the columns that its tables have now: it is to mean the same later."""
+    relation = QueryRelation(spark, query)
+    relation.close()
+    return relation.query
 
 
 def _signed(rows: DataFrame, weight: int) -> DataFrame:

@@ -17,13 +17,14 @@ class StreamTableParser(session: SparkSession, delegate: ParserInterface) extend
   private val variables = new VariableSubstitution
 
   override def parsePlan(sql: String): LogicalPlan =
-    if (Openings.begin(sql)) StreamTableCommand.parse(session, variables.substitute(sql)) else delegate.parsePlan(sql)
+    if (Openings.begin(sql)) StreamTableCommand.parse(session, variables.substitute(sql))
+    else Pins.marked(sql, Scripts.parsed(sql)(delegate.parsePlan))
 
   override def parsePlanWithParameters(sql: String, context: ParameterContext): LogicalPlan =
     if (Openings.begin(sql))
       StreamTableCommand.parse(session, Parameters.inOurs(variables.substitute(sql), context))
     else if (Parameters.isEmpty(context) || SQLConf.get.legacyParameterSubstitutionConstantsOnly)
-      delegate.parsePlanWithParameters(sql, context)
+      Pins.marked(sql, Scripts.parsed(sql)(delegate.parsePlanWithParameters(_, context)))
     else parseSubstituted(variables.substitute(sql), context)
 
   // Delta's parser drops the parameters (delta#7640), so that they must be in the text before it is asked. Spark
@@ -42,11 +43,12 @@ class StreamTableParser(session: SparkSession, delegate: ParserInterface) extend
     }
   }
 
-  override def parseExpression(sql: String): Expression = delegate.parseExpression(sql)
+  override def parseExpression(sql: String): Expression =
+    Pins.marked(sql, delegate.parseExpression(sql))
   override def parseTableIdentifier(sql: String): TableIdentifier = delegate.parseTableIdentifier(sql)
   override def parseFunctionIdentifier(sql: String): FunctionIdentifier = delegate.parseFunctionIdentifier(sql)
   override def parseMultipartIdentifier(sql: String): Seq[String] = delegate.parseMultipartIdentifier(sql)
-  override def parseQuery(sql: String): LogicalPlan = delegate.parseQuery(sql)
+  override def parseQuery(sql: String): LogicalPlan = Pins.marked(sql, delegate.parseQuery(sql))
   override def parseRoutineParam(sql: String): StructType = delegate.parseRoutineParam(sql)
   override def parseTableSchema(sql: String): StructType = delegate.parseTableSchema(sql)
   override def parseDataType(sql: String): DataType = delegate.parseDataType(sql)

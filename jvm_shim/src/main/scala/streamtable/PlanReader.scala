@@ -9,16 +9,18 @@ import org.apache.spark.sql.catalyst.analysis.{
   SQLScalarFunction,
   UnresolvedRelation
 }
+import org.apache.spark.sql.catalyst.catalog.HiveTableRelation
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
 import org.apache.spark.sql.catalyst.optimizer.EliminateSQLFunctionNode
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.Dataset
-import org.apache.spark.sql.delta.{DeltaColumnMapping, NoMapping}
+import org.apache.spark.sql.delta.NoMapping
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
-import org.apache.spark.sql.types.{ArrayType, DataType, DecimalType, MapType, StructType}
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+import org.apache.spark.sql.types.{DecimalType, MapType}
 import org.json4s._
 import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.{compact, render}
@@ -41,7 +43,7 @@ object PlanReader {
     val analyzed = EliminateSQLFunctionNode(written)
     val reading = new ExpressionRegistry.Reading(id)
     val views = analyzed.collectWithSubqueries { case v: View => v }
-    val joined = SubqueriesAsJoins(Ties.broken(analyzed))
+    val joined = SubqueriesAsJoins(Ties.broken(Pins.narrowed(analyzed)))
     val sessions = SessionWindows.written(joined)
     val plan = Clock.asColumn(sessions.getOrElse(joined))
     val obstacles = Known.obstacles(plan) ++ sessions.left.toSeq.map(Known.obstacle("Session window", _))
@@ -50,13 +52,14 @@ object PlanReader {
       case DeltaSource(_, _, _) | _: OneRowRelation |
           _: LocalRelation | _: Range | _: CTERelationRef | _: UnionLoopRef =>
         Nil
-      case leaf if leaf.children.isEmpty => Seq(leaf.nodeName)
+      case leaf if leaf.children.isEmpty => Seq(sourceName(leaf).getOrElse(leaf.nodeName))
       case other => other.expressions.filterNot(Clock.isRepeatable).map(_.sql)
     }.flatten
     val travels = movingTravels(execution.logical, views, execution.sparkSession)
     val json = ("sources" -> sourcesOf(analyzed)) ~
       ("unversioned" -> (unversioned ++ travels).distinct.toList) ~ ("clock" -> Clock.granularity(analyzed)) ~
-      ("plan" -> new PlanReader(reading).node(plan)) ~ ("obstacles" -> Option(obstacles.toList).filter(_.nonEmpty)) ~
+      ("plan" -> new PlanReader(reading, partsIn(plan)).node(plan)) ~
+      ("obstacles" -> Option(obstacles.toList).filter(_.nonEmpty)) ~
       ("functions" -> functionsOf(written)) ~
       ("views" -> views.filterNot(_.isTempView).map(_.desc.identifier.unquotedString).distinct.toList) ~
       ("temporary_views" -> views.filter(_.isTempView).map(_.desc.identifier.table).distinct.toList)
@@ -123,6 +126,32 @@ object PlanReader {
       Project(plan.output.map(a => Alias(a, name(a))()), plan))
   }
 
+  /** Of structs of tables that `plan` reads by their fields alone: these. */
+  private def partsIn(plan: LogicalPlan): Map[ExprId, String] = {
+    val read = Fields.readIn(plan)
+    plan
+      .collectWithSubqueries { case DeltaSource(relation, index, _) =>
+        val metadata = index.getSnapshot.metadata
+        for {
+          column <- relation.output
+          paths <- read.get(column.exprId)
+          field <- metadata.schema.fields.find(_.name == column.name)
+        } yield column.exprId -> Fields.described(field, paths, metadata.columnMappingMode != NoMapping)
+      }
+      .flatten
+      .toMap
+  }
+
+  /** What a table is called that is not Delta's. */
+  private[streamtable] def sourceName(plan: LogicalPlan): Option[String] = plan match {
+    case LogicalRelation(_, _, Some(table), _, _) => Some(table.identifier.unquotedString)
+    case LogicalRelation(files: HadoopFsRelation, _, _, _, _) => Some(files.location.rootPaths.mkString(", "))
+    case table: HiveTableRelation => Some(table.tableMeta.identifier.unquotedString)
+    case table: DataSourceV2Relation => Some(table.name)
+    case LogicalRelation(other, _, _, _, _) => Some(other.toString)
+    case _ => None
+  }
+
   /** The query of `frame` itself, over `relations`, at `instant` (microseconds since 1970). */
   def pinned(spark: SparkSession, frame: Object, relations: java.util.Map[String, Object], instant: Long): Object =
     Dataset.ofRows(
@@ -141,6 +170,9 @@ object PlanReader {
           .getOrElse(throw new IllegalStateException(s"no version is pinned for ${index.deltaLog.dataPath}"))
         // Schema and format stay those that the query was analysed with: files written before a column was added read it as NULL.
         relation.copy(relation = files.copy(location = location)(files.sparkSession))
+      case constant @ (_: OneRowRelation | _: LocalRelation | _: Range | _: CTERelationRef | _: UnionLoopRef) =>
+        constant
+      case other: LeafNode => Sessions.uncached(other)
     }
 
   def name(a: Attribute): String = if (a.exprId == Clock.now.exprId) a.name else s"c${a.exprId.id}"
@@ -154,8 +186,8 @@ object PlanReader {
   }
 }
 
-private class PlanReader(reading: ExpressionRegistry.Reading) {
-  import PlanReader.{name, DeltaSource}
+private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId, String]) {
+  import PlanReader.{name, sourceName, DeltaSource}
 
   /** Parts that were read, by what they compute. */
   private val known = scala.collection.mutable.Map.empty[LogicalPlan, (LogicalPlan, JObject)]
@@ -220,22 +252,15 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
     case GlobalLimit(IntegerLiteral(limit), LocalLimit(_, child)) => limited(plan, Some(limit), 0, child)
     case Offset(IntegerLiteral(offset), child) => limited(plan, None, offset, child)
     case other =>
-      described(other.nodeName, other) ~ ("unknown" -> true) ~ ("streaming" -> other.isStreaming) ~ below(plan)
+      described(other.nodeName, other) ~ ("unknown" -> true) ~ ("streaming" -> other.isStreaming) ~
+        ("source" -> sourceName(other)) ~ below(plan)
   }
 
   /** Under which names the files hold each column, where that is not its own: a column that is dropped and added again is another one. */
   private def stored(index: TahoeLogFileIndex): JObject = {
     val metadata = index.getSnapshot.metadata
-    def physical(t: DataType): String = t match {
-      case s: StructType =>
-        s.fields.map(f => DeltaColumnMapping.getPhysicalName(f) + physical(f.dataType)).mkString("(", " ", ")")
-      case a: ArrayType => physical(a.elementType)
-      case m: MapType => physical(m.keyType) + physical(m.valueType)
-      case _ => ""
-    }
     val mapped = metadata.columnMappingMode != NoMapping
-    JObject((if (mapped) metadata.schema.fields.toList else Nil).map(f =>
-      f.name -> JString(DeltaColumnMapping.getPhysicalName(f) + physical(f.dataType))))
+    JObject((if (mapped) metadata.schema.fields.toList else Nil).map(f => f.name -> JString(Fields.stored(f))))
   }
 
   /** What tells one constant relation from another. */
@@ -258,7 +283,8 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
     ("op" -> operator) ~ ("output" -> columns(plan.output))
 
   private def columns(attributes: Seq[Attribute]): List[JObject] = attributes.map { a =>
-    ("id" -> name(a)) ~ ("name" -> a.name) ~ ("type" -> a.dataType.sql) ~ ("nullable" -> a.nullable)
+    ("id" -> name(a)) ~ ("name" -> a.name) ~ ("type" -> a.dataType.sql) ~ ("nullable" -> a.nullable) ~
+      ("parts" -> parts.get(a.exprId))
   }.toList
 
   private def conjuncts(condition: Option[Expression]): List[JObject] = {
@@ -297,7 +323,8 @@ private class PlanReader(reading: ExpressionRegistry.Reading) {
   private def expression(e: Expression): JObject = {
     val facts = ("type" -> e.dataType.sql) ~ ("nullable" -> e.nullable)
     e match {
-      case a: AttributeReference if !Clock.isRead(a) => ("column" -> name(a)) ~ ("text" -> a.name) ~ facts
+      case a: AttributeReference if !Clock.isRead(a) =>
+        ("column" -> name(a)) ~ ("text" -> a.name) ~ facts ~ ("parts" -> parts.get(a.exprId))
       case _ =>
         val subqueries = e.collect { case s: SubqueryExpression => s.nodeName }
         val outer = e.exists(_.isInstanceOf[OuterReference])

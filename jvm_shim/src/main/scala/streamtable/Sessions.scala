@@ -1,11 +1,14 @@
 package org.apache.spark.sql.streamtable
 
+import java.util.concurrent.atomic.AtomicLong
+
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation
 import org.apache.spark.sql.catalyst.expressions.{Attribute, UnsafeProjection}
 import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan, Statistics}
+import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.classic.Dataset
 import org.apache.spark.sql.connector.catalog.CatalogManager
 import org.apache.spark.sql.execution.{LeafExecNode, SparkPlan, SparkStrategy}
@@ -54,9 +57,32 @@ object Sessions {
   private object Planned extends SparkStrategy {
     override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
       case HandedRows(output, of) => Seq(HandedRowsExec(output, of))
+      case Uncached(relation, _) => Seq(planLater(relation)) // for a session that excludes the rule below
       case _ => Nil
     }
   }
 
-  def inject(extensions: SparkSessionExtensions): Unit = extensions.injectPlannerStrategy(_ => Planned)
+  /**
+   * A table that Spark is to read itself, whatever its cache keeps of that: of a table without versions the cache, which all sessions
+   * share, does not know what other processes have written. To those who look into the cache it is another table.
+   */
+  def uncached(relation: LeafNode): LogicalPlan = Uncached(relation, number.incrementAndGet())
+
+  private val number = new AtomicLong
+
+  private case class Uncached(relation: LeafNode, number: Long) extends LeafNode {
+    override def output: Seq[Attribute] = relation.output
+    override def isStreaming: Boolean = relation.isStreaming
+    override def computeStats(): Statistics = relation.stats
+  }
+
+  /** The cache has been looked into by now. */
+  private object AsItIs extends Rule[LogicalPlan] {
+    override def apply(plan: LogicalPlan): LogicalPlan = plan.transform { case Uncached(relation, _) => relation }
+  }
+
+  def inject(extensions: SparkSessionExtensions): Unit = {
+    extensions.injectOptimizerRule(_ => AsItIs)
+    extensions.injectPlannerStrategy(_ => Planned)
+  }
 }

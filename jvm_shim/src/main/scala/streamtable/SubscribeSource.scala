@@ -1,6 +1,7 @@
 package org.apache.spark.sql.streamtable {
 
   import org.apache.spark.sql.{DataFrame, SQLContext, SparkSession}
+  import org.apache.spark.sql.catalyst.plans.logical.Project
   import org.apache.spark.sql.classic
   import org.apache.spark.sql.connector.read.streaming.{
     Offset => AnyOffset,
@@ -61,7 +62,21 @@ package org.apache.spark.sql.streamtable {
 
     override def getBatch(start: Option[Offset], end: Offset): DataFrame = {
       val rows = Handlers.batch(session, sql, start.map(_.json).orNull, end.json).asInstanceOf[classic.DataFrame]
-      rows.sparkSession.internalCreateDataFrame(rows.queryExecution.toRdd, schema, isStreaming = true)
+      rows.sparkSession.internalCreateDataFrame(asBegun(rows).queryExecution.toRdd, schema, isStreaming = true)
+    }
+
+    /** The columns that the stream began with, by their names: those of its tables may have moved since, and others come. */
+    private def asBegun(rows: classic.DataFrame): classic.DataFrame = {
+      val columns = schema.map { field =>
+        rows.queryExecution.analyzed.output
+          .find(now => now.name == field.name && now.dataType.sameType(field.dataType))
+          .getOrElse(throw StreamTableException(
+            "STREAMTABLE_SOURCE_CHANGED",
+            "42804",
+            s"the column ${field.name} ${field.dataType.sql}, with which the stream of $sql began, is not there any more",
+            "start the stream anew."))
+      }
+      classic.Dataset.ofRows(rows.sparkSession, Project(columns, rows.queryExecution.analyzed))
     }
 
     override def stop(): Unit = ()

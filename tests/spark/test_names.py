@@ -1,0 +1,170 @@
+"""Columns count by their names: `*` is what it was when the statement was made, in every place where Spark goes by positions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.oracle.comparison import bag_of, contents, spelled
+from tests.spark.statements import answer, done
+
+from streamtable.errors import DependentsExist, SourceChanged
+
+MAPPED = "USING delta TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+
+STARS = {
+    "all": "SELECT * FROM s",
+    "dotted": "SELECT s.*, t.w FROM s JOIN t ON s.k = t.k",
+    "counted": "SELECT count(*) AS n, count(DISTINCT *) AS d FROM s",
+    "natural_join": "SELECT * FROM s NATURAL JOIN t",
+    "padded": "SELECT * FROM s LEFT JOIN t USING (k)",
+    "appended": "SELECT k, v FROM s UNION ALL SELECT * FROM t",
+    "of_an_open_view": "SELECT * FROM evolving",
+    "of_a_union": "SELECT * FROM both",
+    "of_with": "WITH s AS (SELECT * FROM s WHERE v > 0) SELECT * FROM s",
+    "pivoted": "SELECT * FROM s PIVOT (sum(v) FOR z IN ('a', 'b'))",
+    "renamed": "SELECT a, b, c FROM s AS q (a, b, c)",
+    "top": "SELECT * FROM s ORDER BY z LIMIT 1",
+    "outer_reference": "SELECT k FROM s WHERE EXISTS (SELECT 1 FROM t WHERE t.k = s.k AND v = 10)",
+}
+
+
+@pytest.fixture
+def stars(shop: SparkSession) -> SparkSession:
+    for statement in (
+        f"CREATE TABLE s (k INT, v INT, z STRING) {MAPPED}",
+        f"CREATE TABLE t (k INT, w INT) {MAPPED}",
+        "INSERT INTO s VALUES (1, 10, 'a'), (2, 20, 'b')",
+        "INSERT INTO t VALUES (1, 100), (3, 300)",
+        "CREATE VIEW vw AS SELECT * FROM s",
+        "CREATE VIEW evolving WITH SCHEMA EVOLUTION AS SELECT * FROM s",
+        "CREATE VIEW both AS SELECT * FROM t UNION ALL SELECT k, v FROM s",
+    ):
+        shop.sql(statement)
+    return shop
+
+
+def wanted(rows: list[tuple[Any, ...]]) -> Any:
+    return Counter(map(spelled, rows))
+
+
+def bag(spark: SparkSession, relation: str) -> tuple[list[str], Any]:
+    return spark.table(relation).columns, bag_of(contents(spark, relation))
+
+
+def test_columns_that_move_or_come_change_nothing(stars: SparkSession) -> None:
+    for name, query in STARS.items():
+        stars.sql(f"CREATE STREAM TABLE {name} AS {query}")
+    before = {name: bag(stars, name) for name in STARS}
+    for statement in (
+        "ALTER TABLE s ALTER COLUMN v FIRST",
+        "ALTER TABLE t ALTER COLUMN w FIRST",
+        "ALTER TABLE s ADD COLUMN w INT",
+        "ALTER TABLE t ADD COLUMN v INT",
+    ):
+        stars.sql(statement)
+    for name in STARS:
+        assert done(stars, f"REFRESH STREAM TABLE {name}")[0] == "NO_DATA", name
+    stars.sql("INSERT INTO s (k, v, z, w) VALUES (3, 30, 'a', 7)")
+    stars.sql("INSERT INTO t (k, w, v) VALUES (2, 200, 9)")
+    assert done(stars, "REFRESH STREAM TABLE all")[0] == "DIFFERENTIAL"
+    assert bag(stars, "all") == (["k", "v", "z"], wanted([(1, 10, "a"), (2, 20, "b"), (3, 30, "a")]))
+    stars.sql("DELETE FROM s WHERE k = 3")
+    stars.sql("DELETE FROM t WHERE k = 2")
+    for name in STARS:
+        stars.sql(f"REFRESH STREAM TABLE {name}")
+        assert bag(stars, name) == before[name], name
+    assert answer(stars, "VERIFY STREAM TABLE all")[0][1]
+    stars.sql(f"ALTER STREAM TABLE all AS {STARS['all']}")  # written again, the same text means the columns of now
+    stars.sql("REFRESH STREAM TABLE all")
+    assert stars.table("all").columns == ["v", "k", "z", "w"]
+
+
+def test_a_column_that_is_gone_is_an_error_only_where_it_is_read(stars: SparkSession) -> None:
+    stars.sql("CREATE STREAM TABLE every AS SELECT * FROM s")
+    stars.sql("CREATE STREAM TABLE some AS SELECT k, v FROM s")
+    stars.sql("CREATE STREAM TABLE number AS SELECT count(*) AS n FROM s")
+    stars.sql("ALTER TABLE s RENAME COLUMN z TO zz")
+    stars.sql("INSERT INTO s VALUES (3, 30, 'c')")
+    with pytest.raises(SourceChanged, match="the column z that the query reads is not there any more, among k, v, zz"):
+        stars.sql("REFRESH STREAM TABLE every")
+    for name in ("some", "number"):
+        assert done(stars, f"REFRESH STREAM TABLE {name}")[0] == "DIFFERENTIAL"
+    stars.sql("ALTER TABLE s RENAME COLUMN zz TO z")
+    assert done(stars, "REFRESH STREAM TABLE every")[0] == "DIFFERENTIAL"
+    assert bag(stars, "every") == (["k", "v", "z"], wanted([(1, 10, "a"), (2, 20, "b"), (3, 30, "c")]))
+
+
+def test_a_replaced_view_is_read_by_its_names(stars: SparkSession) -> None:
+    stars.sql("CREATE STREAM TABLE of_view AS SELECT * FROM vw")
+    stars.sql("CREATE OR REPLACE VIEW vw AS SELECT z, v + 1 AS v, k, 5 AS more FROM s")
+    stars.sql("REFRESH STREAM TABLE of_view")
+    assert bag(stars, "of_view") == (["k", "v", "z"], wanted([(1, 11, "a"), (2, 21, "b")]))
+    assert answer(stars, "VERIFY STREAM TABLE of_view")[0][1]
+
+
+def test_a_queue_over_a_query_keeps_its_columns(stars: SparkSession) -> None:
+    stars.sql("CREATE QUEUE q FOR SUBSCRIBE (SELECT * FROM t)")
+    stars.sql("REGISTER CONSUMER c ON q")
+    stars.sql("ALTER TABLE t ALTER COLUMN w FIRST")
+    stars.sql("ALTER TABLE t ADD COLUMN more INT")
+    stars.sql("INSERT INTO t (k, w, more) VALUES (5, 500, 1)")
+    assert [row[1:] for row in answer(stars, "NEXT BATCH FROM q FOR c")] == [(1, 5, 500, 0)]
+
+
+def test_fields_of_a_struct_that_the_query_does_not_read_change_nothing(shop: SparkSession) -> None:
+    shop.sql("CREATE TABLE nested (k INT, st STRUCT<a: INT, b: STRUCT<c: INT>>) USING delta")
+    shop.sql("INSERT INTO nested VALUES (1, named_struct('a', 1, 'b', named_struct('c', 2)))")
+    shop.sql("CREATE STREAM TABLE parts AS SELECT k, st.a, st.b.c FROM (SELECT * FROM nested) WHERE st.a > 0")
+    shop.sql("ALTER TABLE nested ADD COLUMN st.d STRING")
+    shop.sql("ALTER TABLE nested ADD COLUMN st.b.e STRING FIRST")
+    assert done(shop, "REFRESH STREAM TABLE parts")[0] == "NO_DATA"
+    shop.sql("INSERT INTO nested VALUES (2, named_struct('a', 3, 'b', named_struct('e', 'x', 'c', 4), 'd', 'y'))")
+    assert done(shop, "REFRESH STREAM TABLE parts")[0] == "DIFFERENTIAL"
+    assert bag(shop, "parts")[1] == wanted([(1, 1, 2), (2, 3, 4)])
+
+
+def test_fields_of_a_struct_that_move_are_found_by_their_names(shop: SparkSession) -> None:
+    shop.sql(f"CREATE TABLE nested (k INT, st STRUCT<a: INT, b: INT>, many ARRAY<STRUCT<a: INT, b: INT>>) {MAPPED}")
+    shop.sql("INSERT INTO nested VALUES (1, named_struct('a', 1, 'b', 2), array(named_struct('a', 1, 'b', 2)))")
+    shop.sql("CREATE STREAM TABLE spread (k, x, y) AS SELECT k, st.* FROM nested")
+    shop.sql("CREATE STREAM TABLE lines AS SELECT k, x, y FROM nested LATERAL VIEW inline(many) AS x, y")
+    shop.sql("ALTER TABLE nested ALTER COLUMN st.b FIRST")
+    shop.sql("ALTER TABLE nested ALTER COLUMN many.element.b FIRST")
+    shop.sql("ALTER TABLE nested ADD COLUMN st.c INT")
+    shop.sql("INSERT INTO nested SELECT 2, named_struct('b', 4, 'a', 3, 'c', 5), array(named_struct('b', 4, 'a', 3))")
+    shop.sql("REFRESH STREAM TABLE spread")
+    assert bag(shop, "spread") == (["k", "x", "y"], wanted([(1, 1, 2), (2, 3, 4)]))
+    assert answer(shop, "VERIFY STREAM TABLE spread")[0][1]
+    with pytest.raises(SourceChanged, match="reads the struct many as a whole"):
+        shop.sql("REFRESH STREAM TABLE lines")
+
+
+def test_views_of_one_text_in_two_databases_have_columns_of_their_own(stars: SparkSession) -> None:
+    stars.sql("CREATE DATABASE elsewhere")
+    try:
+        stars.sql("CREATE TABLE elsewhere.t USING delta AS SELECT 7 AS q")
+        stars.sql("CREATE VIEW same AS SELECT * FROM t")
+        stars.sql("USE elsewhere")
+        stars.sql("CREATE VIEW same AS SELECT * FROM t")
+        stars.sql("USE shop")
+        stars.sql("CREATE STREAM TABLE crossed AS SELECT * FROM same JOIN elsewhere.same ON w > q")
+        stars.sql("ALTER TABLE t ALTER COLUMN w FIRST")
+        assert done(stars, "REFRESH STREAM TABLE crossed")[0] == "NO_DATA"
+        assert bag(stars, "crossed") == (["k", "w", "q"], wanted([(1, 100, 7), (3, 300, 7)]))
+    finally:
+        stars.sql("USE shop")
+        stars.sql("DROP DATABASE elsewhere CASCADE")
+
+
+def test_another_query_may_drop_columns_that_no_reader_uses(shop: SparkSession) -> None:
+    shop.sql("CREATE STREAM TABLE upper AS SELECT id, amount, region FROM sales")
+    shop.sql("CREATE STREAM TABLE lower AS SELECT id, amount FROM upper")
+    shop.sql("ALTER STREAM TABLE upper AS SELECT id, amount FROM sales")
+    shop.sql("INSERT INTO sales VALUES (9, 'west', 90)")
+    shop.sql("REFRESH STREAM TABLE lower CASCADE")
+    assert answer(shop, "VERIFY STREAM TABLE lower")[0][1] and shop.table("lower").count() == 5
+    with pytest.raises(DependentsExist, match="would lose or retype amount"):
+        shop.sql("ALTER STREAM TABLE upper AS SELECT id FROM sales")

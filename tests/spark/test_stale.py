@@ -1,0 +1,46 @@
+"""Tables without versions are read as they are now, whatever other sessions and caches know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.spark.statements import answer, done
+
+
+@pytest.fixture
+def cached(shop: SparkSession) -> Iterator[SparkSession]:
+    yield shop
+    shop.catalog.clearCache()
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv", "parquet PARTITIONED BY (id)"])
+def test_files_that_came_are_read(cached: SparkSession, form: str) -> None:
+    cached.sql(f"CREATE TABLE plain (v INT, id INT) USING {form}")
+    cached.sql("INSERT INTO plain VALUES (7, 1)")
+    cached.sql("CACHE TABLE plain")
+    cached.sql("CREATE STREAM TABLE joined AS SELECT s.id, p.v FROM sales s JOIN plain p ON s.id = p.id")
+    cached.newSession().sql("INSERT INTO shop.plain VALUES (8, 3)")
+    action, reason = done(cached, "REFRESH STREAM TABLE joined")
+    assert (action, reason) == ("FULL", "Scan: source spark_catalog.shop.plain is not a Delta table: it has no change history")
+    assert sorted(answer(cached, "SELECT * FROM joined")) == [(1, 7), (3, 8)]
+    cached.newSession().sql("INSERT INTO shop.plain VALUES (9, 2)")
+    assert answer(cached, "VERIFY STREAM TABLE joined")[0][1:] == (False, 2, 0)
+    done(cached, "REFRESH STREAM TABLE joined FULL")
+    assert sorted(answer(cached, "SELECT * FROM joined")) == [(1, 7), (2, 9), (2, 9), (3, 8)]
+    assert answer(cached, "VERIFY STREAM TABLE joined")[0][1]
+    assert cached.catalog.isCached("plain")
+
+
+def test_a_cache_does_not_hide_what_another_program_wrote(cached: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("1\n")
+    cached.sql(f"CREATE VIEW files AS SELECT CAST(_c0 AS INT) AS id FROM csv.`{tmp_path}`")
+    cached.sql("CACHE TABLE files")
+    cached.table("files").cache().count()
+    cached.sql("CREATE STREAM TABLE listed AS SELECT id, (SELECT count(*) FROM files) AS n FROM files")
+    (tmp_path / "2.csv").write_text("2\n")
+    done(cached, "REFRESH STREAM TABLE listed")
+    assert sorted(answer(cached, "SELECT * FROM listed")) == [(1, 2), (2, 2)]
+    assert answer(cached, "SELECT count(*) FROM files") == [(1,)]  # the user's cache is the user's
