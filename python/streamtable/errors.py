@@ -18,6 +18,8 @@
     │   ├── ReplicationObjectExists    the name is taken
     │   └── ReplicationObjectNotFound  no such publication, subscription or slot; near names are listed
     ├── NotIncremental            a valid query, but DIFFERENTIAL was asked for and an operator cannot be maintained
+    ├── DefinitionNotAccepted     a definition was changed past the catalog, or is not of it; ACCEPT DEFINITION accepts it
+    ├── DefinitionUnreadable      the definition of one table cannot be read
     ├── DirectWriteRefused        INSERT, UPDATE, DELETE, MERGE, TRUNCATE or ALTER TABLE on a stream table
     ├── RefreshError              a refresh could not be finished; the table keeps its last good state
     │   ├── SourceUnavailable     a source table is gone, or is no Delta table
@@ -51,6 +53,8 @@ __all__ = [
     "ConsumerNotFound",
     "CursorExists",
     "CursorNotFound",
+    "DefinitionNotAccepted",
+    "DefinitionUnreadable",
     "DependencyCycle",
     "DependentsExist",
     "DirectWriteRefused",
@@ -232,6 +236,27 @@ class DirectWriteRefused(StreamTableError):
 
     condition = "STREAMTABLE_DIRECT_WRITE"
     sqlstate = "42809"
+
+
+class DefinitionNotAccepted(StreamTableError):
+    """The log of a table holds a definition that the catalog has not accepted; nothing of it is run.
+
+    `never` says that the catalog knows none at all of the table.
+    """
+
+    condition = "STREAMTABLE_DEFINITION_NOT_ACCEPTED"
+    sqlstate = "42501"
+
+    def __init__(self, message: str, *, hint: str | None = None, never: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.never = never
+
+
+class DefinitionUnreadable(StreamTableError):
+    """The definition of one table cannot be read: a part is missing, is no JSON, or is no statement of this version."""
+
+    condition = "STREAMTABLE_DEFINITION_UNREADABLE"
+    sqlstate = "XX001"
 
 
 class RefreshError(StreamTableError):

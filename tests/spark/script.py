@@ -28,6 +28,7 @@ SCRIPT = (
     "ALTER STREAM TABLE busy SET REFRESH MODE FULL",
     "ALTER STREAM TABLE busy SET TBLPROPERTIES (team = 'finance')",
     "ALTER STREAM TABLE busy AS SELECT region FROM by_region WHERE n > 0",
+    "ALTER STREAM TABLE busy ACCEPT DEFINITION",
     "ALTER STREAM TABLE busy RENAME TO busiest",
     "SHOW REFRESH HISTORY FOR busiest",
     "SELECT name, status, refresh_mode, schedule FROM stream_tables() WHERE name LIKE '%scripted.busiest'",

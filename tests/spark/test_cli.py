@@ -21,6 +21,7 @@ from tests.spark.serving import COMMAND
 from typer.testing import CliRunner
 
 from streamtable import opening, remote
+from streamtable.api.tables import StreamTables
 from streamtable.cli import doctor, options, sessions, shell
 from streamtable.cli.app import app
 from streamtable.cli.output import Output
@@ -103,6 +104,29 @@ def test_a_day_at_the_command_line(command: CliRunner, shop: SparkSession, tmp_p
     states = {each["name"].rpartition(".")[2]: each["status"] for each in told(command, "status")}
     assert (states["large"], states["total"]) == ("SUSPENDED", "ACTIVE")
     shop.sql("DROP DATABASE annex CASCADE")
+
+
+@pytest.mark.parametrize(
+    "ending", ["", "-- it's; a comment", "-- it goes on\\", "-- COMMAND ----------", "/* ; */ -- MAGIC %python"]
+)
+def test_an_export_is_imported_whatever_the_definitions_hold(
+    command: CliRunner, shop: SparkSession, tmp_path: Path, ending: str
+) -> None:
+    nasty = "it's; -- \\ /* \r\n `\"\u2028 ; DROP TABLE sales; --"
+    query = f"SELECT id, region AS `sel``ect`, r'\\;' AS x, ';-- /*' AS y FROM sales {ending}"
+    tables = StreamTables(shop)
+    tables.create("`order`", query, comment=nasty, properties={nasty: nasty, "a": nasty}, columns=dict.fromkeys("abcd", nasty))
+    tables.create("last", "SELECT a FROM `order`", schedule="CRON '0 5 * * *' AT TIME ZONE 'Europe/Berlin'")
+    before = shop.table("`order`").collect(), (shown := tables.get("`order`").show_create()).partition(ending or ";;;")[0]
+    exported = tmp_path / "exported.sql"
+    exported.write_text(asked(command, "export").stdout)
+    shop.sql("DROP STREAM TABLE `order` CASCADE")
+    asked(command, "import", str(exported))
+    after = shop.table("`order`").collect(), tables.get("`order`").show_create().partition(ending or ";;;")[0]
+    assert sorted(after[0]) == sorted(before[0])
+    assert after[1].rstrip() == before[1].rstrip(), shown
+    assert [each.name for each in tables.list("shop")] == ["spark_catalog.shop.last", "spark_catalog.shop.order"]
+    assert shop.table("sales").count() == 4
 
 
 def test_changes_are_printed_as_they_come(command: CliRunner, shop: SparkSession) -> None:

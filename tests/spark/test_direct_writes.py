@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
+from streamtable.catalog.accepted import accept
 from streamtable.errors import DirectWriteRefused
 
 ROWS = [(1, "a", 10), (2, "b", 20), (3, "c", 30)]
@@ -54,10 +56,17 @@ def create(spark: SparkSession, name: str, properties: str) -> None:
         spark.sparkContext.setLocalProperty("streamtable.engine", None)  # type: ignore[arg-type]
 
 
+def create_ours(spark: SparkSession, name: str) -> None:
+    """Make a table that the catalog takes for a stream table."""
+    full = ("spark_catalog", "default", name)
+    create(spark, name, f"'streamtable.name' = '{json.dumps(full)}',")
+    accept(spark, full, {"streamtable.format": "1"})
+
+
 @pytest.fixture(scope="module")
 def stream_table(spark: SparkSession) -> Iterator[str]:
-    """Return the name of a Delta table that carries the mark of a stream table."""
-    create(spark, "written_st", "'streamtable.format' = '1',")
+    """Return the name of a Delta table that the catalog takes for a stream table."""
+    create_ours(spark, "written_st")
     yield "written_st"
     engine_drop(spark, "written_st")
 
@@ -256,7 +265,7 @@ def test_explain_of_a_refused_write_is_refused_like_the_write(spark: SparkSessio
 
 
 def test_the_engine_passes_and_only_where_the_property_is_set(spark: SparkSession) -> None:
-    create(spark, "engine_st", "'streamtable.format' = '1',")  # inserts as the engine
+    create_ours(spark, "engine_st")  # inserts as the engine
     assert rows(spark, "engine_st") == ROWS
     spark.sparkContext.setLocalProperty("streamtable.engine", "false")
     with pytest.raises(DirectWriteRefused):

@@ -14,7 +14,7 @@ from tests.spark.test_schedule import described, eventually, history, latest
 from streamtable import start_scheduler
 from streamtable.catalog.entries import dependencies, entries
 from streamtable.delta.bridge import java_class
-from streamtable.errors import NotSupported
+from streamtable.errors import DefinitionNotAccepted
 
 TOTALS = "SELECT region, sum(amount) AS total FROM sales GROUP BY region"
 
@@ -68,7 +68,9 @@ def test_a_stream_table_that_cannot_be_read_hides_no_others(
         assert [text.partition(": ")[0] for text in told] == ["spark_catalog.shop.bad cannot be read and is left out"], "once"
         assert answer(shop, "SELECT name FROM alerts() WHERE alert = 'SOURCE_GONE'") == []
         assert done(shop, "REFRESH STREAM TABLE above CASCADE")[0] == "NO_DATA"
-        with pytest.raises(NotSupported if how is later_format else Exception, match="teleport" if how is later_protocol else "."):
+        with pytest.raises(
+            DefinitionNotAccepted if how is later_format else Exception, match="teleport" if how is later_protocol else "."
+        ):
             shop.sql("REFRESH STREAM TABLE bad")
         with pytest.raises(Exception, match="is read by spark_catalog.shop.above"):
             shop.sql("DROP STREAM TABLE good")

@@ -18,6 +18,7 @@ from streamtable.errors import InvalidStatement
 from streamtable.sql.literals import quote_string
 from streamtable.sql.parse import parse_name, parse_schedule
 from streamtable.sql.statements import (
+    AcceptDefinition,
     Action,
     AlterStreamTable,
     ColumnSpec,
@@ -205,6 +206,10 @@ class StreamTable:
     def resume(self) -> None:
         """Refresh it again."""
         self._alter(Resume())
+
+    def accept_definition(self) -> None:
+        """Have the catalog accept the definition that the table's log holds: read it first, it is a query that runs as you."""
+        self._alter(AcceptDefinition())
 
     def drop(self, *, if_exists: bool = False, cascade: bool = False) -> None:
         """Drop the table and its files; `cascade`: those that read it as well."""

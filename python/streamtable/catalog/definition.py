@@ -7,23 +7,42 @@ property would be a Metadata action, which disturbs concurrent OPTIMIZE, streami
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from streamtable.algebra.reading import Reading
-from streamtable.errors import InternalError, NotSupported
+from streamtable.catalog.accepted import NAME, made_as
+from streamtable.errors import DefinitionUnreadable, NotSupported, StreamTableError
 from streamtable.sql.parse import parse
 from streamtable.sql.printing import to_sql
 from streamtable.sql.statements import CreateStreamTable
 
-__all__ = ["ACTIVE", "DELTA_PROPERTIES", "FORMAT", "SUSPENDED", "Definition", "Failure", "Resumed"]
+__all__ = [
+    "ACTIVE",
+    "DELTA_PROPERTIES",
+    "FORMAT",
+    "FORMATTED",
+    "IDENTITY",
+    "SUSPENDED",
+    "Definition",
+    "Failure",
+    "Properties",
+    "Resumed",
+    "code_of",
+]
+
+FORMATTED, IDENTITY = "streamtable.format", "streamtable.id"
+"""The property that every stream table has, and the one with its id."""
 
 FORMAT = "1"
 """The version of the properties' format. What may be missing can be added without a new one."""
 
 Properties: TypeAlias = Mapping[str, str]
+
+_MOVING = ("streamtable.status", "streamtable.error", "streamtable.resumed")
+"""Properties that say how a table fares, and decide nothing of what runs."""
 
 MIGRATIONS: dict[str, Callable[[Properties], Properties]] = {}
 """How the properties of each earlier format become those of the next, its number with them: who changes FORMAT adds one. A table is
@@ -104,9 +123,10 @@ class Definition:
             seen["streamtable.columns"] = reading.columns
             seen["streamtable.functions"] = json.dumps(reading.functions) if reading.functions else None
         return seen | {
-            "streamtable.format": FORMAT,
+            FORMATTED: FORMAT,
             "streamtable.definition": to_sql(self.statement),
-            "streamtable.id": self.id,
+            IDENTITY: self.id,
+            NAME: json.dumps(list(self.statement.name.parts)),
             "streamtable.namespace": json.dumps(list(self.namespace)),
             "streamtable.settings": json.dumps(dict(self.settings)),
             "streamtable.sources": json.dumps(dict(self.sources)),
@@ -129,24 +149,68 @@ class Definition:
 
     @classmethod
     def of(cls, properties: Properties) -> Definition | None:
-        """Read a definition back; None when the properties are not a stream table's. Raises NotSupported for a later format."""
-        if "streamtable.format" not in properties:
+        """Read a definition back; None when the properties are not a stream table's.
+
+        Raises NotSupported for a later format, DefinitionUnreadable for what nobody can read.
+        """
+        if FORMATTED not in properties:
             return None
-        while migrated := MIGRATIONS.get(properties["streamtable.format"]):
+        try:
+            return cls._read(properties)
+        except NotSupported:
+            raise
+        except (StreamTableError, LookupError, TypeError, ValueError, AttributeError) as error:
+            said = error.reason if isinstance(error, StreamTableError) else f"{type(error).__name__}: {error}"
+            named = made_as(properties)
+            raise DefinitionUnreadable(
+                f"the definition of {'.'.join(named) if named else 'a stream table'} cannot be read: {said}",
+                hint="use the version of streamtable that wrote it, or DROP STREAM TABLE and create it again",
+            ) from error
+
+    @classmethod
+    def _read(cls, properties: Properties) -> Definition:
+        while migrated := MIGRATIONS.get(properties[FORMATTED]):
             properties = migrated(properties)
-        if (written := properties["streamtable.format"]) != FORMAT:
+        if (written := properties[FORMATTED]) != FORMAT:
             hint = "use the version of streamtable that wrote it, or a later one"
             raise NotSupported(f"a stream table is stored in format {written}; this version knows {FORMAT}", hint=hint)
         statement = parse(properties["streamtable.definition"])
         if not isinstance(statement, CreateStreamTable):
-            raise InternalError("the stored definition is no CREATE STREAM TABLE statement")
+            raise TypeError("it is no CREATE STREAM TABLE statement")
+        for key in ("streamtable.views", "streamtable.functions"):
+            _checked(key, json.loads(properties.get(key, "[]")), list)
+        settings, sources = (json.loads(properties[f"streamtable.{key}"]) for key in ("settings", "sources"))
         return cls(
             statement,
-            properties["streamtable.id"],
-            tuple(json.loads(properties["streamtable.namespace"])),
-            json.loads(properties["streamtable.settings"]),
-            json.loads(properties["streamtable.sources"]),
+            properties[IDENTITY],
+            tuple(_checked("streamtable.namespace", json.loads(properties["streamtable.namespace"]), list)),
+            _checked("streamtable.settings", settings, dict),
+            _checked("streamtable.sources", sources, dict),
             properties["streamtable.status"],
             Failure(**json.loads(properties["streamtable.error"])) if "streamtable.error" in properties else None,
             Resumed(**json.loads(properties["streamtable.resumed"])) if "streamtable.resumed" in properties else None,
         )
+
+
+def code_of(properties: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the properties that decide what runs, by which the catalog knows a definition."""
+    return {key: value for key, value in properties.items() if value is not None and _is_code(key)}
+
+
+def _is_code(key: str) -> bool:
+    """Delta evaluates the constraints of a table whenever somebody writes to it."""
+    folded = key.casefold()
+    return folded.startswith("delta.constraints.") or (folded.startswith("streamtable.") and key not in _MOVING)
+
+
+Collected = TypeVar("Collected", list[Any], dict[str, Any])
+
+
+def _checked(key: str, found: object, kind: type[Collected]) -> Collected:
+    """Return a property's value, if it is a list, or an object, of texts."""
+    if not isinstance(found, kind):
+        raise TypeError(f"{key} is no {kind.__name__}")
+    texts: Iterable[Any] = found.values() if isinstance(found, dict) else found
+    if not all(isinstance(each, str) for each in texts):
+        raise TypeError(f"{key} does not hold texts")
+    return found

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import networkx as nx
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from streamtable.catalog.definition import Definition
+from streamtable.catalog.accepted import accepting, check, is_copy, knows, made_as, never_accepted
+from streamtable.catalog.definition import FORMATTED, Definition, Properties, code_of
 from streamtable.delta.tables import Located, TableState, locate, state
 from streamtable.delta.unreadable import left_out
 from streamtable.errors import SourceUnavailable, StreamTableNotFound, near_names
@@ -33,6 +36,7 @@ __all__ = [
     "named_entries",
     "readers_of",
     "schemas",
+    "storing",
     "table_names",
 ]
 
@@ -51,6 +55,8 @@ class Entry:
 
     definition: Definition
     state: TableState
+    name: tuple[str, ...]
+    """The full name that it has in the catalog; after a RENAME that was killed, the definition may hold another."""
 
     @property
     def path(self) -> str:
@@ -78,16 +84,58 @@ class Entry:
 
 
 def find_at(spark: SparkSession, path: str) -> Entry | None:
-    """Return the stream table at `path`, or None when the Delta table there is an ordinary one."""
+    """Return the stream table at `path`, or None when the Delta table there is an ordinary one: to the catalog, or a copy."""
     found = state(spark, path)
-    definition = Definition.of(found.properties)
-    return Entry(definition, found) if definition else None
+    if FORMATTED not in found.properties:
+        return None
+    made = made_as(found.properties)
+    # Where a RENAME was killed the catalog has the table under another name.
+    for parts in chain([made] if made and len(made) == 3 else [], table_names(spark)):
+        located = locate(spark, parts)
+        if located.accepted and located.path == path:
+            return _accepted(located, found)
+    return None
 
 
 def find(spark: SparkSession, name: Name) -> tuple[Located, Entry | None]:
-    """Look a name up; the entry is None when nothing or no stream table has the name."""
+    """Look a name up; the entry is None when nothing or no stream table has the name.
+
+    Raises DefinitionNotAccepted for a definition that is not what the catalog accepted, DefinitionUnreadable.
+    """
     located = locate(spark, name.parts)
-    return located, find_at(spark, located.path) if located.kind == "delta" else None
+    return located, _accepted(located, state(spark, located.path)) if located.kind == "delta" else None
+
+
+def _accepted(located: Located, found: TableState) -> Entry | None:
+    """Return the stream table, once the catalog knows its definition: nothing of it is read before."""
+    how = f"ALTER STREAM TABLE {Name(located.name)} ACCEPT DEFINITION"
+    if not knows(located, FORMATTED):
+        if FORMATTED not in found.properties or is_copy(located, found.properties):
+            return None
+        raise never_accepted(located, "stream table", how)
+    check(located, code_of(found.properties), how)
+    definition = Definition.of(found.properties)
+    return Entry(definition, found, located.name) if definition else None
+
+
+@contextmanager
+def storing(
+    spark: SparkSession, entry: Entry, properties: Mapping[str, str | None] | None
+) -> Iterator[Callable[[Properties, Properties], bool]]:
+    """Have the catalog accept what a commit in this context changes of the properties, if it changes any.
+
+    Gives what tells whether the commit may be made on top of other properties than those that were read.
+    """
+    if properties is None:
+        yield Definition.same_rows
+        return
+    with accepting(spark, entry.name, code_of({**entry.state.properties, **properties})) as instead:
+
+        def allows(before: Properties, now: Properties) -> bool:
+            changed = {key: value for key, value in properties.items() if before.get(key) != value}
+            return Definition.same_rows(before, now) and instead(code_of(now), code_of({**now, **changed}))
+
+        yield allows
 
 
 def load(spark: SparkSession, name: Name) -> Entry:

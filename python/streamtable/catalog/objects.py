@@ -7,14 +7,16 @@ and nothing has to be installed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
+from streamtable.catalog.accepted import NAME, accept, accepted, accepting, check, is_copy, knows, never_accepted
 from streamtable.catalog.dropping import drop_parts
 from streamtable.catalog.entries import at_home, table_names
 from streamtable.catalog.halves import Kind as Intended
@@ -22,20 +24,23 @@ from streamtable.catalog.halves import Part, marked
 from streamtable.catalog.intents import intended
 from streamtable.catalog.paths import is_path, vacant
 from streamtable.delta.commit import commit
-from streamtable.delta.tables import Located, locate, register, state, versions
+from streamtable.delta.tables import Located, TableState, locate, register, state, versions
 from streamtable.delta.unreadable import left_out
-from streamtable.errors import InvalidStatement, SourceUnavailable, near_names
+from streamtable.errors import DefinitionUnreadable, InvalidStatement, SourceUnavailable, StreamTableError, near_names
 from streamtable.handles import catalog_of
+from streamtable.sql.parse import parse
 from streamtable.sql.statements import Name
 
 __all__ = [
     "COLUMNS",
     "Kind",
     "Stored",
+    "accept_definition",
     "change",
     "create",
     "drop",
     "every",
+    "every_as",
     "find",
     "free",
     "is_one",
@@ -44,8 +49,13 @@ __all__ = [
     "named_by_some",
     "part_of",
     "rename",
+    "statement_of",
+    "unreadable",
     "wanted",
 ]
+
+Made = TypeVar("Made")
+Statement = TypeVar("Statement")
 
 _PREFIX = "streamtable.object."
 COLUMNS = StructType([StructField("none", StringType())])
@@ -54,17 +64,26 @@ COLUMNS = StructType([StructField("none", StringType())])
 
 @dataclass(frozen=True)
 class Kind:
-    """What an object is; `noun` is what people read, `listed_by` what shows all of the kind."""
+    """What an object is; `noun` is what people read, `listed_by` what shows all of the kind.
+
+    `moving` are the parts of the content that say how far it has come, and decide nothing of what runs.
+    """
 
     noun: str
     listed_by: str
     exists: type[InvalidStatement]
     not_found: type[InvalidStatement]
+    moving: frozenset[str] = frozenset()
 
     @property
     def key(self) -> str:
         """Return the property that every table of the kind has."""
         return _PREFIX + self.noun.replace(" ", "_")
+
+    def code(self, content: Mapping[str, Any]) -> dict[str, str]:
+        """Return what decides what runs, by which the catalog knows the object."""
+        parts = {part: json.dumps(value, sort_keys=True) for part, value in content.items() if part not in self.moving}
+        return {self.key: self.noun, **parts}
 
 
 @dataclass(frozen=True)
@@ -92,7 +111,7 @@ def create(
     """Make the table of an object. Raises what `free` raises."""
     part = part_of(spark, kind, name, content)
     with intended(spark, Intended.CREATE, part):
-        make(spark, part, columns, properties)
+        make(spark, kind, part, columns, properties)
     return load(spark, kind, name)
 
 
@@ -102,14 +121,16 @@ def part_of(spark: SparkSession, kind: Kind, name: Name, content: Mapping[str, A
     return Part(located.name, vacant(spark, located.name), (kind.key, json.dumps(content)))
 
 
-def make(spark: SparkSession, part: Part, columns: StructType = COLUMNS, properties: Mapping[str, str] = {}) -> None:
-    """Make the table of an object, of which an intent tells; its name comes last."""
+def make(spark: SparkSession, kind: Kind, part: Part, columns: StructType = COLUMNS, properties: Mapping[str, str] = {}) -> None:
+    """Make the table of an object, of which an intent tells; its name comes last, and with it what the catalog accepts."""
     builder = DeltaTable.create(at_home(spark)).addColumns(columns).location(part.path)
-    for key, value in {"delta.checkpointInterval": "100", **properties, part.mark[0]: part.mark[1]}.items():
+    named = {kind.key: part.mark[1], NAME: json.dumps(list(part.name))}
+    for key, value in {"delta.checkpointInterval": "100", **properties, **named}.items():
         builder.property(key, value)
     builder.execute()
     if not is_path(part.name):
-        register(spark, part.name, part.path, managed=True)
+        code = kind.code(json.loads(part.mark[1]))
+        register(spark, part.name, part.path, managed=True, accepted=accepted(code))
 
 
 def free(spark: SparkSession, kind: Kind, name: Name) -> Located:
@@ -121,16 +142,48 @@ def free(spark: SparkSession, kind: Kind, name: Name) -> Located:
 
 
 def find(spark: SparkSession, kind: Kind, name: Name) -> Stored | None:
-    """Return the object of a name, if there is one."""
+    """Return the object of a name, if there is one; a copy of one is an ordinary table.
+
+    Raises DefinitionNotAccepted for what the catalog has not accepted, DefinitionUnreadable.
+    """
+    located, found = _look(spark, name)
+    if found is None or (kind.key not in found.properties and not knows(located, kind.key)):
+        return None
+    stored, how = _read(kind, located, found), f"ALTER {kind.noun.upper()} {Name(located.name)} ACCEPT DEFINITION"
+    if knows(located, kind.key):
+        check(located, kind.code(stored.content), how)
+    elif is_copy(located, found.properties):
+        return None
+    elif not is_path(located.name) and len(kind.code(stored.content)) > 1:  # of a slot there is nothing to accept
+        raise never_accepted(located, kind.noun, how)
+    return stored
+
+
+def _look(spark: SparkSession, name: Name) -> tuple[Located, TableState | None]:
     located = locate(spark, name.parts)
-    if located.kind != "delta":
-        return None
     try:
-        found = state(spark, located.path)
+        return located, state(spark, located.path) if located.kind == "delta" else None
     except SourceUnavailable:  # its files are gone: it is nobody's
-        return None
-    text = found.properties.get(kind.key)
-    return None if text is None else Stored(kind, located.name, located.path, found.version, json.loads(text))
+        return located, None
+
+
+def _read(kind: Kind, located: Located, found: TableState) -> Stored:
+    try:
+        content = dict(json.loads(found.properties.get(kind.key, "{}")))
+    except (ValueError, TypeError) as error:
+        raise unreadable(Stored(kind, located.name, located.path, found.version, {}), error) from error
+    return Stored(kind, located.name, located.path, found.version, content)
+
+
+def accept_definition(spark: SparkSession, kind: Kind, name: Name) -> Stored:
+    """Have the catalog accept what the log of an object's table holds. Raises what `load` raises for a copy, and `not_found`."""
+    located, found = _look(spark, name)
+    if found is None or kind.key not in found.properties or (is_copy(located, found.properties) and not located.accepted):
+        return load(spark, kind, name)  # which says that there is none
+    stored = _read(kind, located, found)
+    if not is_path(located.name):
+        accept(spark, located.name, kind.code(stored.content))
+    return stored
 
 
 def load(spark: SparkSession, kind: Kind, name: Name) -> Stored:
@@ -146,6 +199,34 @@ def load(spark: SparkSession, kind: Kind, name: Name) -> Stored:
 def wanted(spark: SparkSession, kind: Kind, name: Name, if_exists: bool) -> Stored | None:
     """Return the object of a name for a statement that says IF EXISTS, or does not: what is not there is None then."""
     return find(spark, kind, name) if if_exists else load(spark, kind, name)
+
+
+def statement_of(stored: Stored, kind: type[Statement]) -> Statement:
+    """Return the statement that an object holds. Raises DefinitionUnreadable."""
+    try:
+        statement = parse(stored.content["sql"])
+    except (StreamTableError, LookupError, TypeError) as error:
+        raise unreadable(stored, error) from error
+    if not isinstance(statement, kind):
+        raise unreadable(stored, TypeError(f"it is no {kind.__name__}"))
+    return statement
+
+
+def unreadable(stored: Stored, error: Exception) -> DefinitionUnreadable:
+    """Return the error of an object whose content is damaged, or of a later version."""
+    message = f"what the {stored.kind.noun} {stored} holds cannot be read: {error}"
+    return DefinitionUnreadable(message, hint=f"DROP TABLE {Name(stored.name)}, and create it again")
+
+
+def every_as(
+    spark: SparkSession, kind: Kind, of: Callable[[Stored], Made], namespace: Sequence[str] | None = None
+) -> Iterator[Made]:
+    """Yield what `of` makes of the objects of a kind in a namespace, or in all; one that cannot be read is left out."""
+    for stored in every(spark, kind, namespace):
+        made = list[Made]()
+        with left_out(str(stored)):
+            made.append(of(stored))
+        yield from made
 
 
 def every(spark: SparkSession, kind: Kind, namespace: Sequence[str] | None = None) -> Iterator[Stored]:
@@ -178,14 +259,16 @@ def is_one(properties: Mapping[str, str]) -> bool:
 
 def change(spark: SparkSession, stored: Stored, content: Mapping[str, Any]) -> Stored:
     """Replace the content. Raises ConcurrentRefresh when somebody else did so since."""
-    done = commit(
-        spark,
-        stored.path,
-        read_version=stored.version,
-        application=stored.kind.key,
-        number=stored.version + 1,
-        properties={stored.kind.key: json.dumps(content)},
-    )
+    code = stored.kind.code(content)
+    with accepting(spark, stored.name, code) if code != stored.kind.code(stored.content) else nullcontext():
+        done = commit(
+            spark,
+            stored.path,
+            read_version=stored.version,
+            application=stored.kind.key,
+            number=stored.version + 1,
+            properties={stored.kind.key: json.dumps(content)},
+        )
     return replace(stored, version=done.version, content=content)
 
 
@@ -194,8 +277,19 @@ def rename(spark: SparkSession, stored: Stored, to: Name) -> Stored:
     located = free(spark, stored.kind, to)
     before = marked(spark, stored.name, stored.path)
     with intended(spark, Intended.RENAME, before, Part(located.name, vacant(spark, located.name), before.mark)):
+        accept(spark, stored.name, stored.kind.code(stored.content), to=located.name)
         spark.sql(f"ALTER TABLE {Name(stored.name)} RENAME TO {to}")
-    return load(spark, stored.kind, to)
+    renamed = load(spark, stored.kind, to)
+    named = {NAME: json.dumps(list(renamed.name))}
+    done = commit(
+        spark,
+        renamed.path,
+        read_version=renamed.version,
+        application=stored.kind.key,
+        number=renamed.version + 1,
+        properties=named,
+    )
+    return replace(renamed, version=done.version)
 
 
 def drop(spark: SparkSession, *stored: Stored) -> None:

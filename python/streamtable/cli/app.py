@@ -21,7 +21,7 @@ from streamtable.cli.serving import add_user, server
 from streamtable.cli.starting import demo, init, settings
 from streamtable.cli.subscribing import subscribe
 from streamtable.cli.transfer import exported
-from streamtable.sql.literals import quote_full_name
+from streamtable.sql.literals import closed, quote_full_name
 from streamtable.sql.scripts import Piece, split
 
 __all__ = ["app"]
@@ -236,7 +236,7 @@ def export(remote: Remote = None, conf: Conf = None, as_json: AsJson = False) ->
         if as_json:
             desk.out.json(statements)
         else:
-            desk.out.text("\n\n".join(f"{statement};" for statement in statements))
+            desk.out.text("\n\n".join(f"{closed(statement)};" for statement in statements))
 
 
 @app.command("import")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import networkx as nx
@@ -10,7 +11,8 @@ from pyspark.sql import SparkSession
 from streamtable.api.tables import StreamTables
 from streamtable.catalog.definition import SUSPENDED
 from streamtable.cli.graph import graph_of
-from streamtable.sql.literals import quote_full_name
+from streamtable.sql.comments import pieces
+from streamtable.sql.literals import quote_full_name, quote_name
 from streamtable.sql.parse import parse_name
 from streamtable.sql.printing import to_sql
 from streamtable.sql.statements import AlterStreamTable, Suspend
@@ -37,8 +39,8 @@ def exported(spark: SparkSession) -> Iterator[str]:
             described = table.describe(extended=True)
             wanted = {key.removeprefix(SETTING): value or "" for key, value in described.items() if key.startswith(SETTING)}
             different = {key: value for key, value in wanted.items() if spark.conf.get(key, None) != value}
-            yield from (f"RESET {key}" for key in changed.keys() - different.keys())
-            yield from (f"SET {key} = {value}" for key, value in different.items() if changed.get(key) != value)
+            yield from (_reset(key) for key in changed.keys() - different.keys())
+            yield from (_set(key, value) for key, value in different.items() if changed.get(key) != value)
             changed = different
             namespace = described["namespace"] or ""
             for needed in (schema, namespace):
@@ -46,7 +48,25 @@ def exported(spark: SparkSession) -> Iterator[str]:
                     schemas.add(needed)
                     yield f"CREATE SCHEMA IF NOT EXISTS {needed}"
             yield f"USE {namespace}"
-            yield table.show_create()
+            yield _plain(table.show_create())
             if status[name] == SUSPENDED:
                 yield to_sql(AlterStreamTable(parse_name(table.name), Suspend()))
-    yield from (f"RESET {key}" for key in changed)
+    yield from (_reset(key) for key in changed)
+
+
+def _set(key: str, value: str) -> str:
+    """Set a setting; Spark reads a value in backquotes as it is, and nothing where there is none."""
+    return f"SET {quote_name(key)} = {quote_name(value)}" if value else f"SET {key}="
+
+
+def _reset(key: str) -> str:
+    return f"RESET {quote_name(key)}"
+
+
+def _plain(statement: str) -> str:
+    """Return the statement with no comment that an import would take for the mark of a notebook's cell."""
+    parts = ((kind, statement[start:end]) for kind, start, end in pieces(statement, strict=False))
+    return "".join(_MARK.sub("--  ", text) if kind == "line" else text for kind, text in parts)
+
+
+_MARK = re.compile(r"^-- (?=COMMAND|MAGIC)")

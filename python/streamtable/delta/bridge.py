@@ -15,7 +15,7 @@ from pyspark import SparkContext
 from pyspark.errors.exceptions import captured
 from pyspark.sql import DataFrame, SparkSession
 
-from streamtable.errors import ConcurrentRefresh, HistoryLost, NotEnabled, SourceUnavailable
+from streamtable.errors import ConcurrentRefresh, DefinitionNotAccepted, HistoryLost, NotEnabled, SourceUnavailable
 from streamtable.tracebacks import words_of
 
 if TYPE_CHECKING:
@@ -215,6 +215,8 @@ def translated(path: str) -> Iterator[None]:
         if cause is None:
             raise
         text = f"{cause.getClass().getSimpleName()}: {cause.getMessage()}"
+        if f"[{DefinitionNotAccepted.condition}]" in text:
+            raise DefinitionNotAccepted(str(cause.getMessage()).partition("\n")[0].partition("] ")[2]) from error
         if any(mark in text for mark in _CONFLICTS):
             raise ConcurrentRefresh(
                 f"another commit changed {path} while it was refreshed; nothing was written ({text})",

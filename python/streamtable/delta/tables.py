@@ -6,12 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from streamtable.delta.bridge import bridge, java_class, translated
+from streamtable.delta.bridge import bridge, translated
 from streamtable.errors import HistoryLost
 
 __all__ = [
@@ -45,11 +46,15 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Located:
-    """A catalog entry: its full name, its kind (delta, view, other, none) and, for a Delta table, its path."""
+    """A catalog entry: its full name, its kind (delta, view, other, none) and, for a Delta table, its path.
+
+    `accepted` are the digests of definitions that the session's catalog keeps for this name, the latest last (catalog/accepted.py).
+    """
 
     name: tuple[str, ...]
     kind: str
     path: str
+    accepted: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -139,7 +144,7 @@ def locate(session: SparkSession, parts: Sequence[str]) -> Located:
         if error.java_exception.getClass().getSimpleName() != "CatalogNotFoundException":
             raise
         return Located(tuple(parts), "none", "")
-    return Located(tuple(found["name"]), found["kind"], found["path"])
+    return Located(tuple(found["name"]), found["kind"], found["path"], tuple(found["accepted"]))
 
 
 def tell_catalog(session: SparkSession, name: Sequence[str]) -> None:
@@ -277,14 +282,11 @@ def register(
     *,
     managed: bool,
     comment: str | None = None,
-    properties: Mapping[str, str] = {},
+    accepted: str = "[]",
 ) -> None:
-    """Give the table at `path` its name in the catalog: the first moment at which others see it."""
+    """Give the table at `path` its name in the catalog, with what that accepts: the first moment at which others see it."""
     _, database, table = name
-    told = java_class(session, "java.util.HashMap")()
-    for key, value in properties.items():
-        told.put(key, value)
-    bridge(session).register(session._jsparkSession, database, table, path, managed, comment, told)
+    bridge(session).register(session._jsparkSession, database, table, path, managed, comment, accepted)
 
 
 def release(session: SparkSession, name: Sequence[str]) -> None:

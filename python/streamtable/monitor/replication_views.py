@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timezone
+from functools import partial
+from typing import TypeVar
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import BooleanType, LongType, StringType, StructType, TimestampType
@@ -21,19 +23,22 @@ from streamtable.sql.parse import parse_name
 
 __all__ = ["SLOT_STATUS", "VIEWS"]
 
+Made = TypeVar("Made")
+
 SLOT_STATUS = ("reserved", "extended", "unreserved", "lost")
 """Whether what a slot still needs is kept: for long, for a while, until somebody cleans up, not any more."""
 
 
-def _stored(spark: SparkSession, kind: Kind, name: str | None) -> Iterator[Stored]:
+def _stored(spark: SparkSession, kind: Kind, name: str | None, of: Callable[[Stored], Made]) -> Iterator[Made]:
+    """Yield what `of` makes of the object of a name, or of all that can be read."""
     if name is None:
-        yield from objects.every(spark, kind)
+        yield from objects.every_as(spark, kind, of)
     else:
-        yield objects.load(spark, kind, parse_name(name))
+        yield of(objects.load(spark, kind, parse_name(name)))
 
 
 def _publications(spark: SparkSession, name: str | None) -> Rows:
-    return [_publication(spark, each) for each in _stored(spark, PUBLICATION, name)]
+    return list(_stored(spark, PUBLICATION, name, partial(_publication, spark)))
 
 
 def _publication(spark: SparkSession, stored: Stored) -> Row:
@@ -45,7 +50,7 @@ def _publication(spark: SparkSession, stored: Stored) -> Row:
 def _subscriptions(spark: SparkSession, name: str | None) -> Rows:
     return [
         (str(s), s.enabled, s.connection, ", ".join(s.publications), s.slot, s.disable_on_error, s.origin)
-        for s in map(Subscription.of, _stored(spark, SUBSCRIPTION, name))
+        for s in _stored(spark, SUBSCRIPTION, name, Subscription.of)
     ]
 
 
@@ -54,7 +59,7 @@ def _at(text: str) -> datetime:
 
 
 def _relations(spark: SparkSession, name: str | None) -> Iterator[tuple[Subscription, Relation]]:
-    for subscription in map(Subscription.of, _stored(spark, SUBSCRIPTION, name)):
+    for subscription in _stored(spark, SUBSCRIPTION, name, Subscription.of):
         for _, relation in sorted(subscription.relations.items()):
             yield subscription, relation
 
@@ -97,7 +102,7 @@ _COUNTERS = (
 
 
 def _replication_slots(spark: SparkSession, name: str | None) -> Rows:
-    found = slots_in_sight(spark) if name is None else list(_stored(spark, SLOT, name))
+    found = slots_in_sight(spark) if name is None else [objects.load(spark, SLOT, parse_name(name))]
     since = {(str(slot), each.table): _at(each.confirmed_at) for slot in found for each in slots.positions(slot).values()}
     now, used = datetime.now(timezone.utc), {".".join(name) for name in slots_in_use(spark)}
     return [_slot(each, each.name in used, since[each.name, each.source], now) for each in slot_health(spark, found)]

@@ -42,6 +42,8 @@ class Lag:
 @consumers.patiently
 def alter(spark: SparkSession, statement: AlterQueue) -> Stored:
     """Give a queue other limits, which hold from the next batch on."""
+    if statement.accept:
+        return objects.accept_definition(spark, QUEUE, statement.name)
     stored = objects.load(spark, QUEUE, statement.name)
     before = Queue.of(stored).statement
     limits = replace(_together(before.limits, statement.limits), **dict.fromkeys(statement.without))

@@ -16,7 +16,6 @@ from streamtable.delta.tables import locate
 from streamtable.errors import InvalidStatement, QueueExists, QueueNotFound
 from streamtable.handles import namespace_of
 from streamtable.refresh.prepare import captured_settings
-from streamtable.sql.parse import parse
 from streamtable.sql.printing import to_sql
 from streamtable.sql.queue import Columns, CreateQueue
 from streamtable.sql.statements import Name, Query
@@ -56,14 +55,16 @@ class Queue:
     def of(cls, stored: Stored) -> Queue:
         """Read it from its table."""
         known = stored.content
-        statement = parse(known["sql"])
-        assert isinstance(statement, CreateQueue), "it was printed from one"
+        statement = objects.statement_of(stored, CreateQueue)
         events = statement.events
         if isinstance(events, Subscribe) and isinstance(events.relation, Query):
             query = replace(events.relation, columns=known.get("columns", "{}"))
             statement = replace(statement, events=replace(events, relation=query))
-        catalog, schema = known["namespace"]
-        return cls(stored, known["id"], statement, (catalog, schema), known["settings"])
+        try:
+            catalog, schema = known["namespace"]
+            return cls(stored, known["id"], statement, (catalog, schema), known["settings"])
+        except (LookupError, TypeError, ValueError) as error:
+            raise objects.unreadable(stored, error) from error
 
     @property
     def path(self) -> str:
@@ -120,7 +121,7 @@ def load(spark: SparkSession, name: Name) -> Queue:
 
 def queues(spark: SparkSession, namespace: Sequence[str] | None = None) -> Iterator[Queue]:
     """Yield the queues of a namespace, or of all."""
-    return map(Queue.of, objects.every(spark, QUEUE, namespace))
+    return objects.every_as(spark, QUEUE, Queue.of, namespace)
 
 
 def _columns(columns: Columns) -> StructType:

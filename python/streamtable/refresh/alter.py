@@ -12,6 +12,7 @@ from streamtable.catalog.entries import Entry, find, load
 from streamtable.delta.tables import Located
 from streamtable.errors import InternalError, NotSupported, StreamTableExists
 from streamtable.refresh import clock
+from streamtable.refresh.accepting import accept_definition
 from streamtable.refresh.checks import allow, check_properties, check_schedule, prepared_for
 from streamtable.refresh.prepare import Prepared, prepare, release
 from streamtable.refresh.records import PATIENCE, annotate
@@ -19,6 +20,7 @@ from streamtable.refresh.renaming import rename_with_readers
 from streamtable.refresh.replace import replace_with
 from streamtable.sessions import lend
 from streamtable.sql.statements import (
+    AcceptDefinition,
     AlterStreamTable,
     Name,
     Query,
@@ -40,6 +42,8 @@ def alter(spark: SparkSession, statement: AlterStreamTable) -> Definition:
     match statement.action:
         case Rename(to):
             return _rename(spark, statement.name, to)
+        case AcceptDefinition():
+            return accept_definition(spark, statement.name)
         case SetQuery(query):
             return _set_query(spark, load(spark, statement.name), query)
         case _:

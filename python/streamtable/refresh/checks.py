@@ -136,8 +136,11 @@ _IMPOSSIBLE = {"delta.appendonly": "true", "delta.enabledeletionvectors": "false
 
 
 def check_properties(properties: Iterable[tuple[str, str]]) -> None:
-    """Raise InvalidStatement for a property of Delta under which no refresh could take rows out."""
+    """Raise InvalidStatement for a property of Delta under which no refresh could take rows out, and for constraints."""
     for key, value in properties:
+        if key.casefold().startswith("delta.constraints."):
+            message = f"a stream table cannot have the constraint '{key}': its rows are those of the query"
+            raise InvalidStatement(message, hint="put the condition into the query: WHERE, or raise_error()")
         if _IMPOSSIBLE.get(key.casefold()) == value.strip().casefold():
             raise InvalidStatement(
                 f"a stream table cannot have '{key}' = '{value}': a refresh marks rows as deleted, in deletion vectors",

@@ -9,10 +9,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from streamtable.algebra.reading import Reading
-from streamtable.catalog.definition import DELTA_PROPERTIES, Definition
-from streamtable.catalog.entries import Entry, at_home, find, find_at
+from streamtable.catalog.accepted import accept, accepted
+from streamtable.catalog.definition import DELTA_PROPERTIES, Definition, code_of
+from streamtable.catalog.entries import Entry, at_home, find
 from streamtable.catalog.halves import ENGINE
-from streamtable.delta.tables import register, tell_catalog
+from streamtable.delta.tables import register, state, tell_catalog
 from streamtable.errors import StreamTableNotFound
 from streamtable.handles import local_property
 from streamtable.sessions import like
@@ -48,23 +49,23 @@ def make(spark: SparkSession, definition: Definition, schema: StructType, readin
         builder = builder if value is None else builder.property(key, value)
     with _as_engine(spark):
         builder.execute()
-    made = find_at(spark, path)
-    assert made is not None, "it has just been made"
-    return made
+    return Entry(definition, state(spark, path), statement.name.parts)
 
 
-def publish(spark: SparkSession, entry: Entry) -> None:
-    """Give the table its name, by which all others see it from now on."""
-    statement = entry.definition.statement
-    register(spark, statement.name.parts, entry.path, managed=statement.location is None, comment=statement.comment)
+def publish(spark: SparkSession, entry: Entry, reading: Reading) -> None:
+    """Give the table its name, by which all others see it from now on, and have the catalog accept what CREATE said."""
+    statement, code = entry.definition.statement, code_of(entry.definition.properties(reading))
+    managed = statement.location is None
+    register(spark, statement.name.parts, entry.path, managed=managed, comment=statement.comment, accepted=accepted(code))
     tell_catalog(spark, statement.name.parts)
 
 
 def rename(spark: SparkSession, entry: Entry, to: Name) -> Entry:
-    """Give the table another name in its schema."""
+    """Give the table another name in its schema; under that the catalog accepts the definition as it is."""
+    accept(spark, entry.name, code_of(entry.state.properties), to=to.parts)
     with _as_engine(spark):
-        spark.sql(f"ALTER TABLE {entry.definition.statement.name} RENAME TO {Name(to.parts[1:])}")
-    renamed = find_at(spark, find(spark, to)[0].path)
+        spark.sql(f"ALTER TABLE {Name(entry.name)} RENAME TO {Name(to.parts[1:])}")
+    renamed = find(spark, to)[1]
     if renamed is None:
         raise StreamTableNotFound(f"{'.'.join(to.parts)} was not found after it was renamed")
     return renamed

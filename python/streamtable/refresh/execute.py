@@ -13,8 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from streamtable.algebra.operators import Aggregate
 from streamtable.algebra.sources import CLOCK
-from streamtable.catalog.definition import Definition
-from streamtable.catalog.entries import Entry, readers_of
+from streamtable.catalog.entries import Entry, readers_of, storing
 from streamtable.catalog.objects import named_by_some
 from streamtable.delta.bridge import SHIM, frame_of, java_class
 from streamtable.delta.commit import Committed, commit
@@ -75,11 +74,8 @@ def differentially(run: Run, choice: Choice) -> Committed:
     if frontier is None:
         raise NotWhatTheFrontierSays(NOT_POPULATED)
     with planned_for(run.session, run.load), _workspace(run) as (workspace, arrangements):
-        pinned = {
-            a.name: roll_back(workspace, a, _pinned(frontier, a), run.entry.definition.id)
-            for a in arrangements.values()
-            if not a.visible
-        }
+        hidden = {a.name: a for a in arrangements.values() if not a.visible}
+        pinned = {name: roll_back(workspace, a, _pinned(frontier, a), run.entry.definition.id) for name, a in hidden.items()}
         differential = Differential(
             run.prepared,
             workspace,
@@ -95,12 +91,11 @@ def differentially(run: Run, choice: Choice) -> Committed:
         )
         rows = differential.compute()
         reached("before the arrangements")
-        by_name = {a.name: a for a in arrangements.values()}
         for name, move in differential.moves().items():
             version = pinned[name]
             moved = commit(
                 run.session,
-                by_name[name].path,
+                hidden[name].path,
                 read_version=version.number,
                 application=run.entry.definition.id,
                 number=version.number + 1,
@@ -111,19 +106,21 @@ def differentially(run: Run, choice: Choice) -> Committed:
             reached("between the arrangements")
         recorded = replace(_recorded(run, choice, pinned), probe=rows.probe)
         reached("before the table")
-        done = commit(
-            run.session,
-            run.entry.path,
-            read_version=run.entry.state.version,
-            application=run.entry.definition.id,
-            number=recorded.number,
-            add=rows.add,
-            remove=rows.remove,
-            frontier=recorded.to_json(),
-            history=_history(run, choice),
-            properties=_other_sources(run),
-            allows=Definition.same_rows,
-        )
+        others = _other_sources(run)
+        with storing(run.session, run.entry, others) as allows:
+            done = commit(
+                run.session,
+                run.entry.path,
+                read_version=run.entry.state.version,
+                application=run.entry.definition.id,
+                number=recorded.number,
+                add=rows.add,
+                remove=rows.remove,
+                frontier=recorded.to_json(),
+                history=_history(run, choice),
+                properties=others,
+                allows=allows,
+            )
         reached("after the table")
         return done
 
@@ -161,21 +158,23 @@ def fully(
             rows = difference(workspace, run.entry.path, run.entry.state.version, rows)
         recorded = _recorded(run, choice, pinned)
         reached("before the table")
-        done = commit(
-            run.session,
-            run.entry.path,
-            read_version=run.entry.state.version,
-            application=run.entry.definition.id,
-            number=recorded.number,
-            add=rows.add,
-            remove=rows.remove,
-            replace_all=rows.whole,
-            frontier=recorded.to_json(),
-            history=_history(run, choice),
-            schema_json=schema_json,
-            properties=properties or _other_sources(run),
-            allows=Definition.same_rows,
-        )
+        stored = properties or _other_sources(run)
+        with storing(run.session, run.entry, stored) as allows:
+            done = commit(
+                run.session,
+                run.entry.path,
+                read_version=run.entry.state.version,
+                application=run.entry.definition.id,
+                number=recorded.number,
+                add=rows.add,
+                remove=rows.remove,
+                replace_all=rows.whole,
+                frontier=recorded.to_json(),
+                history=_history(run, choice),
+                schema_json=schema_json,
+                properties=stored,
+                allows=allows,
+            )
         reached("after the table")
         return done
 

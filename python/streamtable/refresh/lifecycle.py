@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
+from streamtable.catalog.accepted import knows
+from streamtable.catalog.definition import FORMATTED
 from streamtable.catalog.dropping import drop_parts
 from streamtable.catalog.entries import CATALOG, find, load, named_entries
-from streamtable.catalog.halves import Kind, Part
+from streamtable.catalog.halves import Kind, Part, marked
 from streamtable.catalog.intents import intended
 from streamtable.catalog.paths import vacant
 from streamtable.delta.tables import locate
-from streamtable.errors import DependentsExist, NotSupported, StreamTableExists
+from streamtable.errors import DefinitionNotAccepted, DefinitionUnreadable, DependentsExist, NotSupported, StreamTableExists
 from streamtable.refresh.checks import prepared_for, schema_of
 from streamtable.refresh.choose import Action
 from streamtable.refresh.ddl import make, publish
@@ -61,9 +63,9 @@ def create(spark: SparkSession, statement: CreateStreamTable) -> Outcome:
                 done = refresh(spark, entry, initiator=Initiator.INITIAL)
             else:
                 done = Outcome(full, Action.NO_DATA, "", 0, 0, 0, entry.state.version)
-            publish(spark, entry)
+            publish(spark, entry, prepared.reading)
     except Exception:
-        if existing or find(spark, statement.name)[0].kind == "none":
+        if existing or locate(spark, statement.name.parts).kind == "none":
             raise
         return create(spark, statement)  # another session took the name in the meantime: answer as where it had been first
     finally:
@@ -77,10 +79,15 @@ def drop(spark: SparkSession, statement: DropStreamTable) -> list[Dropped]:
     located = locate(spark, statement.name.parts)
     if statement.if_exists and located.kind == "none":
         return []
-    entry = load(spark, statement.name)
-    full, before = ".".join(located.name), entry.definition.name
+    full, definition = ".".join(located.name), None
+    try:
+        definition = load(spark, statement.name).definition
+    except (DefinitionNotAccepted, DefinitionUnreadable, NotSupported):
+        if not knows(located, FORMATTED):
+            raise
     # Where a RENAME was killed half-way, the definition and some readers know the old name, and those the old path.
-    places = {entry.path, before} if before.casefold() != full.casefold() else {entry.path}
+    before = definition.name if definition else full
+    places = {located.path, before} if before.casefold() != full.casefold() else {located.path}
     readers = [
         name for name, each in named_entries(spark) if places & {*each.definition.sources, *each.definition.sources.values()}
     ]
@@ -88,7 +95,6 @@ def drop(spark: SparkSession, statement: DropStreamTable) -> list[Dropped]:
         names = ", ".join(".".join(name.parts) for name in readers)
         raise DependentsExist(f"{full} is read by {names}", hint="DROP STREAM TABLE ... CASCADE drops them too")
     dropped = [each for reader in readers for each in drop(spark, DropStreamTable(reader, True, cascade=True))]
-    left = drop_parts(
-        spark, Part(located.name, entry.path, ("streamtable.id", entry.definition.id), entry.definition.statement.location is None)
-    )
-    return [*dropped, Dropped(full, left)]
+    part = marked(spark, located.name, located.path)
+    alone = definition is not None and definition.statement.location is None
+    return [*dropped, Dropped(full, drop_parts(spark, replace(part, alone=alone)))]

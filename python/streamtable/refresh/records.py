@@ -10,8 +10,7 @@ from enum import Enum
 from pyspark.sql import SparkSession
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random
 
-from streamtable.catalog.definition import Definition
-from streamtable.catalog.entries import Entry
+from streamtable.catalog.entries import Entry, storing
 from streamtable.delta.commit import commit
 from streamtable.errors import ConcurrentRefresh
 from streamtable.refresh.choose import Action
@@ -72,14 +71,15 @@ def annotate(
     `frontier` says the same as the one before, in other words or of versions with the same rows.
     """
     before = Frontier.of(entry.state.frontier)
-    commit(
-        spark,
-        entry.path,
-        read_version=entry.state.version,
-        application=entry.definition.id,
-        number=before.number if before else 0,
-        frontier=frontier.to_json() if frontier else None,
-        history=record.to_json() if record else None,
-        properties=properties,
-        allows=Definition.same_rows,
-    )
+    with storing(spark, entry, properties) as allows:
+        commit(
+            spark,
+            entry.path,
+            read_version=entry.state.version,
+            application=entry.definition.id,
+            number=before.number if before else 0,
+            frontier=frontier.to_json() if frontier else None,
+            history=record.to_json() if record else None,
+            properties=properties,
+            allows=allows,
+        )

@@ -63,7 +63,8 @@ def replace_with(spark: SparkSession, existing: Entry, definition: Definition, p
         elapsed = round(1000 * (time.perf_counter() - started))
         return Outcome(definition.name, Action.NO_DATA, SAME_PLAN, 0, 0, elapsed, existing.state.version + 1)
     kept = {key: value for key, value in {**existing.state.properties, **properties}.items() if value is not None}
-    entry = Entry(definition, replace(existing.state, schema_json=schema.json(), properties=kept))
+    state = replace(existing.state, schema_json=schema.json(), properties=kept)
+    entry = replace(existing, definition=definition, state=state)
     frontier, vector = Frontier.of(existing.state.frontier), Vector({}, clock.now())
     run = Run(entry, prepared, frontier, targets(prepared, frontier, vector), vector.at, started, Initiator.MANUAL)
     run.load = load_of(run.session, run.target, {}, prepared.names)

@@ -38,7 +38,7 @@ from streamtable.sql.replication import (
     SetPublications,
     Skip,
 )
-from streamtable.sql.statements import Rename
+from streamtable.sql.statements import AcceptDefinition, Rename
 
 __all__ = ["alter", "create", "create_slot", "drop", "drop_slot"]
 
@@ -77,13 +77,15 @@ def create(spark: SparkSession, statement: CreateSubscription) -> Subscription:
     if begun is not None:
         parts.append(objects.part_of(spark, SLOT, subscription.slot_name(), slots.content(begun)))
     with intended(spark, Kind.CREATE, *parts):
-        for part in reversed(parts):
-            objects.make(spark, part)
+        for kind, part in reversed([*zip((SUBSCRIPTION, SLOT), parts, strict=False)]):
+            objects.make(spark, kind, part)
     return Subscription.load(spark, statement.name)
 
 
 def alter(spark: SparkSession, statement: AlterSubscription) -> Stored:
     """Change a subscription, and return it."""
+    if isinstance(statement.action, AcceptDefinition):
+        return objects.accept_definition(spark, SUBSCRIPTION, statement.name)
     subscription = Subscription.load(spark, statement.name)
     match statement.action:
         case Rename(to):
@@ -163,7 +165,7 @@ def _check_slot(
     spark: SparkSession, publisher: Publisher, slot: str | None, user: Subscription | None = None, active: bool = False
 ) -> None:
     """Refuse a slot that another subscription in sight has, or follows if `active`: each would forget what the other needs."""
-    for each in map(Subscription.of, objects.every(spark, SUBSCRIPTION)):
+    for each in objects.every_as(spark, SUBSCRIPTION, Subscription.of):
         if (user is None or each.id != user.id) and each.has_slot(publisher, slot) and (each.enabled or not active):
             hint = "name another slot, or NONE: slot_name = ..."
             raise InvalidStatement(f"the slot {slot} is that of the subscription {each}", hint=hint)

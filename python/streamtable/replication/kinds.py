@@ -8,10 +8,11 @@ from streamtable.errors import ReplicationObjectExists, ReplicationObjectNotFoun
 __all__ = ["PUBLICATION", "SLOT", "SUBSCRIPTION"]
 
 
-def _kind(noun: str, function: str) -> Kind:
-    return Kind(noun, f"the table function {function}()", ReplicationObjectExists, ReplicationObjectNotFound)
+def _kind(noun: str, function: str, *moving: str) -> Kind:
+    listed_by = f"the table function {function}()"
+    return Kind(noun, listed_by, ReplicationObjectExists, ReplicationObjectNotFound, frozenset(moving))
 
 
 PUBLICATION = _kind("publication", "publications")
-SUBSCRIPTION = _kind("subscription", "subscriptions")
-SLOT = _kind("replication slot", "replication_slots")
+SUBSCRIPTION = _kind("subscription", "subscriptions", "enabled", "tables")
+SLOT = _kind("replication slot", "replication_slots", "positions")

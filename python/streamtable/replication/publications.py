@@ -16,7 +16,6 @@ from streamtable.handles import catalog_of, namespace_of
 from streamtable.replication.conditions import check_condition
 from streamtable.replication.kinds import PUBLICATION
 from streamtable.replication.publisher import Publisher
-from streamtable.sql.parse import parse
 from streamtable.sql.printing import to_sql
 from streamtable.sql.replication import (
     AddObjects,
@@ -29,7 +28,7 @@ from streamtable.sql.replication import (
     SetObjects,
     SetOptions,
 )
-from streamtable.sql.statements import Name, Rename
+from streamtable.sql.statements import AcceptDefinition, Name, Rename
 
 __all__ = ["Published", "alter", "create", "definition", "drop", "outside", "published"]
 
@@ -61,13 +60,13 @@ def create(spark: SparkSession, statement: CreatePublication) -> Stored:
 
 def definition(stored: Stored) -> CreatePublication:
     """Return what the publication is for."""
-    statement = parse(stored.content["sql"])
-    assert isinstance(statement, CreatePublication), "it was printed from one"
-    return statement
+    return objects.statement_of(stored, CreatePublication)
 
 
 def alter(spark: SparkSession, statement: AlterPublication) -> Stored:
     """Change what a publication is for, or its name, and return it."""
+    if isinstance(statement.action, AcceptDefinition):
+        return objects.accept_definition(spark, PUBLICATION, statement.name)
     stored = objects.load(spark, PUBLICATION, statement.name)
     known = definition(stored)
     home, left_out = known.name.parts[:-1], stored.content.get("excepted", ())

@@ -14,9 +14,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
-from streamtable.catalog.definition import Definition
+from streamtable.catalog.entries import find
 from streamtable.catalog.objects import Stored
-from streamtable.delta.tables import Located, locate, state
+from streamtable.delta.tables import Located
 from streamtable.errors import DirectWriteRefused, InvalidStatement, NotEnabled
 from streamtable.refresh.prepare import captured_settings
 from streamtable.replication.kinds import SLOT, SUBSCRIPTION
@@ -115,8 +115,11 @@ class Subscription:
     def of(cls, stored: Stored) -> Subscription:
         """Read it from its table."""
         known = dict(stored.content)
-        tables = tuple(Relation(**each) for each in known["tables"])
-        return cls(stored, **{**known, "publications": tuple(known["publications"]), "tables": tables})
+        try:
+            tables = tuple(Relation(**each) for each in known["tables"])
+            return cls(stored, **{**known, "publications": tuple(known["publications"]), "tables": tables})
+        except (LookupError, TypeError) as error:
+            raise objects.unreadable(stored, error) from error
 
     @classmethod
     def planned(cls, spark: SparkSession, name: Sequence[str], **said: Any) -> Subscription:
@@ -158,11 +161,11 @@ class Subscription:
 
     def target(self, spark: SparkSession, table: str) -> Located:
         """Return the subscriber's table. Raises InvalidStatement when there is none, DirectWriteRefused for a stream table."""
-        located = locate(spark, (*self.namespace, table))
+        located, stream_table = find(spark, Name((*self.namespace, table)))
         if located.kind != "delta":
             hint = "create it with the columns of the publisher's, or take it out of the publication"
             raise InvalidStatement(f"the subscription {self} needs the Delta table {'.'.join(located.name)}", hint=hint)
-        if Definition.of(state(spark, located.path).properties):
+        if stream_table:
             message = f"the subscription {self} cannot write to {'.'.join(located.name)}: it is a stream table"
             raise DirectWriteRefused(message, hint="rename it, or take the table out of the publication")
         return located
@@ -191,7 +194,7 @@ def slots_in_sight(spark: SparkSession) -> list[Stored]:
 def slots_in_use(spark: SparkSession) -> dict[tuple[str, ...], Subscription]:
     """Return, by the slot's name, the subscriptions in sight that are enabled, but for those whose server does not answer."""
     found = dict[tuple[str, ...], Subscription]()
-    for each in map(Subscription.of, objects.every(spark, SUBSCRIPTION)):
+    for each in objects.every_as(spark, SUBSCRIPTION, Subscription.of):
         with suppress(NotEnabled):
             if each.enabled:
                 found[each.slot_name().parts] = each

@@ -31,8 +31,8 @@ def unquote_name(token: str) -> str:
 
 
 def quote_string(value: str) -> str:
-    """Return a string literal in single quotes."""
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    """Return a string literal in single quotes; what a text file, or a reader of one, would change is escaped."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\r", "\\r").replace("\0", "\\u0000")
     return f"'{escaped}'"
 
 
@@ -60,9 +60,16 @@ def _meaning(found: re.Match[str], quote: str) -> str:
             return quote if text[0] == quote else text
 
 
+def closed(text: str) -> str:
+    """Return what is Spark's to read, so that more may follow: a comment at its end is ended; behind a backslash it goes on."""
+    if "--" not in text:
+        return text
+    return f"{text}\n\n" if text.endswith("\\") else f"{text}\n"
+
+
 def enclosed(text: str) -> str:
-    """Put what is Spark's to read into parentheses; a comment at its end may run to the end of the line."""
-    return f"({text}\n)" if "--" in text else f"({text})"
+    """Put what is Spark's to read into parentheses."""
+    return f"({closed(text)})"
 
 
 def listed(items: Iterable[str]) -> str:

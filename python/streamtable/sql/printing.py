@@ -11,6 +11,7 @@ from streamtable.sql.printing_replication import replicating
 from streamtable.sql.printing_subscribe import subscribing
 from streamtable.sql.queue import QueueStatement
 from streamtable.sql.statements import (
+    AcceptDefinition,
     Action,
     AlterStreamTable,
     ColumnSpec,
@@ -112,6 +113,8 @@ def _action(action: Action) -> str:
             return "SUSPEND"
         case Resume():
             return "RESUME"
+        case AcceptDefinition():
+            return "ACCEPT DEFINITION"
         case Rename(to):
             return f"RENAME TO {to}"
         case SetProperties(properties):

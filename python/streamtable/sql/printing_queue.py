@@ -37,6 +37,8 @@ def queueing(statement: QueueStatement) -> str:
             what = enclosed(events.text) if isinstance(events, Columns) else f"FOR {subscribing(events)}"
             opening = words("CREATE QUEUE", if_not_exists and "IF NOT EXISTS", name, what)
             return words(opening, keys_only and "KEYS ONLY", schema_changes and "SCHEMA CHANGES", _with(_limits(limits)))
+        case AlterQueue(name, accept=True):
+            return f"ALTER QUEUE {name} ACCEPT DEFINITION"
         case AlterQueue(name, limits, without):
             return f"ALTER QUEUE {name} SET {listed([*_limits(limits), *(f'{each} = NONE' for each in without)])}"
         case DropQueue(name, if_exists, force):

@@ -33,7 +33,7 @@ from streamtable.sql.replication import (
     Skip,
     SubscriptionAction,
 )
-from streamtable.sql.statements import Rename
+from streamtable.sql.statements import AcceptDefinition, Rename
 
 
 def replicating(statement: ReplicationStatement) -> str:
@@ -75,6 +75,8 @@ def _publication_action(action: PublicationAction) -> str:
             return f"SET {_options(options)}"
         case Rename(to):
             return f"RENAME TO {to}"
+        case AcceptDefinition():
+            return "ACCEPT DEFINITION"
 
 
 def _subscription_action(action: SubscriptionAction) -> str:
@@ -97,6 +99,8 @@ def _subscription_action(action: SubscriptionAction) -> str:
             return "RESET STATISTICS"
         case Rename(to):
             return f"RENAME TO {to}"
+        case AcceptDefinition():
+            return "ACCEPT DEFINITION"
 
 
 def _objects(objects: Objects) -> str:

@@ -49,11 +49,12 @@ class CreateQueue:
 
 @dataclass(frozen=True)
 class AlterQueue:
-    """ALTER QUEUE: these limits replace those of the queue, and those of the names in `without` go."""
+    """ALTER QUEUE: these limits replace those of the queue, those of the names in `without` go; or its definition is accepted."""
 
     name: Name
     limits: Limits = Limits()
     without: tuple[str, ...] = ()
+    accept: bool = False
 
 
 @dataclass(frozen=True)

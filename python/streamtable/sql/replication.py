@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from streamtable.sql.statements import Name, Rename
+from streamtable.sql.statements import AcceptDefinition, Name, Rename
 
 PUBLISH = ("insert", "update", "delete", "truncate")
 """The kinds of changes that a publication may send."""
@@ -83,7 +83,7 @@ class SetOptions:
     options: Options
 
 
-PublicationAction: TypeAlias = AddObjects | SetObjects | DropObjects | SetOptions | Rename
+PublicationAction: TypeAlias = AddObjects | SetObjects | DropObjects | SetOptions | Rename | AcceptDefinition
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,16 @@ class ResetStatistics:
 
 
 SubscriptionAction: TypeAlias = (
-    SetConnection | SetPublications | RefreshPublication | Enable | Disable | SetOptions | Skip | ResetStatistics | Rename
+    SetConnection
+    | SetPublications
+    | RefreshPublication
+    | Enable
+    | Disable
+    | SetOptions
+    | Skip
+    | ResetStatistics
+    | Rename
+    | AcceptDefinition
 )
 
 

@@ -160,7 +160,12 @@ class SetQuery:
     query: Query
 
 
-Action: TypeAlias = SetSchedule | SetMode | Suspend | Resume | Rename | SetProperties | SetQuery
+@dataclass(frozen=True)
+class AcceptDefinition:
+    """ACCEPT DEFINITION: the catalog takes the definition that the table's log holds for its own."""
+
+
+Action: TypeAlias = SetSchedule | SetMode | Suspend | Resume | Rename | SetProperties | SetQuery | AcceptDefinition
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from streamtable.sql import schedule
 from streamtable.sql.literals import unquote_string
 from streamtable.sql.rules import Clause, Rules, second
 from streamtable.sql.statements import (
+    AcceptDefinition,
     AlterStreamTable,
     Calculated,
     ColumnSpec,
@@ -53,6 +54,7 @@ _RESERVED = ("owner", "provider", "location", "external", "is_managed_location")
 
 # Rules whose statement has the rule's children as its fields.
 _AS_THEY_ARE: Mapping[str, Callable[..., Any]] = {
+    "accept_definition": AcceptDefinition,
     "alter": AlterStreamTable,
     "auto": lambda: RefreshMode.AUTO,
     "calculated": Calculated,

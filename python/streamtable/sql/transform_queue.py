@@ -31,7 +31,7 @@ from streamtable.sql.queue import (
     UnregisterConsumer,
 )
 from streamtable.sql.rules import Clause, Rules
-from streamtable.sql.statements import Name, Query
+from streamtable.sql.statements import AcceptDefinition, Name, Query
 from streamtable.sql.subscribe import Debezium, Modifier, Subscribe, Upsert
 from streamtable.sql.transform_replication import Pairs, ReplicationRules
 from streamtable.sql.transform_subscribe import SubscribeRules
@@ -133,7 +133,9 @@ class QueueRules(SubscribeRules, ReplicationRules):
     def schema_changes(self, at: Meta) -> Clause:
         return Clause("SCHEMA CHANGES", "schema_changes", True, at)
 
-    def alter_queue(self, at: Meta, name: Name, options: Pairs) -> AlterQueue:
+    def alter_queue(self, at: Meta, name: Name, options: Pairs | AcceptDefinition) -> AlterQueue:
+        if isinstance(options, AcceptDefinition):
+            return AlterQueue(name, accept=True)
         self._options(options, _LIMITS)
         without = tuple(str(key) for key, value in options if value.casefold() == "none")
         given = tuple((key, value) for key, value in options if key not in without)

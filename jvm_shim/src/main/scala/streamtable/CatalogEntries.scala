@@ -1,15 +1,12 @@
 package org.apache.spark.sql.delta.streamtable
 
-import java.util.{Map => JavaMap}
-
-import scala.jdk.CollectionConverters._
-
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException
 import org.apache.spark.sql.catalyst.catalog._
 import org.apache.spark.sql.catalyst.catalog.CatalogTableType.{EXTERNAL, MANAGED}
+import org.apache.spark.sql.streamtable.CatalogEntry
 import org.apache.spark.sql.types.StructType
 
 /** Entries of Spark's own catalog for tables whose files are there: made and taken away without touching a file. */
@@ -35,7 +32,7 @@ private[streamtable] object CatalogEntries {
       path: String,
       managed: Boolean,
       comment: String,
-      properties: JavaMap[String, String]): Unit = {
+      accepted: String): Unit = {
     val at = new Path(path).toUri
     val entry = CatalogTable(
       name(database, table),
@@ -44,9 +41,9 @@ private[streamtable] object CatalogEntries {
       new StructType,
       provider = Some("delta"),
       comment = Option(comment),
-      properties = properties.asScala.toMap,
       tracksPartitionsInCatalog = true)
-    spark.sessionState.catalog.createTable(entry, ignoreIfExists = false, validateLocation = false)
+    val whole = CatalogEntry.accepting(entry, entry.identifier, accepted)
+    spark.sessionState.catalog.createTable(whole, ignoreIfExists = false, validateLocation = false)
   }
 
   /** Makes the catalog leave the files alone when the entry is dropped; another process may have dropped it. */

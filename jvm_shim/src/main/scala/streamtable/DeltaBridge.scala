@@ -6,12 +6,13 @@ import java.util.{Map => JavaMap}
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession}
 import org.apache.spark.sql.catalyst.TableIdentifier
-import org.apache.spark.sql.connector.catalog.{CatalogManager, Identifier, TableCatalog, V1Table}
+import org.apache.spark.sql.connector.catalog.{CatalogManager, CatalogV2Util, Identifier, TableCatalog, V1Table}
 import org.apache.spark.sql.delta.{DeltaConfigs, DeltaHistoryManager, DeltaLog, Snapshot}
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.util.DeltaFileOperations.absolutePath
 import org.apache.spark.sql.functions.{col, when, lit}
+import org.apache.spark.sql.streamtable.CatalogEntry
 import org.json4s._
 import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.{compact, parse, render}
@@ -22,7 +23,7 @@ import org.json4s.jackson.JsonMethods.{compact, parse, render}
  */
 object DeltaBridge {
 
-  /** Full name, kind (delta, view, other, none) and path of a table of any catalog. */
+  /** Full name, kind (delta, view, other, none) and path of a table of any catalog, and what the session's catalog accepted of it. */
   def locate(spark: SparkSession, parts: String): String = spark.withActive {
     val catalogs: CatalogManager = spark.sessionState.catalogManager
     val names = strings(parts)
@@ -30,13 +31,25 @@ object DeltaBridge {
       if (names.size > 2) (catalogs.catalog(names.head), names.tail) else (catalogs.currentCatalog, names)
     val namespace = if (rest.size > 1) rest.init.toArray else catalogs.currentNamespace
     val identifier = Identifier.of(namespace, rest.last)
-    val (kind, path) = ifThere(catalog.asInstanceOf[TableCatalog].loadTable(identifier)) match {
-      case Some(t: DeltaTableV2) => ("delta", t.path.toString)
-      case Some(t: V1Table) if t.catalogTable.tableType.name == "VIEW" => ("view", "")
-      case Some(_) => ("other", "")
-      case None => ("none", "")
+    val (kind, path, entry) = ifThere(catalog.asInstanceOf[TableCatalog].loadTable(identifier)) match {
+      case Some(t: DeltaTableV2) => ("delta", t.path.toString, t.catalogTable)
+      case Some(t: V1Table) if t.catalogTable.tableType.name == "VIEW" => ("view", "", None)
+      case Some(_) => ("other", "", None)
+      case None => ("none", "", None)
     }
-    compact(render(("name" -> (catalog.name +: namespace :+ rest.last).toList) ~ ("kind" -> kind) ~ ("path" -> path)))
+    val accepted = entry.filter(_ => CatalogV2Util.isSessionCatalog(catalog)).map(CatalogEntry.accepted)
+    compact(
+      render(("name" -> (catalog.name +: namespace :+ rest.last).toList) ~ ("kind" -> kind) ~ ("path" -> path) ~
+        ("accepted" -> accepted.getOrElse(JArray(Nil)))))
+  }
+
+  /** Changes what the session's catalog accepts of a table of its own, for the name `as`: see CatalogEntry. */
+  def accept(spark: SparkSession, table: String, as: String, add: String, remove: String): Unit = spark.withActive {
+    def named(json: String) = {
+      val parts = strings(json)
+      TableIdentifier(parts.last, Some(parts(parts.size - 2)))
+    }
+    CatalogEntry.accept(spark, named(table), named(as), add, remove)
   }
 
   private def strings(json: String): List[String] = parse(json).children.collect { case JString(each) => each }
@@ -306,8 +319,8 @@ object DeltaBridge {
       path: String,
       managed: Boolean,
       comment: String,
-      properties: JavaMap[String, String]): Unit = spark.withActive {
-    CatalogEntries.register(spark, database, table, path, managed, comment, properties)
+      accepted: String): Unit = spark.withActive {
+    CatalogEntries.register(spark, database, table, path, managed, comment, accepted)
   }
 
   /** Makes the catalog leave a table's files alone when its name is dropped. */

@@ -1,8 +1,12 @@
 package org.apache.spark.sql.streamtable
 
+import java.nio.file.Paths
+
 import scala.util.Try
 
 import org.apache.hadoop.fs.Path
+import org.json4s.JString
+import org.json4s.jackson.JsonMethods.parse
 
 import org.apache.spark.sql.{SaveMode, SparkSession}
 import org.apache.spark.sql.catalyst.TableIdentifier
@@ -13,6 +17,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.streaming.WriteToStream
 import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.connector.catalog.CatalogV2Implicits._
+import org.apache.spark.sql.delta.DeltaLog
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.commands._
 import org.apache.spark.sql.delta.files.TahoeFileIndex
@@ -40,12 +45,24 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
         target <- write.target
         if !isEngine
       }
-        if (target.properties.contains(marker)) refuse(write, target)
+        if (ours(target)) refuse(write, target.name)
+        else if (!write.ofTheName && owner(target).isDefined) owner(target).foreach(refuse(write, _))
         else if (write.changesShape && session.conf.getOption(blockSourceDdl).isDefined)
           Handlers.checkSourceDdl(session, write.operation, target.name, target.place)
     }
     plan
   }
+
+  private def ours(target: Target) = target.entry.exists(CatalogEntry.isStreamTable)
+
+  /** The stream table whose files a path or a second name leads to. Copies hold the same properties, at another place. */
+  private def owner(target: Target): Option[String] = for {
+    written <- target.properties.get(nameProperty)
+    parts <- Try(parse(written).children.collect { case JString(part) => part }).toOption if parts.size == 3
+    entry <- Try(session.sessionState.catalog.getTableMetadata(TableIdentifier(parts(2), Some(parts(1))))).toOption
+    if CatalogEntry.isStreamTable(entry) && place(DeltaLog.forTable(session, entry).dataPath.toString) == place(
+      target.place)
+  } yield parts.quoted
 
   private def isEngine = session.sparkContext.getLocalProperty(engineProperty) == "true"
 
@@ -76,7 +93,8 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
         "ALTER TABLE RENAME",
         inPlan(w.child),
         name => s"use ALTER STREAM TABLE $name RENAME TO",
-        changesShape = true)
+        changesShape = true,
+        ofTheName = true)
     case w: SetTableProperties =>
       val target = inPlan(w)
       val mapping = CaseInsensitiveMap(w.properties).get(columnMapping)
@@ -93,7 +111,7 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
     case w: AlterDeltaTableCommand => Write("ALTER TABLE", Some(table(w.table)), redefine)
     case w: AddCheckConstraint => Write("ALTER TABLE", inPlan(w.child), redefine)
     case w: DropTable =>
-      Write("DROP TABLE", named(w.child), name => s"use DROP STREAM TABLE $name", changesShape = true)
+      Write("DROP TABLE", named(w.child), name => s"use DROP STREAM TABLE $name", changesShape = true, ofTheName = true)
     case w: ReplaceTable => Write("CREATE OR REPLACE TABLE", named(w.name), redefine, changesShape = true)
     case w: ReplaceTableAsSelect => Write("CREATE OR REPLACE TABLE", named(w.name), redefine, changesShape = true)
     case w: CreateDeltaTableCommand if w.operation != TableCreationModes.Create =>
@@ -117,7 +135,7 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
     case DataSourceV2Relation(delta: DeltaTableV2, _, _, _, _, _) => table(delta)
     case ResolvedTable(_, _, delta: DeltaTableV2, _) => table(delta)
     case LogicalRelation(HadoopFsRelation(index: TahoeFileIndex, _, _, _, _, _), _, catalogTable, _, _) =>
-      Target(nameOf(catalogTable, index.path), index.path.toString, index.metadata.configuration)
+      Target(nameOf(catalogTable, index.path), index.path.toString, index.metadata.configuration, catalogTable)
   }
 
   /** The table that a name stands for, if it exists: Spark leaves it unread in DROP and REPLACE. */
@@ -133,7 +151,7 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
 
   /** A view that lasts; it is no stream table, but stream tables may read it. */
   private def view(name: TableIdentifier): Option[Target] =
-    Option.when(name.database.isDefined)(Target(name.nameParts.quoted, name.unquotedString, Map.empty))
+    Option.when(name.database.isDefined)(Target(name.nameParts.quoted, name.unquotedString, Map.empty, None))
 
   private def atPath(path: String, catalogTable: Option[CatalogTable]): Option[Target] =
     Try(table(DeltaTableV2(session, new Path(path), catalogTable))).toOption
@@ -141,8 +159,8 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
 
 private object DirectWriteCheck {
 
-  /** The table property that every stream table has. */
-  val marker = "streamtable.format"
+  /** The table property with the name under which a stream table was made, as a JSON array. */
+  val nameProperty = "streamtable.name"
 
   /** The SparkContext's local property under which the engine's own writes pass. */
   val engineProperty = "streamtable.engine"
@@ -153,11 +171,19 @@ private object DirectWriteCheck {
   /** The property that gives columns other names in the files than in the table. */
   val columnMapping = "delta.columnMapping.mode"
 
-  /** `place`: the path of a table, the full name of a view. */
-  case class Target(name: String, place: String, properties: Map[String, String])
+  /** `place`: the path of a table, the full name of a view. `entry`: that of the catalog, where there is a name. */
+  case class Target(name: String, place: String, properties: Map[String, String], entry: Option[CatalogTable])
 
-  /** `changesShape`: what reads the table may not find its columns any more, or not the table. */
-  case class Write(operation: String, target: Option[Target], advice: String => String, changesShape: Boolean = false)
+  /**
+   * `changesShape`: what reads the table may not find its columns any more, or not the table. `ofTheName`: the files stay, so that
+   * this may be done to a second name of them.
+   */
+  case class Write(
+      operation: String,
+      target: Option[Target],
+      advice: String => String,
+      changesShape: Boolean = false,
+      ofTheName: Boolean = false)
 
   private val refresh = (name: String) => s"change the tables that its query reads, then REFRESH STREAM TABLE $name"
   private val properties = (name: String) => s"use ALTER STREAM TABLE $name SET TBLPROPERTIES"
@@ -168,15 +194,24 @@ private object DirectWriteCheck {
     Target(
       nameOf(delta.catalogTable, delta.path),
       delta.deltaLog.dataPath.toString,
-      delta.initialSnapshot.metadata.configuration)
+      delta.initialSnapshot.metadata.configuration,
+      delta.catalogTable)
+
+  /** A path of a local disk without the links in it; any other as it is. */
+  private def place(path: String): String = {
+    val uri = new Path(path).toUri
+    if (uri.getScheme == null || uri.getScheme == "file")
+      Try(Paths.get(uri.getPath).toRealPath().toString).getOrElse(uri.getPath)
+    else path
+  }
 
   private def nameOf(catalogTable: Option[CatalogTable], path: Path) =
     catalogTable.map(_.identifier.nameParts.quoted).getOrElse(s"delta.`$path`")
 
-  private def refuse(write: Write, target: Target) =
+  private def refuse(write: Write, name: String) =
     throw StreamTableException(
       "STREAMTABLE_DIRECT_WRITE",
       "42809",
-      s"${write.operation} on ${target.name} is refused: it is a stream table, and only its refreshes write to it.",
-      write.advice(target.name))
+      s"${write.operation} on $name is refused: it is a stream table, and only its refreshes write to it.",
+      write.advice(name))
 }

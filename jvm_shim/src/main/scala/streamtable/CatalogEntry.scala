@@ -1,0 +1,56 @@
+package org.apache.spark.sql.streamtable
+
+import scala.util.Try
+
+import org.json4s._
+import org.json4s.jackson.JsonMethods.{compact, parse, render}
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.TableIdentifier
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
+
+/**
+ * What the session's catalog says of a table beside its name and place: which definitions were accepted, each for a name.
+ *
+ * It is among the properties of the storage. Delta copies a table's own properties, which whoever may write its folder can change, over
+ * those of the entry, but never over these.
+ */
+object CatalogEntry {
+
+  private val property = "streamtable.accepted"
+
+  /** What was accepted for the name that the entry has, as a JSON array of objects. */
+  def accepted(entry: CatalogTable): JArray =
+    JArray(kept(entry).filter(each => each \ "name" == named(entry.identifier)))
+
+  /** Whether a stream table's definition was accepted for the name of the entry. */
+  def isStreamTable(entry: CatalogTable): Boolean =
+    accepted(entry).arr.exists(_ \ "parts" \ "streamtable.format" != JNothing)
+
+  /** Adds to what is accepted of a table, for its own name or the one that it will have, and takes away what is listed. */
+  def accept(spark: SparkSession, table: TableIdentifier, as: TableIdentifier, add: String, remove: String): Unit =
+    synchronized {
+      val catalog = spark.sessionState.catalog
+      val entry = catalog.getTableMetadata(table)
+      val changed = accepting(entry, as, add, remove)
+      if (changed != entry) catalog.alterTable(changed)
+    }
+
+  /** The entry of a table that accepts `add` for a name, and no more what is listed in `remove`. */
+  def accepting(entry: CatalogTable, as: TableIdentifier, add: String, remove: String = "[]"): CatalogTable = {
+    val gone = parse(remove).children
+    val added = parse(add).children.map(_.merge(JObject("name" -> named(as))))
+    val (own, others) = kept(entry).partition(_ \ "name" == named(entry.identifier))
+    // What a rename left under the other name is of no use later.
+    val after = others.takeRight(2) ++ own.filterNot(each => gone.contains(each \ "token")) ++ added
+    val properties = entry.storage.properties + (property -> compact(render(JArray(after))))
+    entry.copy(storage = entry.storage.copy(properties = properties))
+  }
+
+  private def kept(entry: CatalogTable): List[JValue] =
+    entry.storage.properties.get(property).flatMap(text => Try(parse(text)).toOption).map(_.children).getOrElse(Nil)
+
+  /** The metastore keeps names in lower case, whatever a statement writes. */
+  private def named(table: TableIdentifier): JValue =
+    JArray((table.database.toList :+ table.table).map(part => JString(part.toLowerCase(java.util.Locale.ROOT))))
+}

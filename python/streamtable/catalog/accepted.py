@@ -1,0 +1,151 @@
+"""What the catalog accepted: digests of definitions, kept in the entries of the session's catalog.
+
+Who may write a table's folder can change its log, and with it the definition that the log holds: a query that runs as whoever
+refreshes the table. The catalog's entry is out of the reach of such a writer, and Delta copies nothing from a log to the place of
+the digests (`CatalogEntry.scala`). So a definition is compared with them before anything of it is read as SQL. A table whose
+entry has none for its name is an ordinary table: a clone, a copy, a second name.
+
+A statement that changes a definition adds the new digest, commits, and takes the old ones away. A process that is killed in between
+leaves both: each was asked for by somebody who may write to the catalog.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from streamtable.catalog.paths import is_path
+from streamtable.delta.bridge import bridge
+from streamtable.delta.tables import Located, locate
+from streamtable.errors import DefinitionNotAccepted
+from streamtable.sql.statements import Name
+
+__all__ = ["NAME", "accept", "accepted", "accepting", "check", "is_copy", "knows", "knows_this", "made_as", "never_accepted"]
+
+NAME = "streamtable.name"
+"""The property with the full name under which a table was made, which tells a copy from it."""
+
+Code = Mapping[str, str]
+"""What decides what runs, by property."""
+
+
+def made_as(properties: Mapping[str, str]) -> tuple[str, ...] | None:
+    """Return the full name under which the table was made; None where nothing readable tells."""
+    try:
+        parts = json.loads(properties[NAME])
+    except (KeyError, ValueError):
+        return None
+    return tuple(parts) if isinstance(parts, list) and parts and all(isinstance(part, str) for part in parts) else None
+
+
+def knows(located: Located, key: str) -> bool:
+    """Tell whether the catalog accepted, for this name, a definition of the kind that the property `key` marks."""
+    return any(key in each["parts"] for each in located.accepted)
+
+
+def knows_this(located: Located, code: Code) -> bool:
+    """Tell whether the catalog accepted this definition for this name."""
+    return _digest(code) in [each["digest"] for each in located.accepted]
+
+
+def is_copy(located: Located, properties: Mapping[str, str]) -> bool:
+    """Tell whether a table that the catalog did not accept says itself that it was made under another name."""
+    made = made_as(properties)
+    return made is not None and [part.casefold() for part in made] != [part.casefold() for part in located.name]
+
+
+def check(located: Located, code: Code, how: str) -> None:
+    """Raise DefinitionNotAccepted unless `code` is what the catalog accepted; `how` is the statement that accepts it."""
+    if knows_this(located, code):
+        return
+    parts, before = _parts(code), located.accepted[-1]["parts"]
+    changed = sorted(key for key in {*parts, *before} if parts.get(key) != before.get(key))
+    said = [f"{key} is now {code[key][:_LONGEST]!r}" if key in code else f"{key} is gone" for key in changed]
+    raise DefinitionNotAccepted(
+        f"the definition of {'.'.join(located.name)} was changed in its folder and not by a statement: "
+        f"{'; '.join(said) or 'it is another one'}. Nothing of it was run",
+        hint=f"find out who wrote it (DESCRIBE HISTORY {Name(located.name)}). {how} accepts it as it is now; otherwise drop it, "
+        "and create it again",
+    )
+
+
+_LONGEST = 300
+
+
+def never_accepted(located: Located, noun: str, how: str) -> DefinitionNotAccepted:
+    """Return the error of a table that holds a definition which no statement gave to this catalog."""
+    return DefinitionNotAccepted(
+        f"{'.'.join(located.name)} holds the definition of a {noun}, which the catalog has not accepted: it was made by an earlier "
+        "version, by hand, or in another catalog. Nothing of it was run",
+        hint=f"SHOW TBLPROPERTIES {Name(located.name)} shows it. {how} accepts it; otherwise DROP TABLE",
+        never=True,
+    )
+
+
+def accept(spark: SparkSession, name: Sequence[str], code: Code, *, to: Sequence[str] | None = None) -> None:
+    """Have the catalog accept a definition of one of its tables and no other, or one more, for the name that it will get."""
+    before = [] if to else [each["token"] for each in locate(spark, name).accepted]
+    _write(spark, name, code, before, to)
+
+
+@contextmanager
+def accepting(spark: SparkSession, name: Sequence[str], code: Code) -> Iterator[Callable[[Code, Code], bool]]:
+    """Have the catalog accept what the commits of this context store: the new digest first, and no old one when all is done.
+
+    Where the context fails, both stay: whether the commit came through may be unknown. Gives what has the catalog accept another
+    definition instead, because the commit will be on top of one that came in between; only on top of one that the catalog knows.
+    """
+    if is_path(name):
+        yield lambda between, stored: True
+        return
+    old = list[str]()
+
+    def add(located: Located, stored: Code) -> None:
+        old[:] = [each["token"] for each in located.accepted]
+        _write(spark, name, stored, [])
+
+    def instead(between: Code, stored: Code) -> bool:
+        located = locate(spark, name)
+        if not knows_this(located, between):
+            return False
+        old.clear()
+        if _digest(between) != _digest(stored):
+            add(located, stored)
+        return True
+
+    located = locate(spark, name)
+    if [*{each["digest"] for each in located.accepted}] != [_digest(code)]:
+        add(located, code)
+    yield instead
+    if old:
+        with suppress(PySparkException, Py4JJavaError):  # an old digest that stays does no harm
+            _write(spark, name, None, old)
+
+
+def _write(
+    spark: SparkSession, name: Sequence[str], code: Code | None, remove: Iterable[str], to: Sequence[str] | None = None
+) -> None:
+    add = "[]" if code is None else accepted(code)
+    names, gone = (json.dumps(list(each)) for each in (name, to or name)), json.dumps(list(remove))
+    bridge(spark).accept(spark._jsparkSession, *names, add, gone)
+
+
+def accepted(code: Code) -> str:
+    """Spell a digest for the catalog, with a token: what another session adds meanwhile is not taken away with an equal one."""
+    return json.dumps([{"token": uuid.uuid4().hex, "digest": _digest(code), "parts": _parts(code)}])
+
+
+def _digest(code: Code) -> str:
+    return hashlib.sha256(json.dumps(sorted(code.items())).encode()).hexdigest()
+
+
+def _parts(code: Code) -> dict[str, str]:
+    """Return a few digits for each part, for people: they say which one changed."""
+    return {key: hashlib.sha256(value.encode()).hexdigest()[:8] for key, value in sorted(code.items())}
