@@ -239,17 +239,10 @@ class DirectWriteRefused(StreamTableError):
 
 
 class DefinitionNotAccepted(StreamTableError):
-    """The log of a table holds a definition that the catalog has not accepted; nothing of it is run.
-
-    `never` says that the catalog knows none at all of the table.
-    """
+    """The log of a table holds a definition that the catalog has not accepted; nothing of it is run."""
 
     condition = "STREAMTABLE_DEFINITION_NOT_ACCEPTED"
     sqlstate = "42501"
-
-    def __init__(self, message: str, *, hint: str | None = None, never: bool = False) -> None:
-        super().__init__(message, hint=hint)
-        self.never = never
 
 
 class DefinitionUnreadable(StreamTableError):

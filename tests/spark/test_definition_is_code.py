@@ -12,6 +12,7 @@ import pytest
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from tests.spark.statements import answer, done, folder
+from tests.spark.tampering import tamper
 
 from streamtable.catalog.index import Index
 from streamtable.delta.bridge import java_class
@@ -28,22 +29,6 @@ from streamtable.refresh import records
 
 ALL = "SELECT id, region FROM sales"
 RAN = "reflect('java.lang.System', 'setProperty', 'streamtable.ran', 'yes')"
-
-
-def tamper(log: Path, **changes: str | None) -> None:
-    """Commit properties to a table as one would who may write nothing but its folder."""
-    commits = sorted((log / "_delta_log").glob("*.json"))
-    actions = [json.loads(line) for commit in commits for line in commit.read_text().splitlines()]
-    metadata = [action for action in actions if "metaData" in action][-1]
-    for key, value in changes.items():
-        metadata["metaData"]["configuration"][key] = value
-        if value is None:
-            del metadata["metaData"]["configuration"][key]
-    protocol = [action for action in actions if "protocol" in action][-1]
-    if any(key.startswith("delta.constraints.") and value for key, value in changes.items()):
-        protocol["protocol"]["writerFeatures"].append("checkConstraints")
-    written = "\n".join(map(json.dumps, (protocol, metadata)))
-    (log / "_delta_log" / f"{int(commits[-1].stem) + 1:020}.json").write_text(written)
 
 
 def ran(spark: SparkSession) -> object:

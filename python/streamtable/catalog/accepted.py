@@ -22,6 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from streamtable.catalog.paths import is_path
+from streamtable.catalog.restored import UNREADABLE
 from streamtable.delta.bridge import bridge
 from streamtable.delta.tables import Located, locate
 from streamtable.errors import DefinitionNotAccepted
@@ -40,7 +41,7 @@ def made_as(properties: Mapping[str, str]) -> tuple[str, ...] | None:
     """Return the full name under which the table was made; None where nothing readable tells."""
     try:
         parts = json.loads(properties[NAME])
-    except (KeyError, ValueError):
+    except UNREADABLE:
         return None
     return tuple(parts) if isinstance(parts, list) and parts and all(isinstance(part, str) for part in parts) else None
 
@@ -85,7 +86,6 @@ def never_accepted(located: Located, noun: str, how: str) -> DefinitionNotAccept
         f"{'.'.join(located.name)} holds the definition of a {noun}, which the catalog has not accepted: it was made by an earlier "
         "version, by hand, or in another catalog. Nothing of it was run",
         hint=f"SHOW TBLPROPERTIES {Name(located.name)} shows it. {how} accepts it; otherwise DROP TABLE",
-        never=True,
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from streamtable.algebra.reading import Reading
 from streamtable.catalog.accepted import NAME, made_as
+from streamtable.catalog.restored import UNREADABLE, restored
 from streamtable.errors import DefinitionUnreadable, NotSupported, StreamTableError
 from streamtable.sql.parse import parse
 from streamtable.sql.printing import to_sql
@@ -68,7 +69,7 @@ class Failure:
 
     message: str
     condition: str
-    at: str
+    at: datetime
     failures: int
 
 
@@ -77,7 +78,7 @@ class Resumed:
     """The last RESUME: the version that its commit made, before which failures do not count any more, and when it was."""
 
     version: int
-    at: str
+    at: datetime
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class Definition:
 
     def resumed_by(self, version: int, at: datetime) -> Definition:
         """Return the definition that a RESUME commits as `version`."""
-        return replace(self, status=ACTIVE, error=None, resumed=Resumed(version, at.isoformat()))
+        return replace(self, status=ACTIVE, error=None, resumed=Resumed(version, at))
 
     def properties(self, reading: Reading | None = None) -> dict[str, str | None]:
         """Spell the definition as table properties; `reading` tells the views and functions of its query, and the columns
@@ -131,8 +132,8 @@ class Definition:
             "streamtable.settings": json.dumps(dict(self.settings)),
             "streamtable.sources": json.dumps(dict(self.sources)),
             "streamtable.status": self.status,
-            "streamtable.error": json.dumps(asdict(self.error)) if self.error else None,
-            "streamtable.resumed": json.dumps(asdict(self.resumed)) if self.resumed else None,
+            "streamtable.error": _text(self.error) if self.error else None,
+            "streamtable.resumed": _text(self.resumed) if self.resumed else None,
         }
 
     @classmethod
@@ -159,7 +160,7 @@ class Definition:
             return cls._read(properties)
         except NotSupported:
             raise
-        except (StreamTableError, LookupError, TypeError, ValueError, AttributeError) as error:
+        except (StreamTableError, *UNREADABLE, AttributeError) as error:
             said = error.reason if isinstance(error, StreamTableError) else f"{type(error).__name__}: {error}"
             named = made_as(properties)
             raise DefinitionUnreadable(
@@ -186,9 +187,9 @@ class Definition:
             tuple(_checked("streamtable.namespace", json.loads(properties["streamtable.namespace"]), list)),
             _checked("streamtable.settings", settings, dict),
             _checked("streamtable.sources", sources, dict),
-            properties["streamtable.status"],
-            Failure(**json.loads(properties["streamtable.error"])) if "streamtable.error" in properties else None,
-            Resumed(**json.loads(properties["streamtable.resumed"])) if "streamtable.resumed" in properties else None,
+            _status(properties["streamtable.status"]),
+            restored(Failure, json.loads(properties["streamtable.error"])) if "streamtable.error" in properties else None,
+            restored(Resumed, json.loads(properties["streamtable.resumed"])) if "streamtable.resumed" in properties else None,
         )
 
 
@@ -201,6 +202,16 @@ def _is_code(key: str) -> bool:
     """Delta evaluates the constraints of a table whenever somebody writes to it."""
     folded = key.casefold()
     return folded.startswith("delta.constraints.") or (folded.startswith("streamtable.") and key not in _MOVING)
+
+
+def _text(told: Failure | Resumed) -> str:
+    return json.dumps(asdict(told), default=datetime.isoformat)
+
+
+def _status(written: str) -> str:
+    if written not in (ACTIVE, SUSPENDED):
+        raise ValueError(f"{written} is no status")
+    return written
 
 
 Collected = TypeVar("Collected", list[Any], dict[str, Any])

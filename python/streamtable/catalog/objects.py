@@ -23,6 +23,7 @@ from streamtable.catalog.halves import Kind as Intended
 from streamtable.catalog.halves import Part, marked
 from streamtable.catalog.intents import intended
 from streamtable.catalog.paths import is_path, vacant
+from streamtable.catalog.restored import UNREADABLE
 from streamtable.delta.commit import commit
 from streamtable.delta.tables import Located, TableState, locate, register, state, versions
 from streamtable.delta.unreadable import left_out
@@ -170,7 +171,7 @@ def _look(spark: SparkSession, name: Name) -> tuple[Located, TableState | None]:
 def _read(kind: Kind, located: Located, found: TableState) -> Stored:
     try:
         content = dict(json.loads(found.properties.get(kind.key, "{}")))
-    except (ValueError, TypeError) as error:
+    except UNREADABLE as error:
         raise unreadable(Stored(kind, located.name, located.path, found.version, {}), error) from error
     return Stored(kind, located.name, located.path, found.version, content)
 

@@ -23,7 +23,7 @@ __all__ = ["Unreadable", "left_out", "versions_or_why"]
 log = logging.getLogger("streamtable.catalog")
 
 # What our own properties hold may be broken too, which Python's own errors tell.
-_ERRORS = (PySparkException, Py4JJavaError, LookupError, TypeError, ValueError)
+_ERRORS = (PySparkException, Py4JJavaError, LookupError, TypeError, ValueError, RecursionError)
 
 _told = set[str]()
 

@@ -75,7 +75,7 @@ def alerts(
 def _of_table(spark: SparkSession, entry: Entry, age: Freshness) -> Iterator[Alert]:
     name, error = entry.definition.name, entry.definition.error
     if entry.definition.status == SUSPENDED:
-        since = datetime.fromisoformat(error.at) if error else None
+        since = error.at if error else None
         yield Alert(name, AlertKind.SUSPENDED, since, error.message if error else "by ALTER STREAM TABLE ... SUSPEND")
     lines = history(spark, [entry])  # is read as far back as it is asked for
     last = next(lines, None)

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
-from typing import Any
 
 from pyspark.sql import SparkSession
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
 from streamtable.catalog import objects
+from streamtable.catalog.restored import UNREADABLE, restored
 from streamtable.delta.commit import commit
 from streamtable.delta.folders import children
 from streamtable.delta.tables import state, versions
 from streamtable.errors import ConcurrentRefresh, ConsumerNotFound, near_names
 from streamtable.queue.definition import Queue
 
-__all__ = ["Batch", "Consumer", "load", "move", "now", "of", "patiently", "restored", "there"]
+__all__ = ["Batch", "Consumer", "load", "move", "now", "of", "patiently", "there"]
+
+_TIME = 126
+"""The bits of a time: it has 38 digits at most."""
 
 _PROPERTY = "streamtable.consumer"
 _PROPERTIES = {
@@ -186,15 +189,7 @@ def _read(spark: SparkSession, path: str) -> tuple[int, Consumer | None]:
         return -1, None
     found = state(spark, path)
     kept = found.properties.get(_PROPERTY)  # one that is unregistered leaves its table
-    return found.version, None if kept is None else restored(json.loads(kept))
-
-
-def restored(kept: dict[str, Any]) -> Consumer:
-    """Read a consumer from what its property holds."""
-    batches = tuple(Batch(**_timed(Batch, each)) for each in kept["in_work"])
-    return Consumer(**{**_timed(Consumer, kept), "in_work": batches, "tables": tuple(kept.get("tables", ()))})
-
-
-def _timed(kind: type[Batch | Consumer], kept: dict[str, Any]) -> dict[str, Any]:
-    times = {each.name for each in fields(kind) if each.type == "datetime"}
-    return {name: datetime.fromisoformat(value) if name in times else value for name, value in kept.items()}
+    try:
+        return found.version, None if kept is None else restored(Consumer, json.loads(kept), _TIME)
+    except UNREADABLE:  # who may write there could as well have deleted it: it is not registered any more
+        return found.version, None

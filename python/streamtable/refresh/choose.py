@@ -13,9 +13,10 @@ from streamtable.refresh.cost import Costs
 from streamtable.refresh.frontier import Frontier
 from streamtable.sql.statements import RefreshMode
 
-__all__ = ["NOT_POPULATED", "REPLACED", "Action", "Choice", "Facts", "choose"]
+__all__ = ["FORGOTTEN", "NOT_POPULATED", "REPLACED", "Action", "Choice", "Facts", "choose"]
 
 NOT_POPULATED = "the table was not populated yet"
+FORGOTTEN = "what the last refresh recorded cannot be read"
 REPLACED = "the table was replaced"
 """Why a table starts anew because somebody asked for it."""
 

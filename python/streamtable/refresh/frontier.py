@@ -9,6 +9,7 @@ from datetime import datetime
 
 from pyspark.sql import SparkSession
 
+from streamtable.catalog.restored import UNREADABLE, restored
 from streamtable.delta.tables import Version
 from streamtable.delta.unreadable import Unreadable, versions_or_why
 from streamtable.refresh import clock
@@ -92,10 +93,10 @@ class Frontier:
 
     @classmethod
     def of(cls, text: str | None) -> Frontier | None:
-        """Read a frontier back; None where nothing was recorded."""
+        """Read a frontier back; None where nothing was recorded, or nothing that can be read."""
         if text is None:
             return None
-        found = json.loads(text)
-        found["sources"] = {path: Version(**version) for path, version in found["sources"].items()}
-        at, runs = found.pop("at", None), found.pop("runs", ())
-        return cls(**found, at=at and datetime.fromisoformat(at), runs=tuple(Ran(**ran) for ran in runs))
+        try:
+            return restored(cls, json.loads(text))
+        except UNREADABLE:
+            return None

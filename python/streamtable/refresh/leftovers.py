@@ -67,7 +67,8 @@ def _in_schema(spark: SparkSession, schema: tuple[str, str]) -> Iterator[Leftove
         if folders[path] in (OBJECT, ".".join(name)) and folders[path] in moved and last != FOLDER:
             if folders[path] == OBJECT or state(spark, path).frontier:
                 mend = partial(register, spark, name, path, managed=True)
-                yield Leftover(f"{path} holds a whole table that the catalog does not know: it gets its name back", mend)
+                what = "a whole table that the catalog does not know: it gets its name back, and waits for ACCEPT DEFINITION"
+                yield Leftover(f"{path} holds {what}", mend)
             else:
                 yield Leftover(f"{path} holds a table that was never filled", partial(drop_own, spark, path, alone=True))
         elif _is_half(spark, path):

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random
 
 from streamtable.catalog.entries import Entry, storing
+from streamtable.catalog.restored import UNREADABLE, restored
 from streamtable.delta.commit import commit
 from streamtable.errors import ConcurrentRefresh
 from streamtable.refresh.choose import Action
@@ -53,9 +54,8 @@ class Record:
         """Read a record back; None for what others wrote there."""
         try:
             found = json.loads(user_metadata or "{}")["streamtable"]
-            known = {each.name: found[each.name] for each in fields(cls) if each.name in found}
-            return cls(**{**known, "action": Action(found["action"])})
-        except (ValueError, KeyError, TypeError):
+            return restored(cls, {each.name: found[each.name] for each in fields(cls) if each.name in found})
+        except UNREADABLE:
             return None
 
 

@@ -32,7 +32,7 @@ from streamtable.errors import (
 from streamtable.refresh import clock
 from streamtable.refresh.arrangements import HIDDEN
 from streamtable.refresh.checks import AUTO, allow
-from streamtable.refresh.choose import Action, Choice, choose
+from streamtable.refresh.choose import FORGOTTEN, NOT_POPULATED, Action, Choice, choose
 from streamtable.refresh.dry_run import reject, rejected
 from streamtable.refresh.execute import Run, differentially, elapsed, fully, table_columns
 from streamtable.refresh.facts import facts_of, foreign
@@ -97,7 +97,10 @@ def _refresh(spark: SparkSession, entry: Entry, full: bool, vector: Vector, init
         _check_columns(entry, prepared)
         run = Run(entry, prepared, frontier, targets(prepared, frontier, vector), vector.at, started, initiator)
         allow(prepared, definition.statement.mode)
-        return _carry_out(run, choose(definition.statement.mode, full, frontier, run.target, facts_of(spark, run)))
+        choice = choose(definition.statement.mode, full, frontier, run.target, facts_of(spark, run))
+        if choice.reason == NOT_POPULATED and entry.state.frontier is not None:
+            choice = replace(choice, reason=FORGOTTEN)
+        return _carry_out(run, choice)
     finally:
         release(prepared)
 

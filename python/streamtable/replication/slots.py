@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
 from streamtable.catalog.objects import Stored
+from streamtable.catalog.restored import UNREADABLE, restored
 from streamtable.delta.tables import versions
 from streamtable.replication.kinds import SLOT
 from streamtable.replication.publications import Published
@@ -57,8 +58,12 @@ def content(positions: Mapping[str, Position]) -> dict[str, Any]:
 
 
 def positions(slot: Stored) -> dict[str, Position]:
-    """Return the positions by table."""
-    return {each["table"]: Position(**each) for each in slot.content["positions"]}
+    """Return the positions by table. Raises DefinitionUnreadable."""
+    try:
+        found = [restored(Position, each) for each in slot.content["positions"]]
+    except UNREADABLE as error:
+        raise objects.unreadable(slot, error) from error
+    return {each.table: each for each in found}
 
 
 def advance(

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from streamtable.catalog import objects
 from streamtable.catalog.entries import find
 from streamtable.catalog.objects import Stored
+from streamtable.catalog.restored import UNREADABLE, restored
 from streamtable.delta.tables import Located
 from streamtable.errors import DirectWriteRefused, InvalidStatement, NotEnabled
 from streamtable.refresh.prepare import captured_settings
@@ -116,9 +117,9 @@ class Subscription:
         """Read it from its table."""
         known = dict(stored.content)
         try:
-            tables = tuple(Relation(**each) for each in known["tables"])
+            tables = tuple(restored(Relation, each) for each in known["tables"])
             return cls(stored, **{**known, "publications": tuple(known["publications"]), "tables": tables})
-        except (LookupError, TypeError) as error:
+        except UNREADABLE as error:
             raise objects.unreadable(stored, error) from error
 
     @classmethod

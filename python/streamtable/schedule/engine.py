@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta, timezone
 from math import inf
 from random import random
 from threading import Event
@@ -145,7 +145,7 @@ def table_of(entry: Entry, vector: Vector) -> Table:
         definition.status == SUSPENDED,
         frontier is None or _behind(entry, frontier, vector),
         zone,
-        datetime.fromisoformat(definition.resumed.at) if definition.resumed else None,
+        definition.resumed.at if definition.resumed else None,
     )
 
 

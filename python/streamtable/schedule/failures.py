@@ -67,7 +67,7 @@ def write_failure(spark: SparkSession, path: str, error: BaseException, record: 
 
     def suspends(entry: Entry) -> Failure | None:
         failures = errors_in_a_row(entry, history(spark, [entry])) + 1
-        at = clock.now().isoformat(timespec="seconds")
+        at = clock.now().replace(microsecond=0)
         return Failure(text_of(error), condition_of(error), at, failures) if failures >= most else None
 
     write(spark, path, record, suspends)

@@ -10,13 +10,11 @@ import org.apache.spark.sql.delta.{DeltaLog, DeltaOperations}
 import org.apache.spark.sql.delta.ClassicColumnConversions._
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.commands.DeletionVectorWriter
-import org.apache.spark.sql.delta.constraints.Constraints
 import org.apache.spark.sql.delta.deletionvectors.{RoaringBitmapArray, RoaringBitmapArrayFormat, StoredBitmap}
 import org.apache.spark.sql.delta.storage.dv.DeletionVectorStore
 import org.apache.spark.sql.delta.util.DeltaFileOperations.absolutePath
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.functions.col
-import org.apache.spark.sql.streamtable.StreamTableException
 import org.json4s._
 import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.{compact, parse, render}
@@ -85,7 +83,8 @@ private[streamtable] object Commits {
     val read =
       if (readVersion >= 0) Snapshots.at(latest, readVersion) else if (latest.version < 0) new Unborn(log) else latest
     val pending = new Pending(spark, log, read, Option.when(alone)(application), schema, properties)
-    if (add != null) refuseExpressions(path, read.metadata)
+    Planted.refuseLinks(path, read.metadata)
+    if (add != null) Planted.refuseExpressions(path, read.metadata)
     val current = if (readVersion < 0) Nil else Snapshots.filesOf(latest, readVersion)
     val (goes, removed) =
       if (replaceAll) (current.map(_.remove), current.flatMap(_.numLogicalRecords).sum)
@@ -101,24 +100,6 @@ private[streamtable] object Commits {
         userMetadata = Option(history).map(counted(_, added, removed)))
     pending.of(goes ++ comes ++ facts, operation, added, removed)
   }
-
-  /**
-   * A write evaluates what the log says of rows: constraints, invariants, generated columns. Tables of ours have none: whoever may
-   * write to their folders must not have us evaluate one.
-   */
-  private def refuseExpressions(path: String, metadata: Metadata): Unit =
-    if (path.contains("/_streamtable/") || metadata.configuration.contains("streamtable.format")) {
-      val named = Constraints.getCheckConstraintNames(metadata) ++
-        expressions.filter(key => Option(metadata.schemaString).exists(_.contains(s"\"$key\":")))
-      named.headOption.foreach(name =>
-        throw StreamTableException(
-          "STREAMTABLE_DEFINITION_NOT_ACCEPTED",
-          "42501",
-          s"the log of $path has the expression $name, which no refresh made; nothing was evaluated",
-          "find out who wrote it (DESCRIBE HISTORY), then DROP STREAM TABLE and create it again"))
-    }
-
-  private val expressions = Seq("delta.invariants", "delta.generationExpression")
 
   /** Has Spark compute again what it caches of the table, as after its own writes; what was read of one version stays. */
   private[streamtable] def forget(spark: SparkSession, log: DeltaLog): Unit = {

@@ -286,6 +286,7 @@ object DeltaBridge {
 
   /** Deletes the table's folder and forgets it. */
   def drop(spark: SparkSession, path: String): Unit = spark.withActive {
+    Planted.refuseHiddenLinks(path)
     val root = new Path(path)
     root.getFileSystem(spark.sessionState.newHadoopConf()).delete(root, true)
     DeltaLog.invalidateCache(spark, root)

@@ -31,6 +31,7 @@ private[streamtable] object Snapshots {
     })
 
   def latest(spark: SparkSession, path: String): Snapshot = {
+    Planted.refuseHiddenLinks(path)
     val snapshot = DeltaLog.forTable(spark, path).update()
     if (snapshot.version < 0) throw new java.io.FileNotFoundException(s"$path is no Delta table")
     snapshot

@@ -1,0 +1,58 @@
+package org.apache.spark.sql.delta.streamtable
+
+import java.nio.file.{Files, Path => JavaPath, Paths}
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.delta.actions.Metadata
+import org.apache.spark.sql.delta.constraints.Constraints
+import org.apache.spark.sql.streamtable.StreamTableException
+
+/**
+ * What somebody who may write to the folder of a table of ours can have put there, and what we neither follow nor evaluate: it would be
+ * read, written and run as whoever refreshes the table.
+ */
+private[streamtable] object Planted {
+  private val hidden = "/_streamtable"
+  private val expressions = Seq("delta.invariants", "delta.generationExpression")
+
+  /** A write evaluates what the log says of rows: constraints, invariants, generated columns. Tables of ours have none. */
+  def refuseExpressions(path: String, metadata: Metadata): Unit =
+    if (isOurs(path, metadata)) {
+      val named = Constraints.getCheckConstraintNames(metadata) ++
+        expressions.filter(key => Option(metadata.schemaString).exists(_.contains(s"\"$key\":")))
+      named.headOption.foreach(name =>
+        refuse(s"the log of $path has the expression $name, which no refresh made; nothing was evaluated"))
+    }
+
+  /** Of a table that is ours by its metadata, its log is no link; of one in a hidden folder, nothing is below the table that it is for. */
+  def refuseLinks(path: String, metadata: Metadata): Unit = if (isOurs(path, metadata)) refuseLinks(path)
+
+  def refuseHiddenLinks(path: String): Unit = if (isHidden(path)) refuseLinks(path)
+
+  private def refuseLinks(path: String): Unit = {
+    val uri = new Path(path).toUri
+    if (uri.getScheme == null || uri.getScheme == "file") {
+      val (table, below) = uri.getPath.splitAt(uri.getPath.indexOf(hidden) match {
+        case -1 => uri.getPath.length; case n => n
+      })
+      val steps =
+        s"$below/_delta_log".split('/').filter(_.nonEmpty).scanLeft(Paths.get(table): JavaPath)(_.resolve(_)).tail
+      steps
+        .find(Files.isSymbolicLink)
+        .foreach(link => refuse(s"$link is a link, which no refresh made; nothing was read or written"))
+    }
+  }
+
+  private def isHidden(path: String) = path.contains(s"$hidden/")
+
+  private def isOurs(path: String, metadata: Metadata) =
+    isHidden(path) || metadata.configuration.keys.exists(key =>
+      key == "streamtable.format" || key.startsWith("streamtable.object."))
+
+  private def refuse(reason: String) =
+    throw StreamTableException(
+      "STREAMTABLE_DEFINITION_NOT_ACCEPTED",
+      "42501",
+      reason,
+      "find out who wrote it (DESCRIBE HISTORY), then DROP STREAM TABLE and create it again")
+}

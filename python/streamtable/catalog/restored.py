@@ -1,0 +1,56 @@
+"""Dataclasses that JSON in the log of a table holds, made again: whoever may write its folder can have put anything there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from datetime import datetime
+from enum import Enum
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+__all__ = ["UNREADABLE", "restored"]
+
+UNREADABLE = (LookupError, TypeError, ValueError, RecursionError)
+"""What to read JSON that others wrote may raise."""
+
+Made = TypeVar("Made")
+
+
+def restored(kind: type[Made], found: object, bits: int = 63) -> Made:
+    """Make a dataclass of an object of JSON; what is not told has its default. Raises UNREADABLE for all else.
+
+    Numbers have no more than so many `bits`: those that Java takes.
+    """
+    if not isinstance(found, dict):
+        raise TypeError(f"{kind.__name__} is no object")
+    hints = _hints(kind)  # type: ignore[arg-type]
+    if unknown := found.keys() - hints.keys():
+        raise TypeError(f"{kind.__name__} has no {min(unknown)}")
+    return kind(**{name: _value(name, hints[name], value, bits) for name, value in found.items()})
+
+
+@cache
+def _hints(kind: Any) -> Mapping[str, Any]:
+    return get_type_hints(kind)
+
+
+def _value(name: str, hint: Any, found: Any, bits: int) -> Any:
+    """Return what JSON tells of a type, if it does."""
+    kind, of = get_origin(hint) or hint, get_args(hint)
+    if kind in (Union, UnionType):
+        return None if found is None else _value(name, next(each for each in of if each is not NoneType), found, bits)
+    if kind is tuple and isinstance(found, list):
+        return tuple(_value(name, of[0], each, bits) for each in found)
+    if kind is Mapping and isinstance(found, dict):
+        return {key: _value(name, of[1], value, bits) for key, value in found.items()}
+    if is_dataclass(kind) and isinstance(kind, type):
+        return restored(kind, found, bits)
+    if issubclass(kind, Enum):
+        return kind(found)
+    if kind is datetime and isinstance(found, str) and (at := datetime.fromisoformat(found)).tzinfo:
+        return at
+    if type(found) is not kind or (kind is int and found.bit_length() > bits):
+        raise TypeError(f"{name} is no {kind.__name__}")
+    return found
