@@ -17,6 +17,7 @@ lazy val shim = (project in file("jvm_shim"))
     libraryDependencies ++= Seq(
       "org.apache.spark" %% "spark-sql" % sparkVersion % Provided,
       "org.apache.spark" %% "spark-hive-thriftserver" % sparkVersion % Provided, // HiveServer2, and Hive and Thrift below it
+      "org.apache.spark" %% "spark-connect" % sparkVersion % Provided, // gRPC's interface for requests
       "io.delta" % s"delta-spark_${sparkVersion.split('.').take(2).mkString(".")}_2.13" % deltaVersion % Provided
     )
   )

@@ -64,6 +64,9 @@ class Answers(Protocol):
     def batch(self, spark: SparkSession, sql: str, start: int | None, end: int) -> DataFrame:
         """Return what came after `start`, or from the beginning, and up to `end`."""
 
+    def mentioned(self, sql: str) -> dict[str, Any]:
+        """Return what the statement mentions; raise what is wrong with it."""
+
     def describe_function(self, name: str, arguments: Sequence[str | None]) -> StructType:
         """Return the columns of a table function; raise what is wrong with its arguments."""
 
@@ -95,6 +98,10 @@ class Handler:
     def batch(self, session: JavaObject, sql: str, start: str | None, end: str) -> str:
         """Return the JSON of where the frame is held, or of the error."""
         return _answer(lambda: _held(self._answers.batch(_session(session), sql, _time(start), int(end))._jdf))
+
+    def mentioned(self, sql: str) -> str:
+        """Return the JSON of what a statement mentions, or of the error."""
+        return _answer(lambda: self._answers.mentioned(sql))
 
     def describeFunction(self, name: str, arguments: Sequence[str | None]) -> str:  # noqa: N802  (the shim's spelling)
         """Return the JSON of a table function's columns, or of the error."""

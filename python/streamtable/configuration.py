@@ -43,6 +43,8 @@ class Server:
     users: str = _setting("", "the file of users and hashed passwords for Thrift (streamtable add-user writes it)")
     token_file: str = _setting("", "the file that holds the token which clients of Spark Connect have to show")
     allow_anonymous: bool = _setting(False, "let anybody in who reaches a host beyond loopback")
+    allow: str = _setting("", "what clients may use although it reaches beyond tables: code, files, sources, settings")
+    paths: str = _setting("", "folders whose files clients may read and write by path, separated by commas")
     scheduler: bool = _setting(True, "refresh stream tables by their schedules")
     stop_seconds: float = _setting(
         60.0,

@@ -133,6 +133,13 @@ class InvalidQuery(InvalidStatement):
     condition = "STREAMTABLE_INVALID_QUERY"
 
 
+class NotAllowed(StreamTableError):
+    """A server does not let its clients use this: it runs code, or reaches beyond tables."""
+
+    condition = "STREAMTABLE_NOT_ALLOWED"
+    sqlstate = "42501"
+
+
 class StreamTableExists(InvalidStatement):
     """The name belongs to a table or view already."""
 

@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 from streamtable.callback import register
 from streamtable.delta.bridge import SHIM, JavaRows, java_class
 from streamtable.errors import NotEnabled
+from streamtable.launching import launch
 from streamtable.spark_settings import DELTA_EXTENSION, EXTENSION, EXTENSIONS, items, recipe, settings_for
 
 if TYPE_CHECKING:
@@ -136,6 +137,7 @@ class _Builder(SparkSession.Builder):
 
     def _enabled(self, make: Callable[[], SparkSession]) -> SparkSession:
         self._options.update(settings_for(self._options, self._folder))
+        launch(self._options)
         spark = make()
         enable(spark)
         return spark
@@ -167,6 +169,11 @@ class _Statements:
         from streamtable.subscriptions import micro_batches
 
         return micro_batches.batch(spark, _read(sql), start, end)
+
+    def mentioned(self, sql: str) -> dict[str, Any]:
+        from streamtable.sql.mentions import mentioned
+
+        return mentioned(_read(sql))
 
     def describe_function(self, name: str, arguments: Sequence[str | None]) -> StructType:
         from streamtable.monitor import functions

@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 
 from pyspark.find_spark_home import _find_spark_home
@@ -24,7 +23,11 @@ DRIVER_PATH, EXECUTOR_PATH = "spark.driver.extraClassPath", "spark.executor.extr
 DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 COMPILED = "spark.sql.codegen.cache.maxEntries"
 KEY_END = re.compile(r"\s*[=:]\s*|\s+")  # as in Java's properties files
+SUBMIT_ARGUMENTS, PROPERTIES_FILE = "PYSPARK_SUBMIT_ARGS", "--properties-file"
+ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f"})
+KEYS_ESCAPES = {**ESCAPES, **str.maketrans({letter: f"\\{letter}" for letter in " :=#!"})}
 LOCAL_DEFAULTS = {
+    "spark.authenticate": "true",  # Spark's own ports read objects of Java from everybody otherwise
     "spark.databricks.delta.snapshotPartitions": "2",  # 50 tasks read a table's log otherwise
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",  # and 10,000 list files in VACUUM
     # Hadoop starts a dozen processes for each commit on a local disk, and of two commits at once it may lose one.
@@ -82,19 +85,43 @@ def _joined(present: str, jars: Iterable[Path], separator: str) -> str:
 
 
 def ambient_settings() -> dict[str, str]:
-    """Return what spark-submit would add: spark-defaults.conf, and the --conf arguments in PYSPARK_SUBMIT_ARGS."""
+    """Return what spark-submit would add: spark-defaults.conf or the file in its place, and the settings in PYSPARK_SUBMIT_ARGS."""
     found: dict[str, str] = {}
-    defaults = _configuration_folder() / "spark-defaults.conf"
-    if defaults.is_file():
-        for line in map(str.strip, defaults.read_text(encoding="utf-8").splitlines()):
-            if line and not line.startswith("#"):
-                key, *value = KEY_END.split(line, maxsplit=1)
-                found[key] = "".join(value)
-    for argument, setting in pairwise(shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))):
-        if argument in ("--conf", "-c"):
-            key, _, text = setting.partition("=")
-            found[key] = text
-    return found
+    conf, files, _ = parted(os.environ.get(SUBMIT_ARGUMENTS, ""))
+    for file in [Path(each) for each in files] or [_configuration_folder() / "spark-defaults.conf"]:
+        if file.is_file():
+            for line in map(str.strip, file.read_text(encoding="utf-8").splitlines()):
+                if line and not line.startswith("#"):
+                    key, *value = KEY_END.split(line, maxsplit=1)
+                    found[key] = "".join(value)
+    return {**found, **conf}
+
+
+def parted(submit_arguments: str) -> tuple[dict[str, str], list[str], list[str]]:
+    """Return the settings among the arguments of spark-submit, the file of settings that counts if any, and the other arguments."""
+    conf, files, others = dict[str, str](), list[str](), list[str]()
+    words = iter(shlex.split(submit_arguments))
+    for word in words:
+        option, equals, joined = word.partition("=")
+        if option in ("--conf", "-c", PROPERTIES_FILE):
+            value = joined if equals else next(words, "")
+            if option == PROPERTIES_FILE:
+                files = [value]
+            else:
+                key, _, conf[key] = value.partition("=")
+        else:
+            others.append(word)
+    return conf, files, others
+
+
+def as_properties(settings: Mapping[str, str]) -> str:
+    """Return the text of a properties file, as Java reads it."""
+    return "".join(f"{_escaped(key, KEYS_ESCAPES)}={_escaped(value, ESCAPES)}\n" for key, value in settings.items())
+
+
+def _escaped(text: str, escapes: Mapping[int, str]) -> str:
+    written = str(text).translate(escapes)
+    return f"\\{written}" if written.startswith(" ") else written
 
 
 def _configuration_folder() -> Path:

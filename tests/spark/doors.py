@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
+from contextlib import suppress
 from pathlib import Path
 
 GREETINGS = {
@@ -21,6 +22,16 @@ GREETINGS = {
     "a line without an end": b"A" * 1_000_000,
     "a secret without an end": b"A\n" + b"0" * 1_000_000,
 }
+
+
+def on_command_lines(text: str) -> list[str]:
+    """Return the command lines of all processes of this machine that hold a text."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            if text.encode() in (line := (process / "cmdline").read_bytes()):
+                found.append(line.replace(b"\0", b" ").decode())
+    return found
 
 
 def family(process: int) -> list[int]:

@@ -23,9 +23,12 @@ from tests.spark.hosts import environment_of_commands
 from streamtable.server.passwords import add_user
 
 USER, PASSWORD, TOKEN = "ada", "correct-horse", "a-long-random-text"
+SECRET = "the-key-of-a-store"  # noqa: S105  (as TOKEN)
+"""A value in [spark] that nobody but the owner may read."""
 COMMAND = (sys.executable, "-m", "streamtable.cli")
 SMALL = QUICK | {
     "spark.driver.memory": "2g",
+    "spark.hadoop.fs.s3a.secret.key": SECRET,
     "spark.master": "local[2]",
     "spark.sql.shuffle.partitions": "2",
     "spark.streamtable.scheduler.pollSeconds": "1",

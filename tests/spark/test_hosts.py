@@ -29,11 +29,12 @@ from py4j.protocol import Py4JJavaError
 from pyspark import __version__ as spark_version
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.connect import functions
 from pyspark.sql.connect.session import SparkSession as RemoteSession
-from tests.spark import hosts, notebooks
-from tests.spark.doors import called_at, family, listening, nobody_is_let_in
+from tests.spark import guarded, hosts, notebooks
+from tests.spark.doors import called_at, family, listening, nobody_is_let_in, on_command_lines
 from tests.spark.script import REFUSED, SCRIPT
-from tests.spark.serving import COMMAND, PASSWORD, TOKEN, USER, Running, cursor_at, leaving_a_socket, serving
+from tests.spark.serving import COMMAND, PASSWORD, SECRET, TOKEN, USER, Running, cursor_at, leaving_a_socket, serving
 from thrift.transport.TTransport import TTransportException
 from typer.testing import CliRunner
 
@@ -124,6 +125,68 @@ def test_nobody_calls_the_python_of_a_server_but_its_java(server: Running) -> No
     nobody_is_let_in(called_at(server.process.pid))
     with server.cursor() as cursor:
         cursor.execute("SHOW STREAM TABLES")
+
+
+def test_secrets_are_on_no_command_line_and_in_no_log(server: Running) -> None:
+    for secret in (TOKEN, PASSWORD, SECRET):
+        assert on_command_lines(secret) == []
+        assert secret not in server.log()
+
+
+def unless_refused(attempt: Callable[[], object], kind: type[Exception]) -> str:
+    """Return what was said to somebody who is to be refused; nothing if it was that."""
+    try:
+        return f"it was carried out: {attempt()}"
+    except kind as error:
+        return "" if "STREAMTABLE_NOT_ALLOWED" in str(error) else str(error)[:300]
+
+
+def test_clients_of_thrift_run_no_code_and_reach_nothing_but_tables(server: Running) -> None:
+    with server.cursor() as cursor:
+        cursor.execute("CREATE TABLE IF NOT EXISTS guarded (k INT) USING delta")
+        said = {sql: unless_refused(lambda: cursor.execute(sql), ThriftError) for sql in guarded.REFUSED}  # noqa: B023
+        assert {sql: text for sql, text in said.items() if text} == {}
+        for statement in guarded.LEAKS:
+            cursor.execute(statement)
+            told = str(cursor.fetchall())
+            assert [secret for secret in (TOKEN, SECRET, os.environ["PATH"]) if secret in told] == [], statement
+        cursor.execute("SET spark.sql.shuffle.partitions = 3")
+        cursor.execute("SET minimum = 7")
+        cursor.execute("SELECT ${minimum}, '${hivevar:minimum}', '${spark.sql.shuffle.partitions}'")
+        assert cursor.fetchall() == [(7, "7", "3")]
+
+
+def test_clients_of_connect_run_no_code_and_reach_nothing_but_tables(server: Running, tmp_path: Path) -> None:
+    with remote_session(server) as remote:
+        said = {sql: unless_refused(lambda: remote.sql(sql).collect(), PySparkException) for sql in guarded.REFUSED}  # noqa: B023
+        assert {sql: text for sql, text in said.items() if text} == {}
+        file = tmp_path / "a.txt"
+        file.write_text("a")
+        of_python: Any = functions.udf(lambda a: a)
+        tried: dict[str, Callable[[], object]] = {
+            "a function of Python": lambda: remote.range(1).select(of_python("id")).collect(),
+            "a function over rows": lambda: remote.range(1).mapInPandas(lambda rows: rows, "id long").collect(),
+            "a function by its class": lambda: remote.udf.registerJavaFunction("hiding", "a.B"),
+            "a function by name": lambda: (
+                remote.range(1).select(functions.call_function("reflect", functions.lit("a.B"))).collect()
+            ),
+            "reflect": lambda: remote.range(1).select(functions.reflect(functions.lit("a.B"), functions.lit("c"))).collect(),
+            "an expression": lambda: remote.range(1).selectExpr("reflect('java.lang.System', 'lineSeparator')").collect(),
+            "a file": lambda: remote.read.text("/etc/passwd").collect(),
+            "a path option": lambda: remote.read.format("text").option("path", "/etc/passwd").load().collect(),
+            "a table by path": lambda: remote.table("text.`/etc/passwd`").collect(),
+            "a database by JDBC": lambda: remote.read.jdbc("jdbc:derby:memory:a", "a").collect(),
+            "writing a file": lambda: remote.range(1).write.parquet(str(tmp_path / "written")),
+            "writing a table at a path": lambda: remote.range(1).write.option("path", str(tmp_path)).saveAsTable("hiding"),
+            "writing to a source": lambda: remote.range(1).writeTo("hiding").using("jdbc").create(),
+            "a table of the catalog": lambda: remote.catalog.createTable("hiding", str(tmp_path), "text"),
+            "an artifact": lambda: remote.addArtifact(str(file), file=True),
+            "a setting": lambda: remote.conf.set("fs.file.impl", "a.B"),
+            "the token": lambda: remote.conf.get("spark.connect.authenticate.token"),
+        }
+        said = {name: unless_refused(attempt, Exception) for name, attempt in tried.items()}
+        assert {name: text for name, text in said.items() if text} == {}
+        assert remote.createDataFrame([(1, "a")]).count() == 1
 
 
 def wait_until(happened: Callable[[], bool]) -> None:

@@ -53,6 +53,9 @@ class Recorder:
     def batch(self, spark: SparkSession, sql: str, start: int | None, end: int) -> DataFrame:
         raise NotImplementedError
 
+    def mentioned(self, sql: str) -> dict[str, Any]:
+        return {}
+
     def describe_function(self, name: str, arguments: Sequence[str | None]) -> StructType:
         self.described.append(f"{name}{tuple(arguments)}")
         return columns(self.schema)

@@ -65,10 +65,11 @@ jvm_child.main()
 STRANGERS = """
 import os
 from pathlib import Path
-from tests.spark.doors import called_at, nobody_is_let_in
+from tests.spark.doors import called_at, nobody_is_let_in, on_command_lines
 
 (child,) = (int(each.name) for each in Path("/proc").glob("[0-9]*") if b"dying.py" in (each / "cmdline").read_bytes())
 nobody_is_let_in(called_at(child))
+assert on_command_lines("the-key-of-a-store") == []
 Path("sent_away").touch()
 """
 PYTHONS_THAT_FAIL = """
@@ -127,7 +128,13 @@ def test_a_python_that_lacks_the_package_or_has_another_does_not_exist_hangs_or_
     python = tmp_path / "python"
     script = tmp_path / "script.sql"
     script.write_text(PYTHONS_THAT_FAIL)
-    properties = hosts.settings_file(tmp_path, "spark.master=local[1]", f"spark.streamtable.python={python}", *SMALL)
+    properties = hosts.settings_file(
+        tmp_path,
+        "spark.master=local[1]",
+        f"spark.streamtable.python={python}",
+        "spark.hadoop.fs.s3a.secret.key=the-key-of-a-store",
+        *SMALL,
+    )
     options = ("--properties-file", str(properties), "--hiveconf", "hive.cli.errors.ignore=true")
     done = hosts.spark_sql(tmp_path, *options, "-f", str(script))
     errors = hosts.errors_in(done.stderr)

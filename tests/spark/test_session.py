@@ -18,7 +18,15 @@ from streamtable.delta.bridge import SHIM
 from streamtable.errors import InvalidStatement, NotEnabled
 from streamtable.refresh.prepare import captured_settings, prepare, release
 from streamtable.sessions import MOST_IDLE, lend
-from streamtable.spark_settings import DELTA_CATALOG, DELTA_EXTENSION, EXTENSION, ambient_settings, settings
+from streamtable.spark_settings import (
+    DELTA_CATALOG,
+    DELTA_EXTENSION,
+    EXTENSION,
+    ambient_settings,
+    as_properties,
+    parted,
+    settings,
+)
 from streamtable.sql.statements import Query
 
 FOLDER = Path("/somewhere/to work")
@@ -123,6 +131,34 @@ def test_spark_defaults_and_submit_arguments_count_as_the_users(tmp_path: Path, 
     assert found["spark.sql.extensions"] == f"{DELTA_EXTENSION},a.B,{EXTENSION}"
     assert found["spark.sql.warehouse.dir"] == "/submit"
     assert found["spark.driver.extraClassPath"] == "/d.jar:/jars/delta.jar:/jars/shim.jar"
+
+
+def test_settings_of_submit_arguments_move_to_the_file_and_all_else_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = "--driver-memory 1g -c spark.a=b=c --conf='spark.d= e' --properties-file my.conf --name x pyspark-shell"
+    assert parted(given) == (
+        {"spark.a": "b=c", "spark.d": " e"},
+        ["my.conf"],
+        ["--driver-memory", "1g", "--name", "x", "pyspark-shell"],
+    )
+    (tmp_path / "my.conf").write_text("spark.mine 1\n")
+    (tmp_path / "spark-defaults.conf").write_text("spark.default 1\n")
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--properties-file {tmp_path / 'my.conf'} x")
+    assert ambient_settings() == {"spark.mine": "1"}, "spark-submit does not read the defaults either"
+
+
+def test_sparks_own_ports_ask_who_calls(spark: SparkSession) -> None:
+    jvm: Any = spark._jvm
+    assert jvm.org.apache.spark.SparkEnv.get().securityManager().isAuthenticationEnabled()
+    assert settings({}, {"spark.authenticate": "false"}, FOLDER, JARS)["spark.authenticate"] == "false"
+    assert "spark.authenticate" not in settings({"spark.master": "yarn"}, {}, FOLDER, JARS)
+
+
+def test_a_properties_file_says_what_it_should(spark: SparkSession) -> None:
+    given = {"spark.a": "C:\\b\n\tc = d", "spark.path with: =#": "#x!", "spark.empty": "", "spark.é": "ü", "spark.b": " blank"}
+    jvm: Any = spark._jvm
+    read = jvm.java.util.Properties()
+    read.load(jvm.java.io.StringReader(as_properties(given)))
+    assert {key: read.getProperty(key) for key in read.stringPropertyNames()} == given
 
 
 def test_configure_keeps_the_builder_usable_and_leaves_the_given_one_alone() -> None:

@@ -27,6 +27,8 @@ def server(
     users: Annotated[str | None, typer.Option(help="The file of users and passwords for Thrift.")] = None,
     token_file: Annotated[str | None, typer.Option(help="The file of the token for Spark Connect.")] = None,
     allow_anonymous: Annotated[bool | None, typer.Option("--allow-anonymous", help="Let anybody in, also beyond loopback.")] = None,
+    allow: Annotated[str | None, typer.Option(help="What clients may use beyond tables: code, files, sources, settings.")] = None,
+    paths: Annotated[str | None, typer.Option(help="Folders that clients may use by path, separated by commas.")] = None,
     scheduler: Annotated[bool | None, typer.Option(help="Refresh by the schedules.")] = None,
     stop_seconds: Annotated[float | None, typer.Option(help="How long the server may take to end.")] = None,
     conf: Conf = None,
@@ -52,6 +54,8 @@ def server(
             "users": users,
             "token_file": token_file,
             "allow_anonymous": allow_anonymous,
+            "allow": allow,
+            "paths": paths,
             "scheduler": scheduler,
             "stop_seconds": stop_seconds,
         }

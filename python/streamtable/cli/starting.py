@@ -14,7 +14,7 @@ from streamtable.cli.options import AsJson, Conf, at_desk, reported, settings_of
 from streamtable.cli.output import Output
 from streamtable.config import PYTHON
 from streamtable.configuration import FILE, load
-from streamtable.spark_settings import settings_for
+from streamtable.spark_settings import as_properties, settings_for
 from streamtable.sql.scripts import split
 
 __all__ = ["demo", "init", "settings"]
@@ -65,7 +65,7 @@ def settings(conf: Conf = None, as_json: AsJson = False) -> None:
         if as_json:
             out.json(found)
         else:
-            out.text("\n".join(f"{key}={value.replace(chr(92), chr(92) * 2)}" for key, value in found.items()))
+            out.text(as_properties(found).rstrip())
 
 
 def _packaged(name: str) -> str:

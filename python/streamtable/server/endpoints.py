@@ -13,8 +13,9 @@ from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_a
 
 from streamtable.configuration import Server
 from streamtable.errors import InvalidStatement, NotEnabled
+from streamtable.server.guard import INTERCEPTORS, interceptors
 
-__all__ = ["Endpoints", "endpoints_of", "environment", "is_loopback", "spark_settings", "wait_for", "with_options"]
+__all__ = ["Endpoints", "endpoints_of", "environment", "has_strangers", "is_loopback", "spark_settings", "wait_for", "with_options"]
 
 LOOPBACK = "127.0.0.1"
 ABSENT = -1
@@ -22,6 +23,7 @@ FREE = range(20_000, 32_768)
 """Where a free port is looked for: one of those that systems give to outgoing connections could be gone when Spark has started."""
 SECONDS_TO_LISTEN = 60.0
 AUTHENTICATION = "spark.hive.server2.authentication"
+HIDDEN = "(?i)secret|password|token|access[.]?key|credential|connectionurl|extrajavaoptions|[.]auth|signature"
 KNOWS_USERS = ("LDAP", "KERBEROS", "PAM", "CUSTOM")  # written like this: Hive compares letters
 PLUGINS, CONNECT = "spark.plugins", "org.apache.spark.sql.connect.SparkConnectPlugin"
 SAID_BY = {
@@ -68,7 +70,7 @@ def endpoints_of(server: Server, given: Mapping[str, str]) -> Endpoints:
 
     Raises InvalidStatement for what is not safe, NotEnabled for a port that is taken.
     """
-    known = server.users or any(_winning(key) == AUTHENTICATION and value in KNOWS_USERS for key, value in given.items())
+    known = _knows_users(server, given)
     if not is_loopback(server.host) and not server.allow_anonymous:
         lacking = [
             f"{key} is not set, so that anybody could come in by {way}"
@@ -93,6 +95,15 @@ def endpoints_of(server: Server, given: Mapping[str, str]) -> Endpoints:
         _port("metrics_port", open_host, server.metrics_port, free),
         open_host,
     )
+
+
+def has_strangers(server: Server, given: Mapping[str, str]) -> bool:
+    """Tell whether the server is for others than its own user: loopback without users and token is his alone."""
+    return bool(_knows_users(server, given) or server.token_file or server.allow_anonymous)
+
+
+def _knows_users(server: Server, given: Mapping[str, str]) -> bool:
+    return bool(server.users) or any(_winning(key) == AUTHENTICATION and value in KNOWS_USERS for key, value in given.items())
 
 
 def is_loopback(host: str) -> bool:
@@ -129,11 +140,14 @@ def spark_settings(server: Server, endpoints: Endpoints, given: Mapping[str, str
         "spark.driver.bindAddress": LOOPBACK,
         "spark.driver.host": LOOPBACK,
         "spark.hadoop.hive.server2.enable.doAs": "false",  # all work as the server's own user
+        # What SET and Spark's UI show is hidden by the name of the setting.
+        "spark.redaction.regex": HIDDEN,
         # Delta keeps schemas in its logs; getColumns of JDBC asks the metastore alone.
         "spark.databricks.delta.catalog.update.enabled": "true",
         # Hive compares them with the column that it makes up where Delta has given it none, and complains in the log.
         "spark.hadoop.hive.metastore.disallow.incompatible.col.type.changes": "false",
     }
+    doors[INTERCEPTORS] = interceptors(given.get(INTERCEPTORS, ""))
     return {**others, **given, **doors}
 
 
@@ -150,6 +164,7 @@ def environment(endpoints: Endpoints) -> dict[str, str]:
         "SPARK_LOCAL_IP": endpoints.open_host,  # where the UI listens; without it, on all addresses
         "HIVE_SERVER2_THRIFT_BIND_HOST": endpoints.host,
         "HIVE_SERVER2_THRIFT_PORT": str(endpoints.thrift or 0),
+        "PYSPARK_PIN_THREAD": "true",  # the guard tells Python's own threads from those of clients
     }
 
 

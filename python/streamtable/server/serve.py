@@ -20,7 +20,8 @@ from streamtable.configuration import Server
 from streamtable.delta.bridge import SHIM, java_class
 from streamtable.errors import NotEnabled
 from streamtable.schedule.loop import Scheduler
-from streamtable.server.endpoints import Endpoints, endpoints_of, environment, spark_settings, wait_for
+from streamtable.server.endpoints import Endpoints, endpoints_of, environment, has_strangers, spark_settings, wait_for
+from streamtable.server.guard import guard, kinds_of
 from streamtable.server.health import Health
 from streamtable.server.metrics import Metrics
 from streamtable.server.pages import answering
@@ -52,6 +53,7 @@ def serve(
     _stop_by_signals(stopping, health)
     endpoints = endpoints_of(server, given)
     settings = spark_settings(server, endpoints, given)
+    kinds_of(server)  # what is wrong with them is told before anything starts
     os.environ.update(environment(endpoints))
     passwords = Passwords(Path(server.users)) if server.users else None
     # By default all servers of a user log their operations to one folder, which each of them deletes when it stops.
@@ -67,6 +69,8 @@ def serve(
         try:
             if passwords:
                 passwords.register(spark)
+            if has_strangers(server, given):
+                guard(spark, server)
             _listen(spark, endpoints)
             if endpoints.metrics:
                 metrics.watch(spark, scheduler, stopped.wait)

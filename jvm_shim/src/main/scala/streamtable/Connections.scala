@@ -20,6 +20,12 @@ private[streamtable] final class Connections(client: Py4JPythonClient, server: G
 
   Connections.makePrompt(server)
 
+  /** Whether this thread does what Python asked for, other than as a part of an answer to this JVM. */
+  def ofPython: Boolean = server.getCallbackClient match {
+    case ofPython: PythonClient => ofPython.getPerThreadConnection != null
+    case _ => false
+  }
+
   /** Remembers the connection of this thread, and closes those of threads that have ended. */
   def tidy(): Unit = client match {
     case client: PythonClient =>

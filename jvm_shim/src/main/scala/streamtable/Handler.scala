@@ -34,6 +34,9 @@ trait Handler {
   /** Answers its rows, as `run` does. */
   def callFunction(session: SparkSession, name: String, arguments: Array[String]): String
 
+  /** Answers what a statement mentions: `{"names": [[...]], "queries": [...], ...}`. */
+  def mentioned(sql: String): String
+
   /** Answers an error if `operation` is not to be done to a table because stream tables read it. */
   def checkSourceDdl(session: SparkSession, operation: String, name: String, place: String): String
 }
@@ -94,6 +97,11 @@ object Handlers {
   def callFunction(session: SparkSession, name: String, arguments: Seq[String]): JsonNode =
     answer(_.callFunction(session, name, arguments.toArray)).get("rows")
 
+  /** Asks what a statement mentions. */
+  def mentioned(session: SparkSession, sql: String): JsonNode = answer(_.mentioned(sql))
+
+  private[streamtable] def askedByPython: Boolean = current.exists(_.connections.ofPython)
+
   /** Raises what speaks against changing the shape of a table. */
   def checkSourceDdl(session: SparkSession, operation: String, name: String, place: String): Unit =
     answer(_.checkSourceDdl(session, operation, name, place))
@@ -101,7 +109,7 @@ object Handlers {
   private def answer(ask: Handler => String): JsonNode = {
     val registered = current.getOrElse(PythonChild.registered())
     val text =
-      try ask(registered.handler)
+      try Guard.own(ask(registered.handler))
       catch {
         case e: Py4JException =>
           throw notEnabled(

@@ -17,15 +17,31 @@ class StreamTableParser(session: SparkSession, delegate: ParserInterface) extend
   private val variables = new VariableSubstitution
 
   override def parsePlan(sql: String): LogicalPlan =
-    if (Openings.begin(sql)) StreamTableCommand.parse(session, variables.substitute(sql))
-    else Pins.marked(sql, Scripts.parsed(sql)(delegate.parsePlan))
+    Guard.parsed(
+      session,
+      sql,
+      text =>
+        if (Openings.begin(text)) statement(substituted(text))
+        else plain(Pins.marked(text, Scripts.parsed(text)(delegate.parsePlan))))
 
   override def parsePlanWithParameters(sql: String, context: ParameterContext): LogicalPlan =
-    if (Openings.begin(sql))
-      StreamTableCommand.parse(session, Parameters.inOurs(variables.substitute(sql), context))
+    Guard.parsed(session, sql, planWithParameters(_, context))
+
+  private def planWithParameters(sql: String, context: ParameterContext): LogicalPlan =
+    if (Openings.begin(sql)) statement(Parameters.inOurs(substituted(sql), context))
     else if (Parameters.isEmpty(context) || SQLConf.get.legacyParameterSubstitutionConstantsOnly)
-      Pins.marked(sql, Scripts.parsed(sql)(delegate.parsePlanWithParameters(_, context)))
-    else parseSubstituted(variables.substitute(sql), context)
+      plain(Pins.marked(sql, Scripts.parsed(sql)(delegate.parsePlanWithParameters(_, context))))
+    else parseSubstituted(substituted(sql), context)
+
+  private def statement(sql: String): LogicalPlan = {
+    Guard.ofClients.foreach(new GuardedPlan(_, session).statement(sql))
+    StreamTableCommand.parse(session, sql)
+  }
+
+  /** The guard has put the variables in place of those whose statements it looks at, as far as they may know them. */
+  private def substituted(sql: String): String = if (Guard.ofClients.isDefined) sql else variables.substitute(sql)
+
+  private def plain[T](parse: => T): T = if (Guard.ofClients.isDefined) withoutVariables(parse) else parse
 
   // Delta's parser drops the parameters (delta#7640), so that they must be in the text before it is asked. Spark
   // substitutes ${variables} first and parameters second: again, the delegate would expand a ${...} in a value.
@@ -36,19 +52,30 @@ class StreamTableParser(session: SparkSession, delegate: ParserInterface) extend
       startIndex = Some(0),
       stopIndex = Some(text.length - 1),
       positionMapper = Some(positions))
-    val withoutVariables = SQLConf.get.clone()
-    withoutVariables.setConf(SQLConf.VARIABLE_SUBSTITUTE_ENABLED, false)
-    SQLConf.withExistingConf(withoutVariables) {
-      CurrentOrigin.withOrigin(origin)(delegate.parsePlan(text))
-    }
+    withoutVariables(CurrentOrigin.withOrigin(origin)(delegate.parsePlan(text)))
+  }
+
+  private def withoutVariables[T](parse: => T): T = {
+    val conf = SQLConf.get.clone()
+    conf.setConf(SQLConf.VARIABLE_SUBSTITUTE_ENABLED, false)
+    SQLConf.withExistingConf(conf)(parse)
   }
 
   override def parseExpression(sql: String): Expression =
-    Pins.marked(sql, delegate.parseExpression(sql))
-  override def parseTableIdentifier(sql: String): TableIdentifier = delegate.parseTableIdentifier(sql)
+    Guard.parsed(session, sql, text => plain(Pins.marked(text, delegate.parseExpression(text))))
+  override def parseTableIdentifier(sql: String): TableIdentifier = {
+    val name = delegate.parseTableIdentifier(sql)
+    Guard.ofClients.foreach(new GuardedPlan(_, session).check(name))
+    name
+  }
   override def parseFunctionIdentifier(sql: String): FunctionIdentifier = delegate.parseFunctionIdentifier(sql)
-  override def parseMultipartIdentifier(sql: String): Seq[String] = delegate.parseMultipartIdentifier(sql)
-  override def parseQuery(sql: String): LogicalPlan = Pins.marked(sql, delegate.parseQuery(sql))
+  override def parseMultipartIdentifier(sql: String): Seq[String] = {
+    val parts = delegate.parseMultipartIdentifier(sql)
+    Guard.ofClients.foreach(new GuardedPlan(_, session).identifier(parts))
+    parts
+  }
+  override def parseQuery(sql: String): LogicalPlan =
+    Guard.parsed(session, sql, text => plain(Pins.marked(text, delegate.parseQuery(text))))
   override def parseRoutineParam(sql: String): StructType = delegate.parseRoutineParam(sql)
   override def parseTableSchema(sql: String): StructType = delegate.parseTableSchema(sql)
   override def parseDataType(sql: String): DataType = delegate.parseDataType(sql)

@@ -1,0 +1,189 @@
+package org.apache.spark.sql.streamtable
+
+import java.net.URI
+import java.util.Locale
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.util.Try
+
+import com.fasterxml.jackson.databind.JsonNode
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.{FunctionIdentifier, TableIdentifier}
+import org.apache.spark.sql.catalyst.analysis._
+import org.apache.spark.sql.catalyst.catalog.{LanguageSQL, RoutineLanguage}
+import org.apache.spark.sql.catalyst.expressions.{Expression, Literal}
+import org.apache.spark.sql.catalyst.parser.ParseException
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.execution.command.{CreateSQLFunctionCommand, SetCommand}
+import org.apache.spark.sql.execution.datasources.DataSource
+import org.apache.spark.sql.types.DataType
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
+import org.apache.spark.unsafe.types.UTF8String
+
+/**
+ * Looks through the plan of a client as it was parsed: all that a statement says is in there by its name, also in subqueries, in the
+ * bodies of scripts and in what EXPLAIN, views and functions hold.
+ */
+private[streamtable] final class GuardedPlan(guard: Guard, session: SparkSession) {
+  import GuardedPlan._
+
+  def check(part: Any): Unit = part match {
+    case null | _: DataType | _: String => ()
+    case Literal(text: UTF8String, _) if text.toString.equalsIgnoreCase("rowValidationXSDPath") =>
+      guard.refuse("files", "the option rowValidationXSDPath")
+    case plan: PlanWithUnresolvedIdentifier =>
+      check(plan.planBuilder(named(plan.identifierExpr), plan.children))
+    case e: ExpressionWithUnresolvedIdentifier => check(e.exprBuilder(named(e.identifierExpr), e.otherExprs))
+    case name: TableIdentifier => identifier(name.nameParts)
+    case name: FunctionIdentifier => function(Seq(name.funcName))
+    case options: CaseInsensitiveStringMap => options.forEach((key, value) => option(key, value))
+    case spec: UnresolvedPartitionSpec => spec.location.foreach(guard.place)
+    case (key: String, value) => option(key, value)
+    case several: IterableOnce[_] => several.iterator.foreach(check)
+    case product: Product => node(product)
+    case _ => ()
+  }
+
+  /** The name of a table or of what else a statement is about. */
+  def identifier(parts: Seq[String]): Unit =
+    if (parts.length > 1 && isSource(parts(parts.length - 2))) guard.place(parts.last)
+
+  def function(parts: Seq[String]): Unit = {
+    val name = parts.lastOption.getOrElse("").toLowerCase(Locale.ROOT)
+    if (codeFunctions(name)) guard.refuse("code", s"the function $name")
+    if (fileFunctions(name)) guard.refuse("files", s"the function $name")
+  }
+
+  def format(name: String): Unit =
+    if (!formats(name.toLowerCase(Locale.ROOT))) guard.refuse("sources", s"the data source $name")
+
+  def option(key: String, value: Any): Unit = if (placed(key.toLowerCase(Locale.ROOT)))
+    value match {
+      case Some(each) => option(key, each)
+      case Literal(text: UTF8String, _) => guard.place(text.toString)
+      case text: String => guard.place(text)
+      case _: Expression => guard.refuse("files", s"the option $key, unless it is a literal")
+      case other => check(other)
+    }
+  else check(value)
+
+  private def node(product: Product): Unit = {
+    product match {
+      case f: UnresolvedFunction => function(f.nameParts)
+      case f: UnresolvedTableValuedFunction => function(f.name)
+      case SetCommand(Some((key, None))) if key != "-v" => guard.shown(key)
+      case SetCommand(Some((key, Some(value)))) => guard.setting(key, value)
+      case f: CreateUserDefinedFunction => body(f.language, f.exprText, f.queryText)
+      case f: CreateSQLFunctionCommand => body(LanguageSQL, f.exprText, f.queryText)
+      case c: LogicalPlan if isCommand(c) && !commands(c.getClass.getSimpleName) =>
+        guard.refuse("code", s"the command ${c.getClass.getSimpleName.stripSuffix("Command")}")
+      case _: ScriptTransformation => guard.refuse("code", "TRANSFORM")
+      case serde: SerdeInfo if serde.serde.isDefined || serde.formatClasses.isDefined =>
+        guard.refuse("code", "a class that reads or writes rows (SERDE, INPUTFORMAT, OUTPUTFORMAT)")
+      case _ => ()
+    }
+    product.productElementNames.zip(product.productIterator).foreach { case (name, value) =>
+      field(product, name.toLowerCase(Locale.ROOT), value)
+    }
+  }
+
+  /** One of ours: the names, queries and places that it mentions, as Python reads them. */
+  def statement(sql: String): Unit = {
+    val said = Handlers.mentioned(session, sql)
+    def texts(of: JsonNode) = (0 until of.size).map(of.get(_).asText)
+    val parser = session.sessionState.sqlParser
+    val names = said.get("names")
+    (0 until names.size).foreach(i => identifier(texts(names.get(i))))
+    texts(said.get("new_places")).foreach(guard.newPlace(session, _))
+    texts(said.get("places")).foreach(guard.place)
+    texts(said.get("servers")).foreach(server => guard.refuse("sources", s"the server $server"))
+    // What does not parse is told by who reads it next, with its place in the statement.
+    texts(said.get("queries")).foreach(unlessUnreadable(parser.parsePlan))
+    texts(said.get("conditions")).foreach(unlessUnreadable(parser.parseExpression))
+  }
+
+  private def unlessUnreadable(parse: String => Any)(text: String): Unit =
+    try parse(text)
+    catch { case _: ParseException => () }
+
+  private def isSource(name: String): Boolean = {
+    if (sources.size > 10000) sources.clear()
+    sources.computeIfAbsent(name, each => Try(DataSource.lookupDataSource(each, session.sessionState.conf)).isSuccess)
+  }
+
+  private def field(of: Product, name: String, value: Any): Unit = value match {
+    case Some(inner) => field(of, name, inner)
+    case text: String if name == "location" && isDelta(of) => guard.newPlace(session, text)
+    case text: String if name.endsWith("location") || name.endsWith("path") => guard.place(text)
+    case text: String if name == "serdeclassname" => guard.refuse("code", s"the class $text")
+    case uri: URI => guard.place(uri.toString)
+    case text: String if name == "provider" => format(text)
+    case parts: Seq[_] if of.isInstanceOf[LogicalPlan] && nameFields(name) && parts.forall(_.isInstanceOf[String]) =>
+      identifier(parts.map(_.toString))
+    case other => check(other)
+  }
+
+  private def body(language: RoutineLanguage, expression: Option[String], query: Option[String]): Unit = {
+    if (language != LanguageSQL) guard.refuse("code", "a function in another language than SQL")
+    val parser = session.sessionState.sqlParser
+    expression.foreach(parser.parseExpression)
+    query.foreach(parser.parseQuery)
+  }
+
+  /** The name in an IDENTIFIER clause. */
+  private def named(name: Expression): Seq[String] = name match {
+    case Literal(text: UTF8String, _) => session.sessionState.sqlParser.parseMultipartIdentifier(text.toString)
+    case _ =>
+      guard.refuse("code", "IDENTIFIER of something else than a literal or a parameter")
+      Seq("nobody")
+  }
+}
+
+private[streamtable] object GuardedPlan {
+
+  private val codeFunctions = Set("reflect", "java_method", "try_reflect", "from_protobuf", "to_protobuf")
+  private val fileFunctions = Set("table_changes_by_path", "python_worker_logs")
+  private val formats =
+    Set("delta", "parquet", "orc", "csv", "json", "text", "xml", "avro", "hive", "binaryfile", "memory", "noop", "rate")
+  private val placed =
+    Set("path", "paths", "location", "checkpointlocation", "rowvalidationxsdpath", "avroschemaurl", "avro.schema.url")
+  private val nameFields = Set("multipartidentifier", "nameparts", "name", "tablename")
+
+  /** Those that neither run code nor read what is no table, when their paths and sources are allowed. Others are refused. */
+  private val commands
+      : Set[String] = Set.from(("AddCheckConstraint AddColumns AddConstraint AddPartitions AlterColumnSyncIdentity AlterColumns " +
+    "AlterTableAddConstraint AlterTableClusterBy AlterTableCollation AlterTableDropConstraint AlterTableDropFeature " +
+    "AlterViewAs AlterViewAsCommand AlterViewSchemaBinding AnalyzeColumn AnalyzeTable AnalyzeTables CacheTable " +
+    "CacheTableAsSelect ClearCacheCommand CloneTableStatement CloseCursor CommentOnNamespace CommentOnTable CompoundBody " +
+    "ConvertToDeltaCommand CreateIndex CreateMaterializedViewAsSelect CreateNamespace CreateSQLFunctionCommand " +
+    "CreateStreamingTable CreateTable CreateTableAsSelect CreateTableLike CreateTableLikeCommand CreateTempView " +
+    "CreateTempViewUsing CreateUserDefinedFunction CreateVariable CreateView CreateViewCommand DeclareCursor " +
+    "DeleteFromTable DeltaGenerateCommand DeltaReorgTable DescribeColumn DescribeDeltaDetailCommand DescribeDeltaHistory " +
+    "DescribeFunction DescribeFunctionCommand DescribeNamespace DescribeQueryCommand DescribeRelation " +
+    "DescribeTablePartition DropColumns DropConstraint DropFunction DropFunctionCommand DropIndex DropNamespace " +
+    "DropPartitions DropTable DropTempViewCommand DropVariable DropView ExplainCommand FetchCursor InsertIntoDir " +
+    "InsertIntoStatement InsertReplaceOn InsertReplaceUsing MergeIntoTable NoopCommand OpenCursor OptimizeTableCommand " +
+    "RecoverPartitions RefreshFunction RefreshFunctionCommand RefreshResource RefreshTable RenameColumn RenamePartitions " +
+    "RenameTable RepairTable ReplaceColumns ReplaceTable ReplaceTableAsSelect ResetCommand RestoreTableStatement " +
+    "SetCatalogAndNamespace SetCatalogCommand SetCommand SetNamespaceCollationCommand SetNamespaceCommand " +
+    "SetNamespaceLocation SetNamespaceProperties SetPathCommand SetTableLocation SetTableProperties " +
+    "SetTableSerDeProperties SetVariable SetViewProperties ShowCatalogsCommand ShowCollationsCommand ShowColumns " +
+    "ShowCreateTable ShowCurrentNamespaceCommand ShowFunctions ShowFunctionsCommand ShowNamespaces ShowNamespacesCommand " +
+    "ShowPartitions ShowProceduresCommand ShowTableColumnsCommand ShowTablePartition ShowTableProperties ShowTables " +
+    "ShowTablesCommand ShowTablesExtended ShowViews ShowViewsCommand SingleStatement StreamTableCommand TruncatePartition " +
+    "TruncateTable UncacheTable UnresolvedExecuteImmediate UnresolvedWith UnsetNamespacePropertiesCommand " +
+    "UnsetTableProperties UnsetViewProperties UpdateTable VacuumTableCommand ").split(' '))
+
+  private def isDelta(product: Product) = product match {
+    case spec: UnresolvedTableSpec => spec.provider.exists(_.equalsIgnoreCase("delta"))
+    case _ => false
+  }
+
+  private val sources = new ConcurrentHashMap[String, java.lang.Boolean]()
+
+  private def isCommand(plan: LogicalPlan) = plan match {
+    case _: Command | _: ParsedStatement | _: InsertIntoDir => true
+    case _ => false
+  }
+}
