@@ -96,7 +96,7 @@ def create(spark: SparkSession, statement: CreateQueue) -> Queue:
         columns, properties = _columns(events), _PROPERTIES
         names = ["timestamp", *columns.names]
     else:
-        events = _canonical(spark, events)
+        events = _canonical(spark, events, statement.schema_changes)
         names = schema_of(spark, events).names
     if statement.schema_changes:
         names = [*names, SCHEMA]
@@ -134,9 +134,12 @@ def _columns(columns: Columns) -> StructType:
     return found
 
 
-def _canonical(spark: SparkSession, subscribe: Subscribe) -> Subscribe:
-    """Name the relation in full, or keep the columns of its tables: the queue is read from other sessions, and later."""
+def _canonical(spark: SparkSession, subscribe: Subscribe, follows: bool) -> Subscribe:
+    """Name the relation in full, or keep the columns of its tables: the queue is read from other sessions, and later.
+
+    One that tells changes of the schema follows its tables.
+    """
     if isinstance(subscribe.relation, Query):
-        return replace(subscribe, relation=pinned(spark, subscribe.relation))
+        return subscribe if follows else replace(subscribe, relation=pinned(spark, subscribe.relation))
     located = locate(spark, subscribe.relation.parts)
     return replace(subscribe, relation=Name(located.name)) if located.kind in ("delta", "view") else subscribe
