@@ -114,7 +114,8 @@ def _prepare_again(spark: SparkSession, entry: Entry, frontier: Frontier | None)
     except InvalidQuery as error:
         gone = any(each in error.reason for each in ("TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "UNRESOLVED_ROUTINE"))
         kind = SourceUnavailable if gone else SourceChanged
-        hint = "restore the source, or drop the stream table; its last contents are kept"
+        restore = "restore the source, or drop the stream table; its last contents are kept"
+        hint = restore if gone else error.hint or restore
         raise kind(f"the query of {definition.name} cannot be read any more: {error.reason}", hint=hint) from error
     # A table that has its arrangements was maintained; the others are tried once per process.
     tried = frontier is not None and frontier.fingerprint == prepared.fingerprint and not frontier.rejected
