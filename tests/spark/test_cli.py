@@ -254,7 +254,7 @@ def test_init_and_doctor(command: CliRunner, tmp_path: Path, monkeypatch: pytest
     assert all(check["ok"] for check in told(command, "doctor"))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     sick = asked(command, "doctor", code=3).stdout
-    assert f"WRONG  java      none in JAVA_HOME={tmp_path}" in sick and "what to do: install Java" in sick
+    assert f"WRONG  java       none in JAVA_HOME={tmp_path}" in sick and "what to do: install Java" in sick
     assert "session" not in sick  # without Java there is no use in trying
 
 
