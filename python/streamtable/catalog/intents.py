@@ -121,11 +121,12 @@ def _heartbeat(spark: SparkSession, file: str) -> Iterator[None]:
 
 def dead(spark: SparkSession, home: str) -> Iterator[Intent]:
     """Yield the intents in the folder of a schema whose statements do not run any more."""
+    before = frozenset(_running)  # one that ends while the folder is read is not dead
     found = {name: (at, text) for name, at, text in read_small(spark, f"{home}/{FOLDER}")}
     for name, (at, text) in sorted(found.items()):
         file = f"{home}/{FOLDER}/{name}"
         beat, _ = found.get(beat_of(name), (at, ""))
-        if not _FILE.fullmatch(name) or alive(name, max(at, beat), file in _running):
+        if not _FILE.fullmatch(name) or alive(name, max(at, beat), file in before or file in _running):
             continue
         intent = _read(text, file)
         if intent is None:  # killed while it was written: nothing had been done
