@@ -23,7 +23,7 @@ private object Scripts {
     def word(i: Int) = tokens(i).getText.toUpperCase(Locale.ROOT)
     // Tokens count code points, strings count UTF-16 units.
     def place(i: Int) = sql.offsetByCodePoints(0, tokens(i).getStartIndex)
-    val spans = tokens.indices.tail.collect {
+    val spans = tokens.indices.drop(1).collect {
       case i if before(word(i - 1)) && Openings.begin(sql.substring(place(i))) =>
         val end = tokens.indexWhere(_.getType == SqlBaseLexer.SEMICOLON, i)
         place(i) -> (if (end < 0) sql.length else place(end))
