@@ -59,6 +59,8 @@ Made = TypeVar("Made")
 Statement = TypeVar("Statement")
 
 _PREFIX = "streamtable.object."
+_OF_PUBLISHERS = ("publication", "replication slot")
+"""Objects of another catalog that subscribers read where they are, by their paths."""
 COLUMNS = StructType([StructField("none", StringType())])
 """A table has to have a column."""
 
@@ -153,7 +155,7 @@ def find(spark: SparkSession, kind: Kind, name: Name) -> Stored | None:
     stored, how = _read(kind, located, found), f"ALTER {kind.noun.upper()} {Name(located.name)} ACCEPT DEFINITION"
     if knows(located, kind.key):
         check(located, kind.code(stored.content), how)
-    elif is_copy(located, found.properties):
+    elif is_copy(located, found.properties) and not (is_path(located.name) and kind.noun in _OF_PUBLISHERS):
         return None
     elif not is_path(located.name) and len(kind.code(stored.content)) > 1:  # of a slot there is nothing to accept
         raise never_accepted(located, kind.noun, how)
