@@ -110,8 +110,12 @@ object Guard {
     "hive.server2.thrift.resultset.default.fetch.size",
     "set:hiveconf:hive.server2.thrift.resultset.default.fetch.size")
   private val ofQueries: String => Boolean = key =>
-    !key.contains('.') || Seq("hivevar:", "spark.sql.", "spark.databricks.delta.", "spark.streamtable.").exists(
-      key.startsWith)
+    !key.contains('.') || Seq(
+      "hivevar:",
+      "spark.sql.",
+      "spark.python.sql.",
+      "spark.databricks.delta.",
+      "spark.streamtable.").exists(key.startsWith)
   private val sensitive = Seq(
     "sql.catalog.",
     "class",
