@@ -106,21 +106,7 @@ def differentially(run: Run, choice: Choice) -> Committed:
             reached("between the arrangements")
         recorded = replace(_recorded(run, choice, pinned), probe=rows.probe)
         reached("before the table")
-        others = _other_sources(run)
-        with storing(run.session, run.entry, others) as allows:
-            done = commit(
-                run.session,
-                run.entry.path,
-                read_version=run.entry.state.version,
-                application=run.entry.definition.id,
-                number=recorded.number,
-                add=rows.add,
-                remove=rows.remove,
-                frontier=recorded.to_json(),
-                history=_history(run, choice),
-                properties=others,
-                allows=allows,
-            )
+        done = _commit(run, choice, recorded, rows, _other_sources(run))
         reached("after the table")
         return done
 
@@ -158,25 +144,36 @@ def fully(
             rows = difference(workspace, run.entry.path, run.entry.state.version, rows)
         recorded = _recorded(run, choice, pinned)
         reached("before the table")
-        stored = properties or _other_sources(run)
-        with storing(run.session, run.entry, stored) as allows:
-            done = commit(
-                run.session,
-                run.entry.path,
-                read_version=run.entry.state.version,
-                application=run.entry.definition.id,
-                number=recorded.number,
-                add=rows.add,
-                remove=rows.remove,
-                replace_all=rows.whole,
-                frontier=recorded.to_json(),
-                history=_history(run, choice),
-                schema_json=schema_json,
-                properties=stored,
-                allows=allows,
-            )
+        done = _commit(run, choice, recorded, rows, properties or _other_sources(run), schema_json)
         reached("after the table")
         return done
+
+
+def _commit(
+    run: Run,
+    choice: Choice,
+    recorded: Frontier,
+    rows: Rows,
+    properties: Mapping[str, str | None] | None,
+    schema_json: str | None = None,
+) -> Committed:
+    """Commit the rows of a refresh with its frontier, on top of the table as the refresh found it."""
+    with storing(run.session, run.entry, properties) as allows:
+        return commit(
+            run.session,
+            run.entry.path,
+            read_version=run.entry.state.version,
+            application=run.entry.definition.id,
+            number=recorded.number,
+            add=rows.add,
+            remove=rows.remove,
+            replace_all=rows.whole,
+            frontier=recorded.to_json(),
+            history=_history(run, choice),
+            schema_json=schema_json,
+            properties=properties,
+            allows=allows,
+        )
 
 
 def _others_see_it(run: Run) -> bool:
