@@ -52,6 +52,7 @@ def test_defaults() -> None:
         "spark.driver.extraClassPath": "/jars/delta.jar:/jars/shim.jar",
         "spark.executor.extraClassPath": "/jars/delta.jar:/jars/shim.jar",
         "spark.sql.codegen.cache.maxEntries": "5000",
+        "spark.authenticate": "true",
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
         "spark.hadoop.fs.file.impl": f"{SHIM}.LocalDiskFileSystem",
