@@ -30,6 +30,7 @@ from streamtable.refresh.lifecycle import create, drop
 from streamtable.refresh.prepare import Prepared, prepare, release
 from streamtable.refresh.replace import effect
 from streamtable.refresh.run import Outcome, refresh
+from streamtable.refresh.verdict import of_definition, of_next_refresh
 from streamtable.refresh.verify import verify
 from streamtable.schedule.cycle import cascade
 from streamtable.schedule.failures import told
@@ -262,7 +263,7 @@ def _explained(spark: SparkSession, entry: Entry, delta: bool) -> Rows:
     prepared = prepare(session, entry.query)
     try:
         prepared = replace(prepared, rejected=rejected(prepared))
-        rows = _judged(prepared)
+        rows = [of_next_refresh(spark, entry, prepared), *_judged(prepared)]
         if delta:
             rows += [("Delta SQL", True, text) for text in delta_text(prepared, entry)]
         return rows
@@ -282,7 +283,7 @@ def _explained_create(spark: SparkSession, statement: CreateStreamTable) -> Rows
 
 def _planned(spark: SparkSession, replaced: Entry | None, definition: Definition, prepared: Prepared) -> Rows:
     try:
-        rows = _judged(prepared)
+        rows = [of_definition(definition.statement.mode, prepared), *_judged(prepared)]
         if replaced:
             rows.append(("Replace", True, effect(spark, replaced, definition, prepared)))
         return rows
