@@ -32,7 +32,7 @@ from impala.error import Error
 from rich.console import Console
 from rich.table import Table
 
-from streamtable.server.passwords import add_user
+from streamtable.hosts.server.passwords import add_user
 
 MINUTES = float(os.environ.get("MINUTES", "5"))
 WARM_UP = 0.5
@@ -164,7 +164,7 @@ def server(folder: Path) -> Iterator[tuple[int, int]]:
     (folder / "streamtable.toml").write_text(CONFIGURATION)
     add_user(folder / "users.txt", USER, PASSWORD)
     with (folder / "server.log").open("w") as log:
-        command = [sys.executable, "-m", "streamtable.cli", "server", "--json"]
+        command = [sys.executable, "-m", "streamtable", "server", "--json"]
         process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True)
     assert process.stdout is not None
     said = process.stdout.readline()

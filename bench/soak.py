@@ -30,7 +30,7 @@ from rich.table import Table
 
 from streamtable import configure, start_scheduler
 from streamtable.refresh.choose import NOT_POPULATED, REPLACED
-from streamtable.refresh.milestones import MILESTONES, watch
+from streamtable.refresh.failpoints import FAILPOINTS, watch
 
 MINUTES = float(os.environ.get("MINUTES", "20"))
 SEED = int(os.environ.get("SEED", "1"))
@@ -154,7 +154,7 @@ def soak(folder: str) -> int:
     hit = Counter[str]()
     lives = 0
     while time.monotonic() < end:
-        point = min((*MILESTONES, _ANY), key=lambda each: hit[each])  # not all are passed in every life
+        point = min((*FAILPOINTS, _ANY), key=lambda each: hit[each])  # not all are passed in every life
         command = [*ITSELF, "live", str(SEED + 1000 * lives), point]
         with Path(folder, "stderr.log").open("w") as log:
             process = subprocess.Popen(
@@ -183,7 +183,7 @@ def soak(folder: str) -> int:
         hit[where] += 1
         console.print(f"{lives} processes killed, the last one: {where}; {max(0, end - time.monotonic()):.0f} s to go")
     console.print(", ".join(f"{where}: {times}" for where, times in hit.items()))
-    never = set(MILESTONES) - set(hit) if lives > 2 * len(MILESTONES) else set()
+    never = set(FAILPOINTS) - set(hit) if lives > 2 * len(FAILPOINTS) else set()
     for point in sorted(never):
         console.print(f"no process was killed {point}")
     return subprocess.run([*ITSELF, "judge"], cwd=folder, env=ENVIRONMENT, check=False).returncode + len(never)

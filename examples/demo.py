@@ -25,7 +25,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from streamtable import configure
-from streamtable.jvm_output import jvm_output
+from streamtable.jvm.output import jvm_output
 
 FOLDER = Path(".demo")
 SOURCES = ("nation", "customer", "orders", "lineitem")

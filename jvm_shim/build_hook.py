@@ -121,12 +121,12 @@ def spark_jars(pattern: str) -> list[Path]:
 
 
 def _delta_jars(root: Path) -> tuple[Path, ...]:
-    """Ask streamtable.jars, without running the package's __init__, which needs what a build does not install."""
+    """Ask streamtable.jvm.jars, without running the package's __init__, which needs what a build does not install."""
     package = ModuleType("streamtable")
     package.__path__ = [str(root / PACKAGE)]
     sys.modules["streamtable"] = package
     from streamtable.errors import NotEnabled
-    from streamtable.jars import delta_jars
+    from streamtable.jvm.jars import delta_jars
 
     try:
         return delta_jars()

@@ -11,7 +11,7 @@ from pathlib import Path
 from jvm_shim.build_hook import find_java, spark_jars
 
 from streamtable.errors import NotEnabled
-from streamtable.jars import resolve
+from streamtable.jvm.jars import resolve
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIGURATION = ROOT / ".scalafmt.conf"

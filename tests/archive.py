@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 from tests.spark.killed import SESSION, environment_of_the_tests
 
-from streamtable.jars import shim_jar
+from streamtable.jvm.jars import shim_jar
 
 TRAINING = """
 import os, sys

@@ -32,6 +32,7 @@ SMALL = LEAN | {
     "spark.log.level": "ERROR",
 }
 
+UNIT = Path(__file__).parent / "unit"
 STARTED = pytest.StashKey[SparkSession]()  # the session under test, from the first test that needs one
 
 
@@ -39,15 +40,22 @@ def archive_of(config: pytest.Config) -> Path:
     return archive.place(config.cache.mkdir("classes"))
 
 
+def starts_spark(config: pytest.Config) -> bool:
+    """Tell whether any of the tests asked for may start Spark: those of tests/unit do not, and need no jar."""
+    return any(not Path(each.partition("::")[0]).resolve().is_relative_to(UNIT) for each in config.args)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile("untimed", deadline=None)  # the machine decides how long an example takes
     settings.load_profile("untimed")
-    os.environ.setdefault("SPARK_SUBMIT_OPTS", archive.options(archive_of(config)))
+    if starts_spark(config):
+        os.environ.setdefault("SPARK_SUBMIT_OPTS", archive.options(archive_of(config)))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
-    whole = session.config.getoption("numprocesses", default=None)  # as ./run test does, in the process that hands out the tests
+    # As ./run test does, in the process that hands out the tests.
+    whole = session.config.getoption("numprocesses", default=None) and starts_spark(session.config)
     with archive.making(archive_of(session.config)) if whole else nullcontext():
         return (yield)
 

@@ -14,8 +14,8 @@ from importlib.metadata import PackageNotFoundError, version
 from streamtable.api.tables import StreamTable, StreamTables
 from streamtable.errors import *  # noqa: F403
 from streamtable.errors import __all__ as _errors
-from streamtable.notebook import load_ipython_extension
-from streamtable.session import configure, enable, open_queue, start_scheduler, subscribe
+from streamtable.hosts.notebook import load_ipython_extension
+from streamtable.hosts.session import configure, enable, open_queue, start_scheduler, subscribe
 
 __all__ = [
     "StreamTable",

@@ -13,7 +13,7 @@ from tests.oracle.queries_of_all_kinds import QUERIES
 from tests.oracle.together import together
 from tests.oracle.workload import SOURCES, create_sources, statements
 
-from streamtable.refresh import cost
+from streamtable.engine import limits
 
 
 @pytest.fixture
@@ -68,5 +68,5 @@ def test_all_of_sql_stays_exact_for_long(database: SparkSession, seed: int) -> N
 @pytest.mark.timeout(0)
 def test_all_of_sql_stays_exact_when_every_change_is_large(database: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Large changes are not held by the driver, and planned by adaptive execution."""
-    monkeypatch.setattr(cost, "SMALL", -1)
+    monkeypatch.setattr(limits, "SMALL_CHANGE", -1)
     check(database, seed=12, rounds=2)

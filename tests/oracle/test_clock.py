@@ -11,8 +11,8 @@ from tests.oracle.comparison import assert_exact
 from tests.oracle.scenario import Scenario
 from tests.oracle.together import together
 
+from streamtable.engine import clock
 from streamtable.errors import InvalidQuery
-from streamtable.refresh import clock
 
 START = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=timezone.utc)
 ZONE = "America/New_York"

@@ -22,17 +22,17 @@ from tests.oracle.comparison import rows_of
 from tests.oracle.model import Row, State, Table
 
 from streamtable import open_queue
-from streamtable.algebra.operators import WEIGHT
+from streamtable.algebra.columns import WEIGHT
 from streamtable.catalog import objects
 from streamtable.delta.commit import commit
 from streamtable.errors import InvalidStatement, StreamTableError
+from streamtable.language.names import Name
+from streamtable.language.queue.ast import Limits
 from streamtable.queue import consumers, retries
 from streamtable.queue.reader import OpenBatch
 from streamtable.replication import run, writer
-from streamtable.replication.source import Source
-from streamtable.sql.queue import Limits
-from streamtable.sql.statements import Name
-from streamtable.subscriptions.output import Output
+from streamtable.replication.source import SourceTable
+from streamtable.subscribe.output import Output
 
 KINDS = ("insert", "insert", "update", "update", "delete", "merge", "merge", "overwrite", "truncate", "restore", "optimize")
 FEED, VECTORS = "delta.enableChangeDataFeed = true", "delta.enableDeletionVectors = true"
@@ -400,7 +400,7 @@ def _without_retractions(output: Output, changes: DataFrame, several: bool = Tru
 
 frame = Output.frame
 BROKEN: dict[str, Any] = {
-    "conditions are not heeded": patch.object(Source, "passes", lambda source, kind=None: F.lit(True)),
+    "conditions are not heeded": patch.object(SourceTable, "passes", lambda source, kind=None: F.lit(True)),
     "rows are committed without their position": patch.object(writer, "commit", _without_position),
     "what went is forgotten": patch.object(Output, "frame", _without_retractions),
 }

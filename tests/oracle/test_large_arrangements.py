@@ -1,4 +1,4 @@
-"""Arrangements too large to be read whole, changes too large for the driver: only the states near the touched groups are looked into."""
+"""Arrangements too large to be read whole, changes too large for the driver: only the states near the affected groups are looked into."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.oracle.scenario import Scenario
 
 from streamtable.catalog.entries import load
+from streamtable.engine import limits
+from streamtable.engine.workspace import Workspace
 from streamtable.errors import RefreshError
-from streamtable.refresh import differential, workspace
+from streamtable.language.names import Name
 from streamtable.refresh.frontier import Frontier
-from streamtable.refresh.workspace import Workspace
-from streamtable.sql.statements import Name
 
 QUERIES = {
     "by_number": "SELECT k, count(*) AS n, sum(v) AS s FROM l GROUP BY k",
@@ -32,9 +32,9 @@ def berlin(spark: SparkSession) -> Iterator[SparkSession]:
     spark.conf.unset("spark.sql.session.timeZone")
 
 
-def test_states_near_the_touched_groups_are_enough(berlin: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(differential, "_LARGE", 0)
-    monkeypatch.setattr(workspace, "FEW", 0)
+def test_states_near_the_affected_groups_are_enough(berlin: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "LARGE_ARRANGEMENT", 0)
+    monkeypatch.setattr(limits, "DRIVER_ROWS", 0)
     with Scenario(berlin) as scenario:
         scenario.source("l", "k INT, name STRING, day DATE, at TIMESTAMP, v DECIMAL(10, 2)")
         scenario.change(
@@ -52,14 +52,14 @@ def test_the_driver_does_not_hold_a_change_that_the_log_takes_for_a_small_one(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = []
-    keep = Workspace.keep
+    keep = Workspace.persist
 
     def kept_by_executors(self: Workspace, frame: DataFrame) -> DataFrame:
         kept.append(frame)
         return keep(self, frame)
 
-    monkeypatch.setattr(workspace, "FEW", 200)
-    monkeypatch.setattr(Workspace, "keep", kept_by_executors)
+    monkeypatch.setattr(limits, "DRIVER_ROWS", 200)
+    monkeypatch.setattr(Workspace, "persist", kept_by_executors)
     with Scenario(spark) as scenario:
         # How many rows a feed holds is told by its bytes and the size of a row, which the one row that is left exaggerates.
         without_vectors = "'delta.enableChangeDataFeed'='true', 'delta.enableDeletionVectors'='false'"
@@ -73,8 +73,8 @@ def test_the_driver_does_not_hold_a_change_that_the_log_takes_for_a_small_one(
 
 def test_nothing_is_read_to_be_joined_with_what_turns_out_to_be_empty(spark: SparkSession) -> None:
     with Workspace(spark) as held:
-        for rows in (1, workspace.FEW + 1):
-            empty = held.hold(spark.range(10).where("id * id > 100"), rows)
+        for rows in (1, limits.DRIVER_ROWS + 1):
+            empty = held.materialise(spark.range(10).where("id * id > 100"), rows)
             joined = empty.join(spark.range(1000).distinct(), "id")
             assert str(joined._jdf.queryExecution().optimizedPlan()).startswith("LocalRelation <empty>")
 

@@ -15,7 +15,7 @@ from streamtable.algebra import render
 from streamtable.algebra.operators import Operator
 from streamtable.differentiate import aggregate
 from streamtable.differentiate.deltas import Deltas
-from streamtable.refresh import locate
+from streamtable.engine import locate
 
 MISSING = r"missing Counter\(\{.*surplus Counter\(\)"
 SURPLUS = r"missing Counter\(\), surplus Counter\(\{"
@@ -46,7 +46,7 @@ BUGS: dict[str, tuple[object, str, object, Callable[[Scenario], None], str]] = {
     "NULL keys are ignored where groups meet their stored states": (
         aggregate, "equal", _plain, patterns.test_pattern_20_null_group_keys_then_delete, "missing Counter"
     ),
-    "NULL keys are ignored where an input is restricted to touched groups": (
+    "NULL keys are ignored where an input is restricted to affected groups": (
         render, "equal", _plain, patterns.test_pattern_20_null_group_keys_then_delete, "missing Counter"
     ),
     "NULL values are ignored where the rows that go are looked for": (

@@ -21,8 +21,8 @@ from tests.oracle.workload import SOURCES, create_sources, statements
 from tests.oracle.workload import rows as some_rows
 from tests.spark.statements import close_cursors
 
+from streamtable.engine import limits
 from streamtable.errors import InvalidQuery, NotIncremental, RefreshError
-from streamtable.refresh import cost
 
 BATCH = 25
 _numbers = count()
@@ -187,7 +187,7 @@ def test_random_deep_queries_stay_exact(spark: SparkSession, drawn: list[str], s
 def test_random_queries_stay_exact_when_every_change_is_large(spark: SparkSession, drawn: list[str], seed: int) -> None:
     """Large changes are not held by the driver, and planned by adaptive execution."""
     with pytest.MonkeyPatch.context() as patched, database(spark):
-        patched.setattr(cost, "SMALL", -1)
+        patched.setattr(limits, "SMALL_CHANGE", -1)
         assert check(spark, drawn, seed, rounds=1) > BATCH / 2, "most queries were refused"
 
 

@@ -14,12 +14,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from tests.fixtures.grammar import statements_of
 from tests.spark.statements import close_cursors
+from tests.unit.grammar import statements_of
 
 from streamtable.errors import InternalError, StreamTableError
-from streamtable.sql.parse import parse
-from streamtable.sql.subscribe import CopyToStdout, Fetch, Subscribe
+from streamtable.language.parse import parse
+from streamtable.language.subscribe.ast import CopyToStdout, Fetch, Subscribe
 
 STATEMENTS = (
     "CREATE STREAM TABLE new SCHEDULE '5m' REFRESH MODE DIFFERENTIAL AS SELECT k, count(*) AS n FROM l GROUP BY k",

@@ -21,31 +21,32 @@ from streamtable.algebra.operators import Aggregate
 from streamtable.algebra.render import render
 from streamtable.algebra.trees import walk
 from streamtable.delta.tables import versions
-from streamtable.refresh.prepare import Prepared, captured_settings, prepare, release
-from streamtable.refresh.sources import Sources
-from streamtable.refresh.workspace import Workspace
-from streamtable.sessions import lend
-from streamtable.sql.statements import Query
+from streamtable.engine.sources import Sources
+from streamtable.engine.workspace import Workspace
+from streamtable.language.names import Query
+from streamtable.query.analyse import AnalysedQuery, analyse, release
+from streamtable.query.captured import captured_settings
+from streamtable.sessions.internal import lend
 
 
 @contextmanager
-def reading(spark: SparkSession, query: str) -> Iterator[Prepared]:
+def reading(spark: SparkSession, query: str) -> Iterator[AnalysedQuery]:
     namespace = (spark.catalog.currentCatalog(), spark.catalog.currentDatabase())
-    prepared = prepare(lend(spark, namespace, captured_settings(spark)), Query(query))
+    analysed = analyse(lend(spark, namespace, captured_settings(spark)), Query(query))
     try:
-        yield prepared
+        yield analysed
     finally:
-        release(prepared)
+        release(analysed)
 
 
 def rendered(spark: SparkSession, query: str) -> tuple[list[str], Counter[str]]:
     """Return the types and the rows that our tree of the query gives."""
-    with reading(spark, query) as prepared:
-        target = dict(zip(prepared.paths, versions(spark, prepared.paths), strict=True))
+    with reading(spark, query) as analysed:
+        target = dict(zip(analysed.paths, versions(spark, analysed.paths), strict=True))
         found = {path: version for path, version in target.items() if version is not None}
-        with Workspace(prepared.session) as workspace:
-            frame = workspace.query(render(prepared.tree, Sources(prepared, workspace, found, found)))
-            return [field.dataType.simpleString() for field in frame.schema], bag_of(frame.toDF(*prepared.frame.columns))
+        with Workspace(analysed.session) as workspace:
+            frame = workspace.query(render(analysed.tree, Sources(analysed, workspace, found, found)))
+            return [field.dataType.simpleString() for field in frame.schema], bag_of(frame.toDF(*analysed.frame.columns))
 
 
 @pytest.mark.timeout(900)
@@ -61,8 +62,8 @@ def test_the_tree_of_every_query_means_the_query(spark: SparkSession) -> None:
         assert rows == bag(spark, query), query
 
     together(compare, queries)
-    with reading(spark, FIRST_QUERIES["cte_twice"]) as prepared:
-        groups = [node for node in walk(prepared.tree) if isinstance(node, Aggregate)]
+    with reading(spark, FIRST_QUERIES["cte_twice"]) as analysed:
+        groups = [node for node in walk(analysed.tree) if isinstance(node, Aggregate)]
     assert len(groups) == 2 and len(set(groups)) == 1, "a CTE that is used twice is stored once"
     spark.sql("USE default")
     spark.sql("DROP DATABASE readings CASCADE")

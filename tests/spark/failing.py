@@ -16,8 +16,8 @@ from pathlib import Path
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from streamtable.delta.bridge import SHIM, java_class
 from streamtable.errors import InternalError, InvalidStatement, StreamTableError
+from streamtable.jvm.gateway import SHIM, java_class
 
 SETUP = (
     "CREATE TABLE sales (id INT, amount INT) USING delta",

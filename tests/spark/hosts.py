@@ -164,7 +164,7 @@ def in_command_line(folder: Path, url: str) -> list[Answer]:
     """Run the script by `streamtable run`: a line of JSON for each answer on stdout, and for each error on stderr."""
     script = folder / "script.sql"
     script.write_text(";\n".join(SCRIPT))
-    command = [sys.executable, "-m", "streamtable.cli", "run", str(script), "--keep-going", "--json", "--remote", url]
+    command = [sys.executable, "-m", "streamtable", "run", str(script), "--keep-going", "--json", "--remote", url]
     done = subprocess.run(command, cwd=folder, env=environment_of_commands(), capture_output=True, text=True, timeout=600)
     assert done.returncode == 1, done.stderr
     errors = {error["at"]: error for error in (json.loads(line)["error"] for line in done.stderr.splitlines())}
@@ -181,7 +181,7 @@ def in_command_line(folder: Path, url: str) -> list[Answer]:
 
 def settings_file(folder: Path, *wanted: str) -> Path:
     """Write the settings for a Spark that Python does not start, as docs/jvm.md says."""
-    command = [sys.executable, "-m", "streamtable.cli", "settings", *(part for each in wanted for part in ("--conf", each))]
+    command = [sys.executable, "-m", "streamtable", "settings", *(part for each in wanted for part in ("--conf", each))]
     found = subprocess.run(command, cwd=folder, env=environment_of_commands(), capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
     path = folder / "streamtable.conf"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.spark.hosts import JARS
 
-from streamtable.jars import shim_jar
+from streamtable.jvm.jars import shim_jar
 
 
 def compile_scala(source: str, target: Path) -> None:

@@ -20,12 +20,12 @@ from impala.dbapi import connect as thrift
 from tests.settings import QUICK
 from tests.spark.hosts import environment_of_commands
 
-from streamtable.server.passwords import add_user
+from streamtable.hosts.server.passwords import add_user
 
 USER, PASSWORD, TOKEN = "ada", "correct-horse", "a-long-random-text"
 SECRET = "the-key-of-a-store"  # noqa: S105  (as TOKEN)
 """A value in [spark] that nobody but the owner may read."""
-COMMAND = (sys.executable, "-m", "streamtable.cli")
+COMMAND = (sys.executable, "-m", "streamtable")
 SMALL = QUICK | {
     "spark.driver.memory": "2g",
     "spark.hadoop.fs.s3a.secret.key": SECRET,

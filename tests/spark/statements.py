@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from streamtable.subscriptions import cursors
+from streamtable.subscribe import cursors
 
 
 def answer(spark: SparkSession, sql: str) -> list[tuple[Any, ...]]:

@@ -13,8 +13,8 @@ from tests.spark.statements import answer, done
 from streamtable.catalog.entries import Entry, load
 from streamtable.delta.commit import commit
 from streamtable.errors import ConcurrentRefresh
-from streamtable.refresh import milestones
-from streamtable.sql.statements import Name
+from streamtable.language.names import Name
+from streamtable.refresh import failpoints
 
 QUERY = "SELECT region, count(*) AS n, sum(amount) AS total FROM sales GROUP BY region"
 HARMLESS = {
@@ -36,11 +36,11 @@ def between(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], point: s
     """Act once when the next refresh has read the table and written its rows, but not its commit."""
     left = [act]
 
-    def reached(milestone: str) -> None:
-        if milestone == point and left:
+    def reached(failpoint: str) -> None:
+        if failpoint == point and left:
             left.pop()()
 
-    monkeypatch.setattr(milestones, "_watchers", [reached])
+    monkeypatch.setattr(failpoints, "_watchers", [reached])
 
 
 @pytest.fixture

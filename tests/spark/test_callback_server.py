@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.spark.doors import answer, listening, nobody_is_let_in
 
-from streamtable import callback_server
-from streamtable.callback_server import callbacks
+from streamtable.jvm import callback_server
+from streamtable.jvm.callback_server import callbacks
 
 
 @pytest.fixture

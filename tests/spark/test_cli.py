@@ -20,13 +20,14 @@ from tests.spark import hosts
 from tests.spark.serving import COMMAND
 from typer.testing import CliRunner
 
-from streamtable import opening, remote
 from streamtable.api.tables import StreamTables
-from streamtable.cli import doctor, options, sessions, shell
-from streamtable.cli.app import app
-from streamtable.cli.output import Output
-from streamtable.cli.shell import completions
 from streamtable.errors import NotEnabled
+from streamtable.hosts import start
+from streamtable.hosts.cli import doctor, options, sessions, shell
+from streamtable.hosts.cli.app import app
+from streamtable.hosts.cli.output import Printer
+from streamtable.hosts.cli.shell import completions
+from streamtable.sessions import remote
 
 
 @pytest.fixture
@@ -171,9 +172,9 @@ def test_an_error_that_pyspark_has_no_class_for_is_told_like_others(
     assert str(table) in error["message"] and "\n\tat " not in error["message"]
     assert json.loads(done.stdout) == [{"a": 2}]
 
-    shell._answer(shop, Output(as_json=False), torn, 7)  # and the interactive shell goes on
+    shell._answer(shop, Printer(as_json=False), torn, 7)  # and the interactive shell goes on
     assert "error: [FAILED_READ_FILE.FILE_NOT_EXIST]" in capsys.readouterr().err
-    with pytest.raises(typer.Exit), options.reported(Output(as_json=True)):
+    with pytest.raises(typer.Exit), options.reported(Printer(as_json=True)):
         shop._jvm.java.util.ArrayDeque().getFirst()  # type: ignore[union-attr]
     said = {"condition": None, "sqlstate": None, "message": "java.util.NoSuchElementException"}
     assert json.loads(capsys.readouterr().err) == {"error": said}
@@ -187,7 +188,7 @@ def test_watching_prints_a_line_at_each_look_until_an_interrupt(command: CliRunn
         if not next(looks):
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("streamtable.cli.app.time", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr("streamtable.hosts.cli.app.time", SimpleNamespace(sleep=sleep))
     watched = asked(command, "status", "--watch", "5", "--json", code=130).stdout
     assert [isinstance(json.loads(line), list) for line in watched.splitlines()] == [True, True, True]
 
@@ -204,7 +205,7 @@ def test_a_live_status_is_drawn_over_what_it_showed(
             return
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("streamtable.cli.app.time", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr("streamtable.hosts.cli.app.time", SimpleNamespace(sleep=sleep))
     for key, value in {"FORCE_COLOR": "1", "COLUMNS": "200"}.items():  # a terminal, for rich
         monkeypatch.setenv(key, value)
     first, up, second = asked(command, "status", "--watch", "1", code=130).stdout.partition("\x1b[1A")
@@ -272,7 +273,7 @@ def test_init_and_doctor(command: CliRunner, tmp_path: Path, monkeypatch: pytest
     ],
 )
 def test_why_no_session_starts(raised: Exception, said: str) -> None:
-    assert said in str(opening.not_started(raised, "no memory"))
+    assert said in str(start.not_started(raised, "no memory"))
 
 
 @pytest.mark.parametrize(
@@ -291,7 +292,7 @@ def test_a_java_that_is_killed_is_no_session(raised: Exception, monkeypatch: pyt
         "line 1: [STREAMTABLE_NOT_ENABLED] Java ended before the statement did; a refresh that was cut off has not happened"
     ]
     with pytest.raises(type(raised)):
-        shell._answer(gone, Output(as_json=False), "SELECT 1", 7)
+        shell._answer(gone, Printer(as_json=False), "SELECT 1", 7)
 
 
 def test_a_wrong_call_of_java_is_our_bug(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,8 +16,8 @@ import pytest
 from tests.settings import QUICK
 from tests.spark import hosts
 
-from streamtable.jars import delta_jars, shim_jar
-from streamtable.server.endpoints import wait_for
+from streamtable.hosts.server.endpoints import wait_for
+from streamtable.jvm.jars import delta_jars, shim_jar
 
 SMALL = (
     "spark.executor.memory=700m",

@@ -11,8 +11,8 @@ from sqlglot import exp
 from tests.oracle.comparison import assert_exact
 from tests.oracle.scenario import Scenario
 
-from streamtable import sessions
-from streamtable.refresh.workspace import Workspace
+from streamtable.engine.workspace import Workspace
+from streamtable.sessions import internal
 from streamtable.sql.builder import alias, cast, column, literal, select, string, table
 
 QUERIES = {
@@ -46,8 +46,8 @@ def compiling(spark: SparkSession, compiles: bool = True) -> Iterator[None]:
         spark.conf.set(key, value)
     try:
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(sessions, "_INHERITED", (*sessions._INHERITED, *settings))
-            patched.setattr(sessions, "_idle", [])  # these sessions are for nobody else
+            patched.setattr(internal, "_INHERITED", (*internal._INHERITED, *settings))
+            patched.setattr(internal, "_idle", [])  # these sessions are for nobody else
             yield
     finally:
         for key, value in before.items():

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from streamtable import callback
-from streamtable.callback_server import callbacks
+from streamtable.jvm import callback
+from streamtable.jvm.callback_server import callbacks
 
 LONG = 40_000
 """Characters of an answer that Java writes in several parts."""

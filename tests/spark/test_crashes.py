@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.spark.killed import ended, run
 
-from streamtable.refresh.milestones import MILESTONES
+from streamtable.refresh.failpoints import FAILPOINTS
 
 QUERIES = {
     "joined_groups": """SELECT a.k, a.n, b.hi FROM (SELECT k, count(*) AS n FROM l GROUP BY k) a
@@ -17,7 +17,7 @@ QUERIES = {
 
 PREAMBLE = f"""
 import os, signal, sys
-from streamtable.refresh.milestones import watch
+from streamtable.refresh.failpoints import watch
 from tests.oracle.comparison import assert_exact
 
 spark = session(1)
@@ -64,12 +64,12 @@ for name in (*QUERIES, "fresh_joined_groups"):
 """
 
 
-def test_a_refresh_killed_at_every_milestone_ends_exact(tmp_path: Path) -> None:
-    """One chain of processes: each recovers from the kill before, then is killed at the next milestone; one while it recovers."""
-    kills = [(milestone, "REFRESH STREAM TABLE joined_groups") for milestone in MILESTONES]
+def test_a_refresh_killed_at_every_failpoint_ends_exact(tmp_path: Path) -> None:
+    """One chain of processes: each recovers from the kill before, then is killed at the next failpoint; one while it recovers."""
+    kills = [(failpoint, "REFRESH STREAM TABLE joined_groups") for failpoint in FAILPOINTS]
     kills.append(("between the arrangements", "REFRESH STREAM TABLE joined_groups FULL"))
     kills.append(("between the arrangements", f"CREATE STREAM TABLE fresh_joined_groups AS {QUERIES['joined_groups']}"))
-    for n, (milestone, statement) in enumerate(kills, 1):
+    for n, (failpoint, statement) in enumerate(kills, 1):
         before = {1: CREATE, 3: ""}.get(n, RECOVER)
-        ended(run(tmp_path, PREAMBLE + before + KILL, milestone, str(n), statement), -9)
+        ended(run(tmp_path, PREAMBLE + before + KILL, failpoint, str(n), statement), -9)
     ended(run(tmp_path, PREAMBLE + RECOVER + FILL), 0)

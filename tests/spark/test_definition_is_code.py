@@ -15,7 +15,6 @@ from tests.spark.statements import answer, done, folder
 from tests.spark.tampering import tamper
 
 from streamtable.catalog.index import Index
-from streamtable.delta.bridge import java_class
 from streamtable.errors import (
     DefinitionNotAccepted,
     DefinitionUnreadable,
@@ -25,6 +24,7 @@ from streamtable.errors import (
     ReplicationObjectNotFound,
     StreamTableNotFound,
 )
+from streamtable.jvm.gateway import java_class
 from streamtable.refresh import records
 
 ALL = "SELECT id, region FROM sales"
@@ -77,7 +77,7 @@ def test_a_definition_that_was_changed_in_the_folder_runs_nowhere(shop: SparkSes
     shown = [("spark_catalog.shop.above",), ("spark_catalog.shop.other",)]
     assert [row[:1] for row in answer(shop, "SHOW STREAM TABLES")] == shown
     assert answer(shop, "SELECT name FROM stream_tables() WHERE name LIKE '%.shop.%'") == shown
-    assert str(st) not in Index(shop).look()
+    assert str(st) not in Index(shop).poll()
     with pytest.raises(Exception, match=r"st is read by spark_catalog\.shop\.above"):
         shop.sql("DROP STREAM TABLE st")
     assert answer(shop, "DROP STREAM TABLE st CASCADE") == [(f"spark_catalog.shop.{name}", "DROPPED") for name in ("above", "st")]
@@ -261,7 +261,7 @@ COPIES: dict[str, Callable[[SparkSession, Path], object]] = {
 def test_a_copy_is_an_ordinary_table(shop: SparkSession, st: Path, how: str) -> None:
     COPIES[how](shop, st)
     assert [row[0] for row in answer(shop, "SHOW STREAM TABLES")] == ["spark_catalog.shop.other", "spark_catalog.shop.st"]
-    assert len(Index(shop).look()) == 2
+    assert len(Index(shop).poll()) == 2
     ours = how != "properties by hand"  # what looks like a table of an earlier version may be accepted, if it can be read
     for statement in ("REFRESH STREAM TABLE c", "DROP STREAM TABLE c", "ALTER STREAM TABLE c RENAME TO d"):
         with pytest.raises(StreamTableNotFound if ours else DefinitionNotAccepted):

@@ -18,8 +18,8 @@ from tests.spark.statements import answer, folder
 from streamtable.catalog import intents
 from streamtable.catalog.halves import FOLDER, ID, Kind, Part, forget, properties_at
 from streamtable.catalog.intents import intended
+from streamtable.definitions.leftovers import leftovers
 from streamtable.errors import InvalidStatement, StorageFailed, StreamTableError, StreamTableNotFound
-from streamtable.refresh.leftovers import leftovers
 
 ALL = "SELECT id, amount FROM sales"
 GROUPS = "SELECT id, max(amount) AS most FROM sales GROUP BY id HAVING count(*) < 9"

@@ -6,7 +6,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.oracle.scenario import Scenario
 
-from streamtable.refresh.workspace import FEW, Workspace
+from streamtable.engine import limits
+from streamtable.engine.workspace import Workspace
 
 
 def leaves(frame: DataFrame, phase: str) -> list[str]:
@@ -19,11 +20,11 @@ def are_cached(*frames: DataFrame) -> list[bool]:
 
 
 @pytest.mark.parametrize(
-    ("rows", "analyzed"), [(0, "LocalRelation"), (1000, "LocalRelation"), (1001, "HeldRows"), (FEW, "HeldRows")]
+    ("rows", "analyzed"), [(0, "LocalRelation"), (1000, "LocalRelation"), (1001, "HeldRows"), (limits.DRIVER_ROWS, "HeldRows")]
 )
 def test_held_rows_end_as_a_relation_of_sparks(spark: SparkSession, rows: int, analyzed: str) -> None:
     with Workspace(spark) as workspace:
-        held = workspace.hold(spark.range(rows).selectExpr("id", "id % 7 AS v"))
+        held = workspace.materialise(spark.range(rows).selectExpr("id", "id % 7 AS v"))
         assert leaves(held, "analyzed") == [analyzed]
         assert leaves(held, "optimizedPlan") == ["LocalRelation"]
         assert leaves(held.where("v > 7").join(spark.range(5), "id"), "optimizedPlan") == ["LocalRelation"]  # seen to be empty
@@ -33,12 +34,12 @@ def test_held_rows_end_as_a_relation_of_sparks(spark: SparkSession, rows: int, a
         assert spark.sql("SELECT count(*) FROM held a JOIN held b ON a.id = b.id + 1").collect()[0][0] == max(rows - 1, 0)
 
 
-@pytest.mark.parametrize("rows", [0, FEW + 1])
+@pytest.mark.parametrize("rows", [0, limits.DRIVER_ROWS + 1])
 def test_a_plan_over_kept_rows_ends_at_them(spark: SparkSession, rows: int) -> None:
     with Workspace(spark) as workspace:
-        deep = spark.range(rows).join(spark.range(FEW), "id", "left").selectExpr("id", "id % 7 AS v")
-        held = workspace.hold(deep, FEW + 1)
-        kept = workspace.keep(grouped := deep.groupBy("v").count())
+        deep = spark.range(rows).join(spark.range(limits.DRIVER_ROWS), "id", "left").selectExpr("id", "id % 7 AS v")
+        held = workspace.materialise(deep, limits.DRIVER_ROWS + 1)
+        kept = workspace.persist(grouped := deep.groupBy("v").count())
         assert leaves(held, "analyzed") == ["InMemoryRelation" if rows else "LocalRelation"]
         assert leaves(kept, "analyzed") == ["InMemoryRelation"]
         assert are_cached(deep, grouped) == [True, True]
@@ -50,23 +51,25 @@ def test_a_plan_over_kept_rows_ends_at_them(spark: SparkSession, rows: int) -> N
     assert are_cached(deep, grouped) == [False, False]
 
 
-@pytest.mark.parametrize(("rows", "leaf"), [(FEW, "HeldRows"), (FEW + 1, "InMemoryRelation")])
+@pytest.mark.parametrize(("rows", "leaf"), [(limits.DRIVER_ROWS, "HeldRows"), (limits.DRIVER_ROWS + 1, "InMemoryRelation")])
 def test_more_rows_than_expected(spark: SparkSession, rows: int, leaf: str) -> None:
     with Workspace(spark) as workspace:
-        held = workspace.hold(spark.range(rows).selectExpr("id", "id % 7 AS v"), 10)
+        held = workspace.materialise(spark.range(rows).selectExpr("id", "id % 7 AS v"), 10)
         assert leaves(held, "analyzed") == [leaf]
         assert held.agg({"id": "max"}).collect()[0][0] == rows - 1
 
 
 def test_no_partition_is_read_on_once_there_are_too_many_rows(spark: SparkSession) -> None:
     with Workspace(spark) as workspace:
-        rows = spark.range(0, 3 * FEW, 1, 1).selectExpr(f"if(id < {2 * FEW}, id, raise_error('read on')) AS id")
-        assert workspace._held.expected(rows._jdf, FEW) is None
+        rows = spark.range(0, 3 * limits.DRIVER_ROWS, 1, 1).selectExpr(
+            f"if(id < {2 * limits.DRIVER_ROWS}, id, raise_error('read on')) AS id"
+        )
+        assert workspace._held.expected(rows._jdf, limits.DRIVER_ROWS) is None
 
 
 def test_held_rows_of_the_same_columns_are_not_each_other(spark: SparkSession) -> None:
     with Workspace(spark) as workspace:
-        first, second = (workspace.hold(spark.range(start, start + 2000)) for start in (0, 10_000))
+        first, second = (workspace.materialise(spark.range(start, start + 2000)) for start in (0, 10_000))
         kept = first.persist()
         try:
             assert kept.agg({"id": "min"}).collect()[0][0] == 0

@@ -39,11 +39,11 @@ from thrift.transport.TTransport import TTransportException
 from typer.testing import CliRunner
 
 from streamtable import StreamTables
-from streamtable.cli.app import app
-from streamtable.cli.output import ExitCode
 from streamtable.errors import NotEnabled, StreamTableNotFound
-from streamtable.progress import watched
-from streamtable.server.passwords import add_user
+from streamtable.hosts.cli.app import app
+from streamtable.hosts.cli.output import ExitCode
+from streamtable.hosts.progress import watched
+from streamtable.hosts.server.passwords import add_user
 
 ROOT = Path(__file__).parents[2]
 
@@ -595,7 +595,8 @@ def test_a_second_process_on_the_catalog_of_the_server(server: Running) -> None:
 
 SECOND_PROGRAM = """
 from pyspark.sql import SparkSession
-from streamtable import configure, notebook
+from streamtable import configure
+from streamtable.hosts import notebook
 
 quick = {"spark.ui.enabled": "false", "spark.log.level": "OFF", "spark.hadoop.hive.hmshandler.retry.interval": "10ms"}
 spark = configure(SparkSession.builder.config(map=quick)).getOrCreate()

@@ -17,9 +17,10 @@ from pyspark.errors.exceptions.captured import AnalysisException as CapturedAnal
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StructType
 
-from streamtable import callback, enable
-from streamtable.callback import register
+from streamtable import enable
 from streamtable.errors import InternalError, InvalidStatement, NotEnabled, RefreshError, StatementSyntaxError
+from streamtable.jvm import callback
+from streamtable.jvm.callback import register
 
 ALL_TYPES = "s string, b boolean, i int, l bigint, d double, t timestamp"
 

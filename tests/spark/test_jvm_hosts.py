@@ -23,7 +23,7 @@ from tests.spark.scala import compile_scala
 from tests.spark.script import SCRIPT
 from tests.spark.serving import cursor_at
 
-from streamtable.server.endpoints import wait_for
+from streamtable.hosts.server.endpoints import wait_for
 
 SMALL = (
     "spark.driver.memory=1g",
@@ -44,8 +44,8 @@ exec sleep 1000
 DYING = """
 import os, signal
 from pathlib import Path
-from streamtable import jvm_child
-from streamtable.refresh.milestones import watch
+from streamtable.hosts import jvm_child
+from streamtable.refresh.failpoints import watch
 
 def kill(reached):
     if reached == "before the table" and Path("kill").exists():
@@ -59,7 +59,7 @@ OUTDATED = """
 import importlib.metadata
 known = importlib.metadata.version
 importlib.metadata.version = lambda name: "0.0.1" if name == "streamtable" else known(name)
-from streamtable import jvm_child
+from streamtable.hosts import jvm_child
 jvm_child.main()
 """
 STRANGERS = """

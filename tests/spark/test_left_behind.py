@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.spark.conftest import SALES
 from tests.spark.killed import ended, run
 
-from streamtable.delta.bridge import JavaRows
+from streamtable.jvm.gateway import JavaRows
 
 STATEMENTS = (
     "CREATE STREAM TABLE st AS SELECT region, count(*) AS n, sum(amount) AS total FROM sales GROUP BY region",

@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 from tests.oracle.scenario import Scenario
 
 from streamtable.algebra.columns import Column
-from streamtable.refresh import locate
-from streamtable.refresh.workspace import Workspace
+from streamtable.engine import limits, locate
+from streamtable.engine.workspace import Workspace
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_what_is_appended_to_a_join_looks_for_no_row(s: Scenario, monkeypatch: p
         raise AssertionError("a row is looked for")
 
     with monkeypatch.context() as patched:
-        for place, name in (("differential", "measure"), ("output", "locate")):
+        for place, name in (("differential", "measure"), ("table_change", "locate")):
             patched.setattr(f"streamtable.refresh.{place}.{name}", looks)
         s.step("INSERT INTO t VALUES (1, 1, 'new'), (50, 1, 'alone')", "INSERT INTO u VALUES (3, 'c')")
         s.change("DELETE FROM u WHERE id = 2")
@@ -38,9 +38,9 @@ def test_what_is_appended_to_a_join_looks_for_no_row(s: Scenario, monkeypatch: p
     s.refresh("joined")
 
 
-@pytest.mark.parametrize("handed_out", [locate.HANDED_OUT, 0])
+@pytest.mark.parametrize("handed_out", [limits.BROADCAST_ROWS, 0])
 def test_rows_go_again_and_again(s: Scenario, handed_out: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locate, "HANDED_OUT", handed_out)
+    monkeypatch.setattr(limits, "BROADCAST_ROWS", handed_out)
     layouts = {
         "plain": "",
         "parted": "PARTITIONED BY (part)",

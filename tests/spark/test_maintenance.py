@@ -12,11 +12,11 @@ from tests.spark.statements import answer, done, version
 
 from streamtable.catalog.entries import Entry, load
 from streamtable.delta.tables import state
-from streamtable.refresh.arrangements import path_of
+from streamtable.engine.arrangements import path_of
+from streamtable.language.names import Name
 from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.schedule.cycle import Task
 from streamtable.schedule.engine import SparkEngine
-from streamtable.sql.statements import Name
 
 QUERY = "SELECT DISTINCT region FROM sales"
 READER = "SELECT region FROM st WHERE region LIKE 'r%'"

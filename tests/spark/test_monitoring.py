@@ -11,12 +11,12 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.spark.statements import answer, done, folder
 
-from streamtable.delta.bridge import java_class
+from streamtable.engine import clock
 from streamtable.errors import DependentsExist, InvalidStatement, NotIncremental, StreamTableNotFound
-from streamtable.monitor.alerts import Alert
-from streamtable.monitor.functions import FUNCTIONS
-from streamtable.monitor.watch import Watch
-from streamtable.refresh import clock
+from streamtable.jvm.gateway import java_class
+from streamtable.observe.alerts import Alert
+from streamtable.observe.functions import FUNCTIONS
+from streamtable.observe.watch import Watch
 
 ST = "spark_catalog.shop.st"
 TOTALS = "SELECT region, count(*) AS n, sum(amount) AS total FROM sales WHERE amount IS NOT NULL GROUP BY region"
@@ -168,8 +168,8 @@ def test_the_history_of_a_source_runs_out(shop: SparkSession, caplog: pytest.Log
     time.sleep(2)  # twice the schedule
     watch = Watch(shop, told.append)
     with caplog.at_level(logging.WARNING, "streamtable.alerts"):
-        watch.look()
-        watch.look()
+        watch.poll()
+        watch.poll()
     assert [each.kind.value for each in told] == ["HISTORY_EXPIRING", "STALE"]
     assert [record.getMessage().partition(":")[0] for record in caplog.records] == [f"HISTORY_EXPIRING {ST}", f"STALE {ST}"]
 
@@ -177,12 +177,12 @@ def test_the_history_of_a_source_runs_out(shop: SparkSession, caplog: pytest.Log
     shop.sql("VACUUM sales RETAIN 0 HOURS")
     shop.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
     assert answer(shop, health) == [("LOST", "cdf", 0, 5, 5)]
-    watch.look()
+    watch.poll()
     assert told[-1].kind.value == "HISTORY_LOST"
     assert done(shop, "REFRESH STREAM TABLE st")[0] == "REINITIALIZE"
     shop.sql("ALTER STREAM TABLE st SUSPEND")
     assert {row[0] for row in answer(shop, "SELECT alert FROM alerts('st')")} == {"REBUILT", "SUSPENDED"}
-    watch.look()
+    watch.poll()
     rebuilt = next(each for each in told if each.kind.value == "REBUILT")
     assert rebuilt.since is not None
     assert (datetime.now(timezone.utc) - rebuilt.since).total_seconds() < 600

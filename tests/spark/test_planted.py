@@ -43,7 +43,7 @@ def test_a_frontier_that_cannot_be_read_begins_the_table_anew_and_hides_no_other
     names = [("spark_catalog.shop.other",), ("spark_catalog.shop.st",)]
     for written in FRONTIERS.values():
         record(folder(shop, "st"), written, '{"streamtable": {"action": "FULL", "reason": 5, "duration_ms": "x"}}')
-        found = Index(shop).look()
+        found = Index(shop).poll()
         vector = Vector.read(shop, list(found))
         assert [table_of(entry, vector).since is None for _, entry in sorted(found.items())] == [False, True]
         assert [row[:1] for row in answer(shop, "SHOW STREAM TABLES")] == names

@@ -12,10 +12,10 @@ import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from streamtable import notebook
-from streamtable.cli import output
 from streamtable.errors import StreamTableNotFound
-from streamtable.progress import watched
+from streamtable.hosts import notebook
+from streamtable.hosts.cli import output
+from streamtable.hosts.progress import watched
 
 CREATE = "CREATE STREAM TABLE counted AS SELECT region, count(*) AS n FROM sales GROUP BY region"
 TOLD = re.compile(r"[1-9]\d* of [1-9]\d* tasks, \d+ s")
@@ -51,7 +51,7 @@ def test_a_cell_and_a_terminal_tell(
     assert re.search(r"\ndone, \d+\.\d s\n(?s:.*)\nfailed at line 4: REFRESH STREAM TABLE\n", f"\n{capsys.readouterr().out}")
 
     monkeypatch.setattr(output, "watched", OFTEN)
-    out = output.Output(as_json=False)
+    out = output.Printer(as_json=False)
     out._errors = Console(stderr=True, force_terminal=True)
     out.answer(shop, "REFRESH STREAM TABLE counted FULL", limit=10)
     said = capsys.readouterr()

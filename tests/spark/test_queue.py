@@ -23,9 +23,9 @@ from streamtable.errors import (
     QueueInUse,
     QueueNotFound,
 )
+from streamtable.language.names import Name
 from streamtable.queue import consumers, definition, space
 from streamtable.queue.reader import ChangeQueue, OpenBatch
-from streamtable.sql.statements import Name
 
 
 @pytest.fixture(scope="module")

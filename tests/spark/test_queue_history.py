@@ -11,10 +11,10 @@ from tests.spark.statements import answer
 
 from streamtable import open_queue
 from streamtable.delta.rows import read
-from streamtable.delta.tables import locate, state
+from streamtable.delta.tables import find_table, state
 from streamtable.errors import HistoryLost, InvalidStatement, QueueNotFound
+from streamtable.language.names import Name
 from streamtable.queue import definition, space
-from streamtable.sql.statements import Name
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_a_consumer_that_stays_behind_for_longer_than_the_history_is_kept_is_tol
     for n in range(4):
         s.sql(f"INSERT INTO old VALUES ({n})")
     assert len(answer(s, "NEXT BATCH FROM of_old FOR slow")) == 4
-    log = Path(locate(s, ["old"]).path.removeprefix("file:")) / "_delta_log"
+    log = Path(find_table(s, ["old"]).path.removeprefix("file:")) / "_delta_log"
     for version in (0, 1):
         (log / f"{version:020}.json").unlink()
     s._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
@@ -100,7 +100,7 @@ def test_a_consumer_that_stays_behind_for_longer_than_the_history_is_kept_is_tol
 def test_rows_that_others_replace_in_a_free_standing_queue_are_events(s: SparkSession) -> None:
     s.sql("CREATE QUEUE own (n INT)")
     s.sql("REGISTER CONSUMER c ON own")
-    kept = state(s, locate(s, ["own"]).path).properties
+    kept = state(s, find_table(s, ["own"]).path).properties
     assert kept["delta.deletedFileRetentionDuration"] == kept["delta.logRetentionDuration"] == "interval 365 days"
     s.sql("INSERT INTO own VALUES (1)")
     s.sql("INSERT OVERWRITE own VALUES (2), (3)")

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from tests.oracle.comparison import rows_of
 from tests.spark.statements import answer
 
-from streamtable import config, start_scheduler
+from streamtable import start_scheduler
 from streamtable.errors import (
     ConcurrentRefresh,
     DirectWriteRefused,
@@ -29,8 +29,9 @@ from streamtable.errors import (
 )
 from streamtable.replication import apply, operations, run, writer
 from streamtable.replication.publications import Published
-from streamtable.replication.source import Source, source_of
+from streamtable.replication.source import SourceTable, source_of
 from streamtable.replication.worker import ApplyWorker
+from streamtable.settings.session import REPLICATION_POLL
 
 KEYED = "USING delta TBLPROPERTIES (streamtable.replicaIdentity = 'id', delta.enableChangeDataFeed = true)"
 
@@ -301,13 +302,13 @@ def test_of_two_that_apply_at_once_one_moves_the_subscription(s: SparkSession, m
     s.sql("CREATE SUBSCRIPTION raced CONNECTION 'database=pub' PUBLICATION race")
     s.sql("APPLY SUBSCRIPTION raced")
 
-    def another_process(source: Callable[[SparkSession, list[Published]], Source] = source_of) -> None:
+    def another_process(source: Callable[[SparkSession, list[Published]], SourceTable] = source_of) -> None:
         with monkeypatch.context() as process:
             process.setattr(run, "_applying", {})  # no lock in common
             process.setattr(run, "source_of", source)
             s.sql("APPLY SUBSCRIPTION raced")
 
-    def earlier(spark: SparkSession, publications: list[Published]) -> Source:
+    def earlier(spark: SparkSession, publications: list[Published]) -> SourceTable:
         source = source_of(spark, publications)
         return replace(source, version=source.version - 1)
 
@@ -374,7 +375,7 @@ def test_a_scheduler_applies(s: SparkSession) -> None:
         s.sql(f"CREATE TABLE {schema}.scheduled (id INT) USING delta")
     s.sql("CREATE PUBLICATION pub.on_schedule FOR TABLE pub.scheduled")
     s.sql("CREATE SUBSCRIPTION scheduled_sub CONNECTION 'database=pub' PUBLICATION on_schedule")
-    s.conf.set(config.REPLICATION_POLL.key, "0.1")
+    s.conf.set(REPLICATION_POLL.key, "0.1")
     scheduler = start_scheduler(s)
     try:
         s.sql("INSERT INTO pub.scheduled VALUES (3)")
@@ -383,7 +384,7 @@ def test_a_scheduler_applies(s: SparkSession) -> None:
             time.sleep(0.2)
     finally:
         scheduler.stop(60)
-        s.conf.unset(config.REPLICATION_POLL.key)
+        s.conf.unset(REPLICATION_POLL.key)
     assert rows_of(s, "scheduled") == [(3,)]
 
 

@@ -11,10 +11,10 @@ from tests.spark.statements import answer
 from tests.spark.work import Work
 
 from streamtable.catalog import objects
+from streamtable.engine import limits
 from streamtable.errors import HistoryLost, InvalidStatement, NotEnabled, ReplicationConflict, ReplicationObjectNotFound
-from streamtable.refresh import tuning
+from streamtable.language.names import Name
 from streamtable.replication.kinds import PUBLICATION, SUBSCRIPTION
-from streamtable.sql.statements import Name
 
 KEYED = "USING delta TBLPROPERTIES (streamtable.replicaIdentity = 'id')"
 
@@ -315,7 +315,7 @@ def test_of_a_large_subscriber_only_rows_near_the_changed_keys_are_read(s: Spark
         return before.since(s)[0]
 
     calm = jobs(1)
-    monkeypatch.setattr(tuning, "_MANY", 0)
+    monkeypatch.setattr(limits, "ADAPTIVE_PARTITIONS", 0)
     assert calm < jobs(2)  # nothing is planned again between stages
     assert answer(s, "SELECT count(*), sum(v) FROM t") == answer(s, "SELECT count(*), sum(v) FROM sender.t")
 

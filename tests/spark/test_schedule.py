@@ -13,14 +13,14 @@ from tests.spark.statements import answer, done, jobs
 
 from streamtable import start_scheduler
 from streamtable.catalog.entries import Entry, load
-from streamtable.delta.tables import locate, versions
+from streamtable.delta.tables import find_table, versions
 from streamtable.errors import ConcurrentRefresh, RefreshError, SourceUnavailable, StreamTableSuspended
-from streamtable.monitor.alerts import Alert
+from streamtable.language.names import Name
+from streamtable.observe.alerts import Alert
 from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.refresh.records import Initiator
 from streamtable.refresh.run import Outcome, refresh
 from streamtable.schedule.failures import failure_record, write_failure
-from streamtable.sql.statements import Name
 
 TOTALS = "SELECT region, sum(amount) AS total FROM sales GROUP BY region"
 LARGE = "SELECT region, sum(amount) AS total FROM sales WHERE amount > 0 GROUP BY region"
@@ -41,7 +41,7 @@ def mixed_versions(spark: SparkSession) -> list[tuple[Any, ...]]:
 
 def latest(spark: SparkSession, name: str) -> int:
     """Return the latest version of a table without a Spark job: the scheduler needs the cores."""
-    (found,) = versions(spark, [locate(spark, [name]).path])
+    (found,) = versions(spark, [find_table(spark, [name]).path])
     assert found is not None
     return found.number
 

@@ -12,22 +12,16 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from streamtable import configure, enable, jars
-from streamtable.config import Setting, read
-from streamtable.delta.bridge import SHIM
+from streamtable import configure, enable
 from streamtable.errors import InvalidStatement, NotEnabled
-from streamtable.refresh.prepare import captured_settings, prepare, release
-from streamtable.sessions import MOST_IDLE, lend
-from streamtable.spark_settings import (
-    DELTA_CATALOG,
-    DELTA_EXTENSION,
-    EXTENSION,
-    ambient_settings,
-    as_properties,
-    parted,
-    settings,
-)
-from streamtable.sql.statements import Query
+from streamtable.jvm import jars
+from streamtable.jvm.gateway import SHIM
+from streamtable.language.names import Query
+from streamtable.query.analyse import analyse, release
+from streamtable.query.captured import captured_settings
+from streamtable.sessions.internal import MOST_IDLE, lend
+from streamtable.settings.session import Setting, read_setting
+from streamtable.settings.spark import DELTA_CATALOG, DELTA_EXTENSION, EXTENSION, ambient_settings, as_properties, parted, settings
 
 FOLDER = Path("/somewhere/to work")
 JARS = (Path("/jars/delta.jar"), Path("/jars/shim.jar"))
@@ -157,9 +151,9 @@ def test_sparks_own_ports_ask_who_calls(spark: SparkSession) -> None:
 def test_a_properties_file_says_what_it_should(spark: SparkSession) -> None:
     given = {"spark.a": "C:\\b\n\tc = d", "spark.path with: =#": "#x!", "spark.empty": "", "spark.é": "ü", "spark.b": " blank"}
     jvm: Any = spark._jvm
-    read = jvm.java.util.Properties()
-    read.load(jvm.java.io.StringReader(as_properties(given)))
-    assert {key: read.getProperty(key) for key in read.stringPropertyNames()} == given
+    read_setting = jvm.java.util.Properties()
+    read_setting.load(jvm.java.io.StringReader(as_properties(given)))
+    assert {key: read_setting.getProperty(key) for key in read_setting.stringPropertyNames()} == given
 
 
 def test_configure_keeps_the_builder_usable_and_leaves_the_given_one_alone() -> None:
@@ -244,13 +238,13 @@ class TestLiveSession:
 
     def test_a_setting_is_read_from_the_session(self, spark: SparkSession) -> None:
         setting: Setting[int] = Setting("streamtable.test.number", 7, "a whole number", int)
-        assert read(spark, setting) == 7
+        assert read_setting(spark, setting) == 7
         spark.sql("SET streamtable.test.number = 12")
         try:
-            assert read(spark, setting) == 12
+            assert read_setting(spark, setting) == 12
             spark.sql("SET streamtable.test.number = twelve")
             with pytest.raises(InvalidStatement, match="a whole number"):
-                read(spark, setting)
+                read_setting(spark, setting)
         finally:
             spark.conf.unset("streamtable.test.number")
 
@@ -260,8 +254,8 @@ class TestLiveSession:
             return [lend(spark, ("spark_catalog", "default"), kind) for _ in range(MOST_IDLE + 2)]
 
         crowd = lent()
-        for prepared in [prepare(session, Query("SELECT 1 AS a")) for session in crowd]:
-            release(prepared)
+        for analysed in [analyse(session, Query("SELECT 1 AS a")) for session in crowd]:
+            release(analysed)
         assert sum(session in crowd for session in lent()) == MOST_IDLE
 
 
@@ -271,7 +265,7 @@ def run_python(folder: Path, script: str) -> str:
         from pyspark.sql import SparkSession
         from pyspark.sql.types import StructType
         from streamtable import configure, enable
-        from streamtable.callback import register
+        from streamtable.jvm.callback import register
         from streamtable.errors import NotEnabled
 
         class Answers:

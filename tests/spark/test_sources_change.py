@@ -15,13 +15,13 @@ from tests.oracle.scenario import Scenario
 from tests.spark.statements import version
 
 from streamtable.catalog.entries import load
-from streamtable.delta.bridge import java_class
 from streamtable.delta.rows import change_set
-from streamtable.delta.tables import locate
+from streamtable.delta.tables import find_table
 from streamtable.errors import DependentsExist, SourceChanged, SourceUnavailable, StreamTableError
+from streamtable.jvm.gateway import java_class
+from streamtable.language.names import Name
 from streamtable.refresh.choose import Action
 from streamtable.refresh.run import refresh
-from streamtable.sql.statements import Name
 
 MAPPED = "'delta.columnMapping.mode' = 'name', 'delta.enableChangeDataFeed' = 'true', 'delta.enableTypeWidening' = 'true'"
 QUERY = "SELECT k, sum(v) AS total FROM t GROUP BY k"
@@ -263,7 +263,7 @@ def test_a_log_without_checksums_is_read_by_any_thread(spark: SparkSession) -> N
     spark.sql("CREATE STREAM TABLE of_bare AS SELECT id FROM bare")
     for n in range(3):
         spark.sql(f"INSERT INTO bare VALUES ({n})")
-    place = Path(locate(spark, ["bare"]).path.removeprefix("file:")) / "_delta_log"
+    place = Path(find_table(spark, ["bare"]).path.removeprefix("file:")) / "_delta_log"
     assert list(place.glob("*.checkpoint.parquet"))
     for checksum in place.glob("*.crc"):
         checksum.unlink()
@@ -313,7 +313,7 @@ def test_the_feed_is_switched_between_two_refreshes(spark: SparkSession, switche
         more = len(later)
         assert s.rows("rows") == [(0, 3), (0, 3), (11 + more, 1), (21 + more, 1), (40, 3)]
         assert s.rows("sums") == [(1, 32 + 2 * more), (3, 40)]
-        path, latest = locate(spark, ["t"]).path, version(spark, "t")
+        path, latest = find_table(spark, ["t"]).path, version(spark, "t")
         assert [change_set(spark, path, 1, latest).mode, change_set(spark, path, latest - 2, latest).mode] == modes
 
 

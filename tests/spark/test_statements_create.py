@@ -13,10 +13,11 @@ from tests.oracle.comparison import assert_exact
 from tests.spark.statements import answer, detail, done, folder, properties, shown, version
 
 from streamtable.catalog.entries import find
+from streamtable.definitions import create
 from streamtable.delta.tables import Located
 from streamtable.errors import InvalidStatement, NotSupported, StreamTableExists, StreamTableNotFound
-from streamtable.refresh import lifecycle, run
-from streamtable.refresh.prepare import CAPTURED
+from streamtable.query.captured import CAPTURED
+from streamtable.refresh import run
 from streamtable.refresh.run import Outcome
 
 NORTH = "SELECT id, amount FROM sales WHERE region = 'north'"
@@ -102,7 +103,7 @@ def test_who_comes_second_to_a_name_does_not_take_the_first_ones_table(
 ) -> None:
     shop.sql(f"CREATE STREAM TABLE st AS {NORTH}")
     looks = [(Located(("spark_catalog", "shop", "st"), "none", ""), None)]  # the name was free when the second looked
-    monkeypatch.setattr(lifecycle, "find", lambda spark, name: looks.pop() if looks else find(spark, name))
+    monkeypatch.setattr(create, "find", lambda spark, name: looks.pop() if looks else find(spark, name))
     statement = f"CREATE STREAM TABLE {clause} st AS SELECT region FROM sales"
     if clause:
         assert done(shop, statement) == ("NO_DATA", "the stream table exists already")
@@ -123,7 +124,7 @@ def while_it_is_filled(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object
         act()
         return fill(*arguments, **more)
 
-    monkeypatch.setattr(lifecycle, "refresh", filled)
+    monkeypatch.setattr(create, "refresh", filled)
 
 
 def test_nobody_sees_a_table_before_it_is_whole(shop: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

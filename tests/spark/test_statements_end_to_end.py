@@ -13,6 +13,8 @@ from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact, bag
 from tests.spark.statements import answer, detail, done, jobs, properties, shown, version
 
+from streamtable.definitions import rename
+from streamtable.engine.workspace import Workspace
 from streamtable.errors import (
     ConcurrentRefresh,
     DependentsExist,
@@ -24,9 +26,8 @@ from streamtable.errors import (
     StreamTableNotFound,
     StreamTableSuspended,
 )
-from streamtable.refresh import milestones, records, renaming
-from streamtable.refresh.milestones import MILESTONES
-from streamtable.refresh.workspace import Workspace
+from streamtable.refresh import failpoints, records
+from streamtable.refresh.failpoints import FAILPOINTS
 
 ST = "spark_catalog.shop.st"
 ALL = "SELECT * FROM sales"
@@ -268,8 +269,8 @@ def rename_and_be_killed(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, c
         records.annotate(*arguments, **more)
 
     with monkeypatch.context() as killing:
-        killing.setattr(renaming, "ExitStack", Killed)
-        killing.setattr(renaming, "annotate", annotated)
+        killing.setattr(rename, "ExitStack", Killed)
+        killing.setattr(rename, "annotate", annotated)
         with pytest.raises(InternalError, match="ZeroDivisionError"):
             spark.sql("ALTER STREAM TABLE st RENAME TO busy")
 
@@ -324,7 +325,7 @@ def test_a_rename_that_was_killed_is_taken_back(shop: SparkSession, monkeypatch:
     assert_exact(shop, "above", "SELECT id FROM st")
 
 
-@pytest.mark.parametrize("point", MILESTONES[:-1])
+@pytest.mark.parametrize("point", FAILPOINTS[:-1])
 def test_a_refresh_that_comes_second_changes_nothing(shop: SparkSession, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
     query = "SELECT s.id, a.n FROM sales s JOIN (SELECT region, count(*) AS n FROM sales GROUP BY region) a ON s.region = a.region"
     shop.sql(f"CREATE STREAM TABLE st REFRESH MODE DIFFERENTIAL AS {query}")
@@ -336,7 +337,7 @@ def test_a_refresh_that_comes_second_changes_nothing(shop: SparkSession, monkeyp
             first.append(reached)
             answer(shop, "REFRESH STREAM TABLE st")
 
-    monkeypatch.setattr(milestones, "_watchers", [come_first])
+    monkeypatch.setattr(failpoints, "_watchers", [come_first])
     with pytest.raises(ConcurrentRefresh):
         shop.sql("REFRESH STREAM TABLE st")
     assert first == [point]

@@ -17,10 +17,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tests.spark.statements import answer, close_cursors, folder
 
 from streamtable import subscribe
-from streamtable.delta.bridge import java_class
 from streamtable.errors import HistoryLost, InvalidStatement, NotSupported, SourceChanged, SourceUnavailable
-from streamtable.subscriptions import feed, table
-from streamtable.subscriptions.query import QueryRelation
+from streamtable.jvm.gateway import java_class
+from streamtable.subscribe import feed, table
+from streamtable.subscribe.query import QueryRelation
 
 QUERIES = {
     "joined": "SELECT l.k, v, w FROM l JOIN r ON l.k = r.k",
@@ -246,7 +246,7 @@ def test_what_two_inputs_retain_and_where_they_end(s: SparkSession) -> None:
 
 def test_a_slow_reader_of_much_holds_little(s: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond a few rows a batch stays in Spark: nothing but a partition at a time is read."""
-    monkeypatch.setattr("streamtable.subscriptions.rows._FEW", 10)
+    monkeypatch.setattr("streamtable.engine.limits.KEPT_CHANGE_ROWS", 10)
     s.sql("CREATE TABLE many (id BIGINT) USING delta")
     s.sql("INSERT INTO many SELECT id FROM range(50000)")
     with subscribe(s, "many", as_of=0) as rows:

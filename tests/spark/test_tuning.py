@@ -7,10 +7,11 @@ from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.spark.work import Work
 
-from streamtable.delta.bridge import java_class
-from streamtable.refresh import tuning
-from streamtable.refresh.cost import Load
-from streamtable.refresh.tuning import counts_are_estimates, planned_for
+from streamtable.engine import limits
+from streamtable.engine.load import Load
+from streamtable.engine.tuning import planned_for
+from streamtable.jvm.gateway import java_class
+from streamtable.sessions.internal import counts_are_estimates
 
 GIGABYTE = 1 << 30
 QUERY = "SELECT n.name, count(*) AS n, max(s.amount) AS most FROM sales s JOIN names n ON s.region = n.region GROUP BY n.name"
@@ -62,5 +63,5 @@ def test_a_small_change_takes_fewer_jobs(shop: SparkSession, monkeypatch: pytest
         return found
 
     calm = jobs(19)
-    monkeypatch.setattr(tuning, "_MANY", 0)
+    monkeypatch.setattr(limits, "ADAPTIVE_PARTITIONS", 0)
     assert calm < jobs(18)

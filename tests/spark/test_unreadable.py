@@ -13,8 +13,8 @@ from tests.spark.test_schedule import described, eventually, history, latest
 
 from streamtable import start_scheduler
 from streamtable.catalog.entries import dependencies, entries
-from streamtable.delta.bridge import java_class
 from streamtable.errors import DefinitionNotAccepted
+from streamtable.jvm.gateway import java_class
 
 TOTALS = "SELECT region, sum(amount) AS total FROM sales GROUP BY region"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from streamtable.algebra.columns import itself
+from streamtable.algebra.columns import Scalar, itself
 from streamtable.algebra.operators import (
     Aggregate,
     Constant,
@@ -13,12 +13,11 @@ from streamtable.algebra.operators import (
     Filter,
     Generate,
     Join,
-    Keeping,
+    JoinType,
     LeftJoin,
     Operator,
     Project,
     Recursion,
-    Scalar,
     Scan,
     TopK,
     UnionAll,
@@ -128,9 +127,9 @@ def _prune(operator: Operator, needed: frozenset[str]) -> Operator:
         case Join(inputs, conjuncts):
             wanted = needed | _inputs(conjuncts)
             return _cut(Join(tuple(_prune(child, wanted) for child in inputs), conjuncts), needed)
-        case LeftJoin(left, right, keeping, conjuncts):
+        case LeftJoin(left, right, join_type, conjuncts):
             compared = _inputs(conjuncts)
-            of_right = compared | (needed if keeping is Keeping.ALL else frozenset())
+            of_right = compared | (needed if join_type is JoinType.LEFT_OUTER else frozenset())
             pruned_join = replace(operator, left=_prune(left, needed | compared), right=_prune(right, of_right))
             return _cut(pruned_join, needed)
         case Window(child, partition, items):

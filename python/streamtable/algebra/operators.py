@@ -12,7 +12,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from streamtable.algebra.columns import WEIGHT, Call, Column, Item, Order, Scalar
-from streamtable.algebra.sources import Form, Source
+from streamtable.algebra.sources import Snapshot, Source
 
 __all__ = [
     "WEIGHT",
@@ -22,11 +22,10 @@ __all__ = [
     "Constant",
     "Expand",
     "Filter",
-    "Form",
     "Generate",
     "Item",
     "Join",
-    "Keeping",
+    "JoinType",
     "LeftJoin",
     "Operator",
     "Order",
@@ -35,8 +34,9 @@ __all__ = [
     "Scalar",
     "Scan",
     "SemiJoin",
+    "Snapshot",
     "Source",
-    "Stored",
+    "StoredRows",
     "TopK",
     "UnionAll",
     "Unsupported",
@@ -49,11 +49,11 @@ __all__ = [
 class Scan:
     source: Source
     columns: tuple[Column, ...]
-    form: Form = Form.NEW
+    snapshot: Snapshot = Snapshot.TARGET
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredRows:
     """Rows that the running refresh keeps under a name; the columns are stored under their ids."""
 
     name: str
@@ -96,7 +96,7 @@ class Filter:
 
     child: Operator
     conjuncts: tuple[Scalar, ...]
-    at: Form = Form.NEW
+    at: Snapshot = Snapshot.TARGET
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -109,7 +109,7 @@ class Project:
 
     child: Operator
     items: tuple[Item, ...]
-    at: Form = Form.NEW
+    at: Snapshot = Snapshot.TARGET
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -128,12 +128,12 @@ class Join:
         return tuple(column for child in self.inputs for column in child.columns)
 
 
-class Keeping(Enum):
-    """What a LeftJoin keeps of its left input."""
+class JoinType(Enum):
+    """The type of a LeftJoin, as SQL calls it."""
 
-    ALL = "left outer"
-    MATCHED = "left semi"
-    UNMATCHED = "left anti"
+    LEFT_OUTER = "left outer"
+    LEFT_SEMI = "left semi"
+    LEFT_ANTI = "left anti"
 
 
 @dataclass(frozen=True)
@@ -142,22 +142,22 @@ class LeftJoin:
 
     left: Operator
     right: Operator
-    keeping: Keeping
+    join_type: JoinType
     conjuncts: tuple[Scalar, ...] = ()
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        if self.keeping is not Keeping.ALL:
+        if self.join_type is not JoinType.LEFT_OUTER:
             return self.left.columns
         return (*self.left.columns, *(replace(c, nullable=True) for c in self.right.columns))
 
 
 @dataclass(frozen=True)
 class SemiJoin:
-    """The rows of `child` whose `keys` occur in `touched`, NULL being equal to NULL; `touched` has the same ids as columns."""
+    """The rows of `child` whose `keys` occur in `affected`, NULL being equal to NULL; `affected` has the same ids as columns."""
 
     child: Operator
-    touched: Operator
+    affected: Operator
     keys: tuple[str, ...]
 
     @property
@@ -252,7 +252,7 @@ class Unsupported:
 
 Operator: TypeAlias = (
     Scan
-    | Stored
+    | StoredRows
     | Constant
     | Recursion
     | WorkingTable

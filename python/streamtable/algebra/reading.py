@@ -9,26 +9,20 @@ from typing import Any
 
 from sqlglot import exp
 
-from streamtable.algebra.columns import NOW, itself
+from streamtable.algebra.columns import NOW, Call, Column, Item, Order, Scalar, itself
 from streamtable.algebra.operators import (
     Aggregate,
-    Call,
-    Column,
     Constant,
     Expand,
     Filter,
     Generate,
-    Item,
     Join,
-    Keeping,
+    JoinType,
     LeftJoin,
     Operator,
-    Order,
     Project,
     Recursion,
-    Scalar,
     Scan,
-    Source,
     TopK,
     UnionAll,
     Unsupported,
@@ -36,15 +30,16 @@ from streamtable.algebra.operators import (
     WorkingTable,
 )
 from streamtable.algebra.set_operations import set_operation
+from streamtable.algebra.sources import Source
 from streamtable.sql.builder import cast, column, number, string
 
-__all__ = ["Reading", "read_plan"]
+__all__ = ["BoundQuery", "read_plan"]
 
 Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Reading:
+class BoundQuery:
     """What a query is: its tree, the tables and views that it reads, and what in it changes without a new version of a table.
 
     `functions` are those of the catalog whose text is part of the tree.
@@ -63,7 +58,7 @@ class Reading:
     columns: str = "{}"
 
 
-def read_plan(text: str, reading: str) -> Reading:
+def read_plan(text: str, reading: str) -> BoundQuery:
     """Build the tree of the PlanReader's JSON `text`, whose expressions are registered under `reading`."""
     document = json.loads(text)
     tree = _Reader(reading).operator(document["plan"])
@@ -72,7 +67,7 @@ def read_plan(text: str, reading: str) -> Reading:
     sources = tuple(Source(each["path"], each.get("table")) for each in document["sources"])
     views, temporary = tuple(document["views"]), tuple(document["temporary_views"])
     functions = tuple(document["functions"])
-    return Reading(reading, tree, sources, tuple(document["unversioned"]), views, temporary, functions, document["clock"])
+    return BoundQuery(reading, tree, sources, tuple(document["unversioned"]), views, temporary, functions, document["clock"])
 
 
 @dataclass(frozen=True)
@@ -143,24 +138,24 @@ class _Reader:
             case "INNER" | "CROSS":
                 return Join((left, right), conjuncts)
             case "LEFT OUTER":
-                return LeftJoin(left, right, Keeping.ALL, conjuncts)
+                return LeftJoin(left, right, JoinType.LEFT_OUTER, conjuncts)
             case "LEFT SEMI":
-                return LeftJoin(left, right, Keeping.MATCHED, conjuncts)
+                return LeftJoin(left, right, JoinType.LEFT_SEMI, conjuncts)
             case "LEFT ANTI":
-                return LeftJoin(left, right, Keeping.UNMATCHED, conjuncts)
+                return LeftJoin(left, right, JoinType.LEFT_ANTI, conjuncts)
             case "RIGHT OUTER":
-                return self.selected(LeftJoin(right, left, Keeping.ALL, conjuncts), node)
+                return self.selected(LeftJoin(right, left, JoinType.LEFT_OUTER, conjuncts), node)
             case "FULL OUTER":
-                matched = LeftJoin(left, right, Keeping.ALL, conjuncts)
-                alone = LeftJoin(right, left, Keeping.UNMATCHED, conjuncts)
+                matched = LeftJoin(left, right, JoinType.LEFT_OUTER, conjuncts)
+                alone = LeftJoin(right, left, JoinType.LEFT_ANTI, conjuncts)
                 nulls = tuple(Item(c.id, c.name, self.constant(cast(exp.null(), c.type), c.type)) for c in left.columns)
                 padded = Project(alone, (*nulls, *(itself(c) for c in right.columns)))
                 return UnionAll((matched, padded), self.columns(node))
             case "EXISTENCE":
                 exists = self.column(node["exists"])
                 arms = []
-                for keeping, value in ((Keeping.MATCHED, exp.true()), (Keeping.UNMATCHED, exp.false())):
-                    kept = LeftJoin(left, right, keeping, conjuncts)
+                for join_type, value in ((JoinType.LEFT_SEMI, exp.true()), (JoinType.LEFT_ANTI, exp.false())):
+                    kept = LeftJoin(left, right, join_type, conjuncts)
                     items = (*(itself(c) for c in left.columns), self.flag(exists, value))
                     arms.append(Project(kept, items))
                 return UnionAll(tuple(arms), (*left.columns, exists))

@@ -13,22 +13,18 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from streamtable.algebra.columns import itself, reference
+from streamtable.algebra.columns import Call, Column, Item, Scalar, itself, reference
 from streamtable.algebra.identity import comparable
 from streamtable.algebra.operators import (
     Aggregate,
-    Call,
-    Column,
     Filter,
     Generate,
-    Item,
     Join,
     LeftJoin,
     Operator,
     Project,
     Recursion,
-    Scalar,
-    Stored,
+    StoredRows,
     UnionAll,
     WorkingTable,
 )
@@ -74,7 +70,7 @@ def counted(recursion: Recursion) -> Aggregate | None:
 
 def stored_rows(of: Aggregate, name: str) -> Operator:
     """Return the rows, with their levels, of a recursion whose counts are stored under `name`."""
-    return repeated(Stored(name, of.columns), column(_TIMES.id), of.child.columns)
+    return repeated(StoredRows(name, of.columns), column(_TIMES.id), of.child.columns)
 
 
 def over(step: Operator, loop: WorkingTable, rows: Operator) -> Operator:

@@ -7,33 +7,28 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from streamtable.algebra.columns import NOW
+from streamtable.algebra.columns import NOW, Column, Order, Scalar
 from streamtable.algebra.operators import (
     Aggregate,
-    Column,
     Constant,
     Expand,
     Filter,
-    Form,
     Generate,
     Join,
     LeftJoin,
     Operator,
-    Order,
     Project,
     Recursion,
-    Scalar,
     Scan,
     SemiJoin,
-    Source,
-    Stored,
+    StoredRows,
     TopK,
     UnionAll,
     Unsupported,
     Window,
     WorkingTable,
 )
-from streamtable.algebra.sources import CLOCK
+from streamtable.algebra.sources import CLOCK, Snapshot, Source
 from streamtable.errors import InternalError
 from streamtable.sql.builder import (
     alias,
@@ -54,20 +49,20 @@ from streamtable.sql.builder import (
 
 __all__ = ["Views", "render"]
 
-Views = Callable[[Source | int, Form], str]
+Views = Callable[[Source | int, Snapshot], str]
 """Names the view that holds a source in a form, or a constant leaf; for the clock, gives the instant as text."""
 
 
 def render(operator: Operator, views: Views) -> exp.Query:
     """Write `operator` as a query whose columns are named by their ids."""
     match operator:
-        case Scan(source, columns, form):
+        case Scan(source, columns, snapshot):
             named: list[exp.Expr] = [column(c.id) if c.id == c.name else alias(column(c.name), c.id) for c in columns]
-            return select(named or [_placeholder()], table(views(source, form)))
-        case Stored(name, columns):
+            return select(named or [_placeholder()], table(views(source, snapshot)))
+        case StoredRows(name, columns):
             return select(_columns(columns), table(name))
         case Constant(leaf, columns):
-            return select(_columns(columns), table(views(leaf, Form.NEW)))
+            return select(_columns(columns), table(views(leaf, Snapshot.TARGET)))
         case WorkingTable(loop, columns):
             return select(_from_places(columns), table(loop.path))
         case Recursion(loop, anchor, step, columns, most):
@@ -83,10 +78,10 @@ def render(operator: Operator, views: Views) -> exp.Query:
             return _join(operator, views)
         case LeftJoin():
             return _left_join(operator, views)
-        case SemiJoin(child, touched, keys):
-            on = all_of(equal(column(key, "kept"), column(key, "touched")) for key in keys)
+        case SemiJoin(child, affected, keys):
+            on = all_of(equal(column(key, "kept"), column(key, "affected")) for key in keys)
             kept = select([column(c.id, "kept") for c in child.columns], subquery(render(child, views), "kept"))
-            return kept.join(subquery(render(touched, views), "touched"), on=on, join_type="left semi", copy=False)
+            return kept.join(subquery(render(affected, views), "affected"), on=on, join_type="left semi", copy=False)
         case UnionAll(inputs, columns):
             return union_all([_positional(child, columns, views) for child in inputs])
         case Aggregate(child, keys, calls):
@@ -124,10 +119,10 @@ def _placeholder() -> exp.Expr:
     return alias(exp.Literal.number(1), "__row")
 
 
-def _at(form: Form, views: Views, expression: exp.Expr) -> exp.Expr:
+def _at(snapshot: Snapshot, views: Views, expression: exp.Expr) -> exp.Expr:
     """Read the clock: put the instant in its place, as a literal, by which Spark can prune files."""
     for read in [found for found in expression.find_all(exp.Column) if found.name == NOW.id]:
-        read.replace(literal(views(CLOCK, form), NOW.type))
+        read.replace(literal(views(CLOCK, snapshot), NOW.type))
     return expression
 
 
@@ -164,7 +159,7 @@ def _ordered(order: Order) -> exp.Ordered:
 def _left_join(join: LeftJoin, views: Views) -> exp.Select:
     query = select(_columns(join.columns), subquery(render(join.left, views), "left_input"))
     right = subquery(render(join.right, views), "right_input")
-    return query.join(right, on=_all(join.conjuncts), join_type=join.keeping.value, copy=False)
+    return query.join(right, on=_all(join.conjuncts), join_type=join.join_type.value, copy=False)
 
 
 def _all(conjuncts: Iterable[Scalar]) -> exp.Expr:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from streamtable.algebra.columns import itself
-from streamtable.algebra.operators import Column, Generate, Operator, Project, Scalar
+from streamtable.algebra.columns import Column, Scalar, itself
+from streamtable.algebra.operators import Generate, Operator, Project
 from streamtable.sql.builder import call, cast, number
 
 __all__ = ["repeated"]

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from streamtable.algebra.columns import itself, reference
-from streamtable.algebra.operators import Aggregate, Call, Column, Filter, Item, Operator, Project, Scalar, UnionAll
+from streamtable.algebra.columns import Call, Column, Item, Scalar, itself, reference
+from streamtable.algebra.operators import Aggregate, Filter, Operator, Project, UnionAll
 from streamtable.algebra.repeat import repeated
 from streamtable.sql.builder import call, cast, column, number
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["CLOCK", "Form", "Source"]
+__all__ = ["CLOCK", "Snapshot", "Source"]
 
 
-class Form(Enum):
-    """Which state of a source is read: at the target versions, at the frontier, or the change between the two."""
+class Snapshot(Enum):
+    """Which rows of a source are read: those at the target versions, those at the frontier, or the change between the two."""
 
-    NEW = "new"
-    OLD = "old"
-    DELTA = "delta"
+    TARGET = "new"
+    FRONTIER = "old"
+    CHANGE = "delta"
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from streamtable.algebra.operators import (
     Recursion,
     Scan,
     SemiJoin,
-    Stored,
+    StoredRows,
     UnionAll,
     Unsupported,
     WorkingTable,
@@ -28,7 +28,7 @@ __all__ = ["children", "reads_clock", "sources_of", "walk", "with_children"]
 def children(operator: Operator) -> tuple[Operator, ...]:
     """Return the inputs of `operator`, left to right."""
     match operator:
-        case Scan() | Stored() | Constant() | WorkingTable():
+        case Scan() | StoredRows() | Constant() | WorkingTable():
             return ()
         case Recursion():
             return (operator.anchor, operator.step)
@@ -37,7 +37,7 @@ def children(operator: Operator) -> tuple[Operator, ...]:
         case LeftJoin():
             return (operator.left, operator.right)
         case SemiJoin():
-            return (operator.child, operator.touched)
+            return (operator.child, operator.affected)
         case _:
             return (operator.child,)
 
@@ -45,7 +45,7 @@ def children(operator: Operator) -> tuple[Operator, ...]:
 def with_children(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
     """Return `operator` over other inputs."""
     match operator:
-        case Scan() | Stored() | Constant() | WorkingTable():
+        case Scan() | StoredRows() | Constant() | WorkingTable():
             return operator
         case Recursion():
             return replace(operator, anchor=inputs[0], step=inputs[1])
@@ -54,7 +54,7 @@ def with_children(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
         case LeftJoin():
             return replace(operator, left=inputs[0], right=inputs[1])
         case SemiJoin():
-            return replace(operator, child=inputs[0], touched=inputs[1])
+            return replace(operator, child=inputs[0], affected=inputs[1])
         case _:
             return replace(operator, child=inputs[0])
 

@@ -10,11 +10,10 @@ from typing import TypeVar
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Row, SparkSession
 
-from streamtable.errors import all_errors
-from streamtable.sql.parse import whole
-from streamtable.sql.printing import to_sql
-from streamtable.sql.statements import Statement
-from streamtable.tracebacks import words_of
+from streamtable.errors import all_errors, message_of
+from streamtable.language.parse import whole
+from streamtable.language.stream_table.ast import Statement
+from streamtable.language.write import to_sql
 
 __all__ = ["Dependency", "Finding", "Listed", "Past", "Refreshed", "Verdict", "ask", "ask_all", "read", "rows"]
 
@@ -101,7 +100,7 @@ def _as_ours(error: AnalysisException) -> PySparkException:
     kind = next((kind for kind in all_errors() if kind.condition == error.getCondition()), None)
     if kind is None:
         return error
-    text = words_of(error).removeprefix(f"[{kind.condition}] ")
+    text = message_of(error).removeprefix(f"[{kind.condition}] ")
     reason, _, hint = text.rpartition(f" SQLSTATE: {kind.sqlstate}")[0].partition("\nWhat to do: ")
     return kind(reason, hint=hint or None)
 

@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from streamtable.api.answers import Dependency, Finding, Listed, Past, Refreshed, Verdict, ask, ask_all, read, rows
 from streamtable.errors import InvalidStatement
-from streamtable.sql.literals import quote_string
-from streamtable.sql.parse import parse_name, parse_schedule
-from streamtable.sql.statements import (
+from streamtable.language.names import Name, Query
+from streamtable.language.parse import parse_name, parse_schedule
+from streamtable.language.stream_table.ast import (
     AcceptDefinition,
     Action,
     AlterStreamTable,
@@ -27,8 +27,6 @@ from streamtable.sql.statements import (
     DropStreamTable,
     ExplainStreamTable,
     Manual,
-    Name,
-    Query,
     RefreshMode,
     RefreshStreamTable,
     Rename,
@@ -45,6 +43,7 @@ from streamtable.sql.statements import (
     Suspend,
     VerifyStreamTable,
 )
+from streamtable.sql.literals import quote_string
 
 __all__ = ["StreamTable", "StreamTables"]
 

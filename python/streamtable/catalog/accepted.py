@@ -24,9 +24,9 @@ from pyspark.sql import SparkSession
 from streamtable.catalog.paths import is_path
 from streamtable.catalog.restored import UNREADABLE
 from streamtable.delta.bridge import bridge
-from streamtable.delta.tables import Located, locate
+from streamtable.delta.tables import Located, find_table
 from streamtable.errors import DefinitionNotAccepted
-from streamtable.sql.statements import Name
+from streamtable.language.names import Name
 
 __all__ = ["NAME", "accept", "accepted", "accepting", "check", "is_copy", "knows", "knows_this", "made_as", "never_accepted"]
 
@@ -91,7 +91,7 @@ def never_accepted(located: Located, noun: str, how: str) -> DefinitionNotAccept
 
 def accept(spark: SparkSession, name: Sequence[str], code: Code, *, to: Sequence[str] | None = None) -> None:
     """Have the catalog accept a definition of one of its tables and no other, or one more, for the name that it will get."""
-    before = [] if to else [each["token"] for each in locate(spark, name).accepted]
+    before = [] if to else [each["token"] for each in find_table(spark, name).accepted]
     _write(spark, name, code, before, to)
 
 
@@ -112,7 +112,7 @@ def accepting(spark: SparkSession, name: Sequence[str], code: Code) -> Iterator[
         _write(spark, name, stored, [])
 
     def instead(between: Code, stored: Code) -> bool:
-        located = locate(spark, name)
+        located = find_table(spark, name)
         if not knows_this(located, between):
             return False
         old.clear()
@@ -120,7 +120,7 @@ def accepting(spark: SparkSession, name: Sequence[str], code: Code) -> Iterator[
             add(located, stored)
         return True
 
-    located = locate(spark, name)
+    located = find_table(spark, name)
     if [*{each["digest"] for each in located.accepted}] != [_digest(code)]:
         add(located, code)
     yield instead

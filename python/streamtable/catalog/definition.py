@@ -12,13 +12,13 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
 
-from streamtable.algebra.reading import Reading
+from streamtable.algebra.reading import BoundQuery
 from streamtable.catalog.accepted import NAME, made_as
 from streamtable.catalog.restored import UNREADABLE, restored
 from streamtable.errors import DefinitionUnreadable, NotSupported, StreamTableError
-from streamtable.sql.parse import parse
-from streamtable.sql.printing import to_sql
-from streamtable.sql.statements import CreateStreamTable
+from streamtable.language.parse import parse
+from streamtable.language.stream_table.ast import CreateStreamTable
+from streamtable.language.write import to_sql
 
 __all__ = [
     "ACTIVE",
@@ -112,17 +112,17 @@ class Definition:
         """Return the definition that a RESUME commits as `version`."""
         return replace(self, status=ACTIVE, error=None, resumed=Resumed(version, at))
 
-    def properties(self, reading: Reading | None = None) -> dict[str, str | None]:
-        """Spell the definition as table properties; `reading` tells the views and functions of its query, and the columns
+    def properties(self, bound: BoundQuery | None = None) -> dict[str, str | None]:
+        """Spell the definition as table properties; `bound` tells the views and functions of its query, and the columns
         of its tables.
 
         Without it they stay as they are. A property that is None is not there.
         """
         seen: dict[str, str | None] = {}
-        if reading is not None:
-            seen["streamtable.views"] = json.dumps(reading.views)
-            seen["streamtable.columns"] = reading.columns
-            seen["streamtable.functions"] = json.dumps(reading.functions) if reading.functions else None
+        if bound is not None:
+            seen["streamtable.views"] = json.dumps(bound.views)
+            seen["streamtable.columns"] = bound.columns
+            seen["streamtable.functions"] = json.dumps(bound.functions) if bound.functions else None
         return seen | {
             FORMATTED: FORMAT,
             "streamtable.definition": to_sql(self.statement),

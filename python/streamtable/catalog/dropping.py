@@ -9,8 +9,8 @@ from streamtable.catalog.halves import Kind, Part, forget
 from streamtable.catalog.intents import intended
 from streamtable.catalog.paths import is_path
 from streamtable.delta.folders import delete_small, names, write_small
-from streamtable.delta.storage import no_space
 from streamtable.delta.tables import drop_own
+from streamtable.jvm.storage import no_space
 
 __all__ = ["drop_parts"]
 

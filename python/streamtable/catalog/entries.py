@@ -15,13 +15,13 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog.accepted import accepting, check, is_copy, knows, made_as, never_accepted
 from streamtable.catalog.definition import FORMATTED, Definition, Properties, code_of
-from streamtable.delta.tables import Located, TableState, locate, state
+from streamtable.delta.tables import Located, TableState, find_table, state
 from streamtable.delta.unreadable import left_out
 from streamtable.errors import SourceUnavailable, StreamTableNotFound, near_names
-from streamtable.handles import catalog_of
-from streamtable.sessions import new
+from streamtable.jvm.handles import catalog_of
+from streamtable.language.names import Name, Query
+from streamtable.sessions.internal import new
 from streamtable.sql.literals import unquote_name
-from streamtable.sql.statements import Name, Query
 
 __all__ = [
     "CATALOG",
@@ -37,6 +37,7 @@ __all__ = [
     "readers_of",
     "schemas",
     "storing",
+    "table_columns",
     "table_names",
 ]
 
@@ -91,7 +92,7 @@ def find_at(spark: SparkSession, path: str) -> Entry | None:
     made = made_as(found.properties)
     # Where a RENAME was killed the catalog has the table under another name.
     for parts in chain([made] if made and len(made) == 3 else [], table_names(spark)):
-        located = locate(spark, parts)
+        located = find_table(spark, parts)
         if located.accepted and located.path == path:
             return _accepted(located, found)
     return None
@@ -102,7 +103,7 @@ def find(spark: SparkSession, name: Name) -> tuple[Located, Entry | None]:
 
     Raises DefinitionNotAccepted for a definition that is not what the catalog accepted, DefinitionUnreadable.
     """
-    located = locate(spark, name.parts)
+    located = find_table(spark, name.parts)
     return located, _accepted(located, state(spark, located.path)) if located.kind == "delta" else None
 
 
@@ -204,3 +205,8 @@ def dependencies(spark: SparkSession) -> nx.DiGraph[str]:
 def readers_of(spark: SparkSession, place: str) -> tuple[str, ...]:
     """Return the names of the stream tables that read the table at a path directly, or the view of a full name."""
     return tuple(each.definition.name for each in entries(spark) if place in each.definition.sources or place in each.views)
+
+
+def table_columns(entry: Entry) -> list[str]:
+    """Return the table's columns in the order of the query's (Delta keeps the order of CREATE)."""
+    return [f["name"] for f in json.loads(entry.state.schema_json)["fields"]]

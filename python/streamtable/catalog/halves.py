@@ -15,11 +15,11 @@ from streamtable.catalog.definition import Definition
 from streamtable.catalog.entries import at_home
 from streamtable.catalog.paths import is_path
 from streamtable.delta.folders import delete_small, move
-from streamtable.delta.storage import storage_failed
-from streamtable.delta.tables import drop_own, locate, release, state
+from streamtable.delta.tables import drop_own, find_table, release, state
 from streamtable.errors import HistoryLost, SourceUnavailable, StreamTableError
-from streamtable.handles import local_property
-from streamtable.sql.statements import Name
+from streamtable.jvm.handles import local_property
+from streamtable.jvm.storage import storage_failed
+from streamtable.language.names import Name
 
 __all__ = [
     "ENGINE",
@@ -117,7 +117,7 @@ def registered(spark: SparkSession, part: Part) -> bool:
     """Tell whether the catalog has the table, whatever is left of its files; one without a name is there when its files are."""
     if is_path(part.name):
         return _there(spark, part)
-    return locate(spark, part.name).path == part.path
+    return find_table(spark, part.name).path == part.path
 
 
 def _there(spark: SparkSession, part: Part) -> bool:

@@ -28,7 +28,7 @@ class Index:
         self._names: list[tuple[str, ...]] = []
         self._named = -inf
 
-    def look(self, every: float = 0) -> Mapping[str, Entry]:
+    def poll(self, every: float = 0) -> Mapping[str, Entry]:
         """Return the stream tables by path, as they are now; new names are looked for `every` so many seconds.
 
         One that cannot be read is left out, and read again at the next look.

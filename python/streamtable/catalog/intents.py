@@ -27,7 +27,7 @@ from streamtable.catalog.halves import FOLDER, Intent, Kind, Part, beat_of, regi
 from streamtable.catalog.owners import BEAT, alive, owner
 from streamtable.catalog.paths import home_of
 from streamtable.delta.folders import delete_small, read_small, write_small
-from streamtable.delta.storage import no_space, storage_failed
+from streamtable.jvm.storage import no_space, storage_failed
 
 __all__ = ["carrying_out", "dead", "intended", "tell"]
 

@@ -25,17 +25,17 @@ from streamtable.catalog.intents import intended
 from streamtable.catalog.paths import is_path, vacant
 from streamtable.catalog.restored import UNREADABLE
 from streamtable.delta.commit import commit
-from streamtable.delta.tables import Located, TableState, locate, register, state, versions
+from streamtable.delta.tables import Located, TableState, find_table, register, state, versions
 from streamtable.delta.unreadable import left_out
 from streamtable.errors import DefinitionUnreadable, InvalidStatement, SourceUnavailable, StreamTableError, near_names
-from streamtable.handles import catalog_of
-from streamtable.sql.parse import parse
-from streamtable.sql.statements import Name
+from streamtable.jvm.handles import catalog_of
+from streamtable.language.names import Name
+from streamtable.language.parse import parse
 
 __all__ = [
     "COLUMNS",
+    "CatalogObject",
     "Kind",
-    "Stored",
     "accept_definition",
     "change",
     "create",
@@ -90,7 +90,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Stored:
+class CatalogObject:
     """An object as its table tells it at `version`; `content` is what its property holds."""
 
     kind: Kind
@@ -110,7 +110,7 @@ def create(
     content: Mapping[str, Any],
     columns: StructType = COLUMNS,
     properties: Mapping[str, str] = {},
-) -> Stored:
+) -> CatalogObject:
     """Make the table of an object. Raises what `free` raises."""
     part = part_of(spark, kind, name, content)
     with intended(spark, Intended.CREATE, part):
@@ -138,13 +138,13 @@ def make(spark: SparkSession, kind: Kind, part: Part, columns: StructType = COLU
 
 def free(spark: SparkSession, kind: Kind, name: Name) -> Located:
     """Return the full name, which nothing has. Raises the kind's `exists`."""
-    located = locate(spark, name.parts)
+    located = find_table(spark, name.parts)
     if located.kind != "none" and not (is_path(located.name) and versions(spark, [located.path]) == (None,)):
         raise kind.exists(f"{'.'.join(located.name)} exists already", hint=f"choose another name, or DROP {kind.noun.upper()}")
     return located
 
 
-def find(spark: SparkSession, kind: Kind, name: Name) -> Stored | None:
+def find(spark: SparkSession, kind: Kind, name: Name) -> CatalogObject | None:
     """Return the object of a name, if there is one; a copy of one is an ordinary table.
 
     Raises DefinitionNotAccepted for what the catalog has not accepted, DefinitionUnreadable.
@@ -163,22 +163,22 @@ def find(spark: SparkSession, kind: Kind, name: Name) -> Stored | None:
 
 
 def _look(spark: SparkSession, name: Name) -> tuple[Located, TableState | None]:
-    located = locate(spark, name.parts)
+    located = find_table(spark, name.parts)
     try:
         return located, state(spark, located.path) if located.kind == "delta" else None
     except SourceUnavailable:  # its files are gone: it is nobody's
         return located, None
 
 
-def _read(kind: Kind, located: Located, found: TableState) -> Stored:
+def _read(kind: Kind, located: Located, found: TableState) -> CatalogObject:
     try:
         content = dict(json.loads(found.properties.get(kind.key, "{}")))
     except UNREADABLE as error:
-        raise unreadable(Stored(kind, located.name, located.path, found.version, {}), error) from error
-    return Stored(kind, located.name, located.path, found.version, content)
+        raise unreadable(CatalogObject(kind, located.name, located.path, found.version, {}), error) from error
+    return CatalogObject(kind, located.name, located.path, found.version, content)
 
 
-def accept_definition(spark: SparkSession, kind: Kind, name: Name) -> Stored:
+def accept_definition(spark: SparkSession, kind: Kind, name: Name) -> CatalogObject:
     """Have the catalog accept what the log of an object's table holds. Raises what `load` raises for a copy, and `not_found`."""
     located, found = _look(spark, name)
     if found is None or kind.key not in found.properties or (is_copy(located, found.properties) and not located.accepted):
@@ -189,22 +189,22 @@ def accept_definition(spark: SparkSession, kind: Kind, name: Name) -> Stored:
     return stored
 
 
-def load(spark: SparkSession, kind: Kind, name: Name) -> Stored:
+def load(spark: SparkSession, kind: Kind, name: Name) -> CatalogObject:
     """Return the object of a name. Raises the kind's `not_found`, with near names."""
     if stored := find(spark, kind, name):
         return stored
-    full = locate(spark, name.parts).name
+    full = find_table(spark, name.parts).name
     known = [str(each) for each in every(spark, kind, full[:-1])] if catalog_of(spark).databaseExists(str(Name(full[:-1]))) else []
     near = near_names(".".join(full), known)
     raise kind.not_found(f"there is no {kind.noun} {'.'.join(full)}.{near}", hint=f"{kind.listed_by} lists them")
 
 
-def wanted(spark: SparkSession, kind: Kind, name: Name, if_exists: bool) -> Stored | None:
+def wanted(spark: SparkSession, kind: Kind, name: Name, if_exists: bool) -> CatalogObject | None:
     """Return the object of a name for a statement that says IF EXISTS, or does not: what is not there is None then."""
     return find(spark, kind, name) if if_exists else load(spark, kind, name)
 
 
-def statement_of(stored: Stored, kind: type[Statement]) -> Statement:
+def statement_of(stored: CatalogObject, kind: type[Statement]) -> Statement:
     """Return the statement that an object holds. Raises DefinitionUnreadable."""
     try:
         statement = parse(stored.content["sql"])
@@ -215,14 +215,14 @@ def statement_of(stored: Stored, kind: type[Statement]) -> Statement:
     return statement
 
 
-def unreadable(stored: Stored, error: Exception) -> DefinitionUnreadable:
+def unreadable(stored: CatalogObject, error: Exception) -> DefinitionUnreadable:
     """Return the error of an object whose content is damaged, or of a later version."""
     message = f"what the {stored.kind.noun} {stored} holds cannot be read: {error}"
     return DefinitionUnreadable(message, hint=f"DROP TABLE {Name(stored.name)}, and create it again")
 
 
 def every_as(
-    spark: SparkSession, kind: Kind, of: Callable[[Stored], Made], namespace: Sequence[str] | None = None
+    spark: SparkSession, kind: Kind, of: Callable[[CatalogObject], Made], namespace: Sequence[str] | None = None
 ) -> Iterator[Made]:
     """Yield what `of` makes of the objects of a kind in a namespace, or in all; one that cannot be read is left out."""
     for stored in every(spark, kind, namespace):
@@ -232,7 +232,7 @@ def every_as(
         yield from made
 
 
-def every(spark: SparkSession, kind: Kind, namespace: Sequence[str] | None = None) -> Iterator[Stored]:
+def every(spark: SparkSession, kind: Kind, namespace: Sequence[str] | None = None) -> Iterator[CatalogObject]:
     """Yield the objects of a kind in a namespace, or in all; a table that cannot be read is left out."""
     for parts in table_names(spark, namespace):
         stored = None
@@ -247,7 +247,7 @@ def named_by_some(spark: SparkSession, name: tuple[str, ...]) -> bool:
     own = {part.casefold() for part in name[-2:]}
     for parts in table_names(spark):
         with left_out(".".join(parts)):
-            located = locate(spark, parts)
+            located = find_table(spark, parts)
             if located.kind == "delta":
                 texts = (text.casefold() for key, text in state(spark, located.path).properties.items() if key.startswith(_PREFIX))
                 if any(part in text for text in texts for part in own):
@@ -260,7 +260,7 @@ def is_one(properties: Mapping[str, str]) -> bool:
     return any(key.startswith(_PREFIX) for key in properties)
 
 
-def change(spark: SparkSession, stored: Stored, content: Mapping[str, Any]) -> Stored:
+def change(spark: SparkSession, stored: CatalogObject, content: Mapping[str, Any]) -> CatalogObject:
     """Replace the content. Raises ConcurrentRefresh when somebody else did so since."""
     code = stored.kind.code(content)
     with accepting(spark, stored.name, code) if code != stored.kind.code(stored.content) else nullcontext():
@@ -275,7 +275,7 @@ def change(spark: SparkSession, stored: Stored, content: Mapping[str, Any]) -> S
     return replace(stored, version=done.version, content=content)
 
 
-def rename(spark: SparkSession, stored: Stored, to: Name) -> Stored:
+def rename(spark: SparkSession, stored: CatalogObject, to: Name) -> CatalogObject:
     """Give an object another name, and return it under that."""
     located = free(spark, stored.kind, to)
     before = marked(spark, stored.name, stored.path)
@@ -295,6 +295,6 @@ def rename(spark: SparkSession, stored: Stored, to: Name) -> Stored:
     return replace(renamed, version=done.version)
 
 
-def drop(spark: SparkSession, *stored: Stored) -> None:
+def drop(spark: SparkSession, *stored: CatalogObject) -> None:
     """Forget an object, and others that go with it."""
     drop_parts(spark, *(marked(spark, each.name, each.path) for each in stored))

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from streamtable.delta.folders import names
 from streamtable.delta.tables import home, place
 from streamtable.errors import InvalidStatement
-from streamtable.sql.statements import Name
+from streamtable.language.names import Name
 
 __all__ = ["home_of", "is_path", "name_at", "vacant"]
 

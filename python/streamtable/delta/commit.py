@@ -11,8 +11,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import DataFrame, SparkSession
 
-from streamtable.delta.bridge import bridge, java_class, java_exception, translated
-from streamtable.tracebacks import let_go
+from streamtable.delta.bridge import bridge, translated
+from streamtable.errors import clear_frames
+from streamtable.jvm.failures import java_exception
+from streamtable.jvm.gateway import java_class
 
 __all__ = ["Committed", "Positions", "append_once", "commit", "positions"]
 
@@ -116,7 +118,7 @@ def _on_top(pending: Any, allows: Callable[[Properties, Properties], bool] | Non
         changed = java is not None and "MetadataChanged" in java.getClass().getSimpleName()
         if allows is None or not changed or (told := pending.meanwhile()) is None or not _alike(json.loads(told), allows):
             raise
-        let_go(error)
+        clear_frames(error)
     return _on_top(pending, allows)
 
 

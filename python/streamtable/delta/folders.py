@@ -9,7 +9,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from streamtable.delta.bridge import bridge, java_class
+from streamtable.delta.bridge import bridge
+from streamtable.jvm.gateway import java_class
 
 __all__ = ["children", "delete_small", "left_behind", "move", "names", "read_small", "write_small"]
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from streamtable.delta.bridge import bridge, frame_of, lost_file, translated
+from streamtable.delta.bridge import bridge, translated
 from streamtable.delta.tables import CommitSummary, commits, state
 from streamtable.errors import SourceUnavailable
+from streamtable.jvm.failures import lost_file
+from streamtable.jvm.gateway import frame_of
 
 __all__ = ["ChangeSet", "change_set", "read", "read_located", "reads_feed"]
 

@@ -28,9 +28,9 @@ __all__ = [
     "drop_files",
     "drop_own",
     "files_to_compact",
+    "find_table",
     "holds_files",
     "home",
-    "locate",
     "place",
     "register",
     "release",
@@ -38,7 +38,7 @@ __all__ = [
     "retention",
     "size",
     "state",
-    "tell_catalog",
+    "sync_catalog",
     "transaction",
     "versions",
 ]
@@ -136,7 +136,7 @@ class Retained:
     changes: int
 
 
-def locate(session: SparkSession, parts: Sequence[str]) -> Located:
+def find_table(session: SparkSession, parts: Sequence[str]) -> Located:
     """Look a name up in its catalog; a name of one or two parts is completed with the current catalog and namespace."""
     try:
         found = json.loads(bridge(session).locate(session._jsparkSession, json.dumps(parts)))
@@ -147,7 +147,7 @@ def locate(session: SparkSession, parts: Sequence[str]) -> Located:
     return Located(tuple(found["name"]), found["kind"], found["path"], tuple(found["accepted"]))
 
 
-def tell_catalog(session: SparkSession, name: Sequence[str]) -> None:
+def sync_catalog(session: SparkSession, name: Sequence[str]) -> None:
     """Let the catalog have the columns and the comment of one of its tables, where Delta is set to hand them on."""
     _, database, table = name
     bridge(session).tellCatalog(session._jsparkSession, database, table)

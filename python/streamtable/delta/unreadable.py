@@ -14,9 +14,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from streamtable.delta.bridge import interrupted, java_exception
 from streamtable.delta.tables import Version, versions
-from streamtable.tracebacks import words_of
+from streamtable.errors import message_of
+from streamtable.jvm.failures import interrupted, java_exception
 
 __all__ = ["Unreadable", "left_out", "versions_or_why"]
 
@@ -71,4 +71,4 @@ def _version_or_why(session: SparkSession, path: str) -> Version | Unreadable | 
 
 def _reason(error: BaseException) -> str:
     java = java_exception(error) if isinstance(error, Py4JJavaError) else None
-    return f"{java.getClass().getSimpleName()}: {java.getMessage()}" if java else words_of(error)
+    return f"{java.getClass().getSimpleName()}: {java.getMessage()}" if java else message_of(error)

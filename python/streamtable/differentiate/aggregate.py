@@ -1,8 +1,8 @@
 """Delta of GROUP BY, of a global aggregate, and of SELECT DISTINCT.
 
-    D(agg(A)) = sum over touched groups g of  +row(g, state + D(state))  -row(g, state)
+    D(agg(A)) = sum over affected groups g of  +row(g, state + D(state))  -row(g, state)
 
-The touched groups are the keys in D(A). Their states at the frontier come from the arrangement (or from the stream table
+The affected groups are the keys in D(A). Their states at the frontier come from the arrangement (or from the stream table
 itself, where its columns determine them); a group is there while its count is above 0, the one group of a global aggregate
 always. Counts and exact sums are linear, so D(state) comes from D(A) alone. What is not (see `states`) is computed again
 from A' restricted to the groups that need it: agg(A' semijoin K) restricted to K is agg(A') restricted to K, because a
@@ -17,18 +17,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from streamtable.algebra.columns import itself
+from streamtable.algebra.columns import WEIGHT, Call, Column, Item, Scalar, itself
 from streamtable.algebra.identity import identity
-from streamtable.algebra.operators import (
-    WEIGHT,
-    Aggregate,
-    Call,
-    Column,
-    Item,
-    Operator,
-    Scalar,
-    Stored,
-)
+from streamtable.algebra.operators import Aggregate, Operator, StoredRows
 from streamtable.algebra.render import Views, render
 from streamtable.differentiate.deltas import Deltas, Moved, weighted
 from streamtable.differentiate.restrict import restrict
@@ -100,7 +91,7 @@ def delta(operator: Aggregate, deltas: Deltas) -> Operator | None:
     if changed is None:
         return None
     deltas.steps.append(Moved(operator, changed, deltas.new(operator.child)))
-    return Stored(f"{deltas.arrangements[operator]}_delta", (*operator.columns, WEIGHT))
+    return StoredRows(f"{deltas.arrangements[operator]}_delta", (*operator.columns, WEIGHT))
 
 
 @dataclass(frozen=True)
@@ -126,7 +117,7 @@ class AggregateStep:
         return tuple(key.output for key in self.aggregate.keys)
 
     @property
-    def again(self) -> bool:
+    def recomputes(self) -> bool:
         """Tell whether some state may have to be computed again."""
         return any(state.kind in _WHOLE for state in self.states)
 
@@ -140,14 +131,14 @@ class AggregateStep:
         ]
         return render(Aggregate(self.change, keys, tuple(calls)), views)
 
-    def near(self) -> Operator:
+    def lookup(self) -> Operator:
         """Read only the stored states of the groups in `<name>_partial`: what `merge` needs of a large arrangement."""
         stored = (*self.keys, *(s.column for s in self.states), *(Column(p, p, "") for p in POSITION))
-        touched = Stored(f"{self.name}_partial", self.keys)
-        return restrict(Stored(f"{self.name}_state", stored), [itself(key).value for key in self.keys], touched)
+        affected = StoredRows(f"{self.name}_partial", self.keys)
+        return restrict(StoredRows(f"{self.name}_state", stored), [itself(key).value for key in self.keys], affected)
 
     def merge(self, states: str | None = None) -> exp.Query:
-        """Put the change of each touched group beside its stored state: `<name>_merged`, with `__again`.
+        """Put the change of each affected group beside its stored state: `<name>_merged`, with `__recompute`.
 
         `states` names the stored states, where it is not all of them that are looked into.
         """
@@ -159,27 +150,27 @@ class AggregateStep:
             *(alias(column(p, "state"), p) for p in POSITION),
             *old,
             *changes,
-            alias(any_of(needed), "__again"),
+            alias(any_of(needed), "__recompute"),
         ]
         on = all_of(equal(column(k.id, "change"), column(k.id, "state")) for k in self.keys)
         query = select(items, called(f"{self.name}_partial", "change"))
         return query.join(called(states or f"{self.name}_state", "state"), on=on, join_type="left", copy=False)
 
     def recomputed(self, views: Views) -> exp.Query:
-        """Compute the groups marked `__again` from the restricted input: `<name>_again`."""
-        touched = Stored(f"{self.name}_touched", tuple(k for k in self.keys))
-        keyed = restrict(self.child, [key.value for key in self.aggregate.keys], touched)
+        """Compute the groups marked `__recompute` from the restricted input: `<name>_recomputed`."""
+        affected = StoredRows(f"{self.name}_affected", tuple(k for k in self.keys))
+        keyed = restrict(self.child, [key.value for key in self.aggregate.keys], affected)
         calls = tuple(Call(s.column.id, s.call.value, "") for s in self.states if s.call and s.kind in _WHOLE)
         return render(Aggregate(keyed, self.aggregate.keys, calls), views)
 
-    def touched(self) -> exp.Query:
-        """List the groups to be computed again: `<name>_touched`."""
+    def affected(self) -> exp.Query:
+        """List the groups to be computed again: `<name>_affected`."""
         return select([column(k.id) for k in self.keys] or [alias(number(1), "__row")], table(f"{self.name}_merged")).where(
-            column("__again"), copy=False
+            column("__recompute"), copy=False
         )
 
     def moved(self, again: bool) -> exp.Query:
-        """Give each touched group its new state: `<name>_moved`; `again` says that `<name>_again` is there.
+        """Give each affected group its new state: `<name>_moved`; `again` says that `<name>_recomputed` is there.
 
         Whether the states differ is a column of it: as a condition above, Spark's inference of filters would write down each form
         that the names of n states allow, 2^n of them.
@@ -193,7 +184,7 @@ class AggregateStep:
         query = select(items, called(f"{self.name}_merged", "change"))
         if again:
             on = all_of(equal(column(k.id, "change"), column(k.id, "again")) for k in self.keys)
-            query = query.join(called(f"{self.name}_again", "again"), on=on, join_type="left", copy=False)
+            query = query.join(called(f"{self.name}_recomputed", "again"), on=on, join_type="left", copy=False)
         return select([everything_but(()), alias(self._differ(), "__changed")], subquery(query, "moved"))
 
     def delta(self) -> exp.Query:

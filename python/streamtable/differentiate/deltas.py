@@ -8,28 +8,12 @@ from types import ModuleType
 
 from sqlglot import exp
 
-from streamtable.algebra.columns import itself, reference
+from streamtable.algebra.columns import WEIGHT, Call, Item, Scalar, itself, reference
 from streamtable.algebra.identity import identity
-from streamtable.algebra.operators import (
-    WEIGHT,
-    Aggregate,
-    Call,
-    Filter,
-    Form,
-    Item,
-    Operator,
-    Project,
-    Recursion,
-    Scalar,
-    Scan,
-    Source,
-    Stored,
-    UnionAll,
-    WorkingTable,
-)
+from streamtable.algebra.operators import Aggregate, Filter, Operator, Project, Recursion, Scan, StoredRows, UnionAll, WorkingTable
 from streamtable.algebra.recursion import counted, stored_rows
 from streamtable.algebra.repeat import repeated
-from streamtable.algebra.sources import CLOCK
+from streamtable.algebra.sources import CLOCK, Snapshot, Source
 from streamtable.algebra.trees import children, reads_clock, sources_of, walk, with_children
 from streamtable.sql.builder import call, column, number
 
@@ -56,11 +40,11 @@ def without(new: Operator, changed: Operator) -> Operator:
     counts = UnionAll((weighted(new), negated), (*new.columns, WEIGHT))
     keys, shown = [], []
     for c in new.columns:
-        form = identity(column(c.id), c.type)
-        if form is None or isinstance(form, exp.Column):
+        snapshot = identity(column(c.id), c.type)
+        if snapshot is None or isinstance(snapshot, exp.Column):
             keys.append(itself(c))
         else:
-            keys.append(Item(f"{c.id}__identity", c.name, replace(reference(c), sql=form)))
+            keys.append(Item(f"{c.id}__identity", c.name, replace(reference(c), sql=snapshot)))
             shown.append(Call(c.id, replace(reference(c), sql=call("any_value", column(c.id))), "AnyValue"))
     return repeated(Aggregate(counts, tuple(keys), (*shown, _TOTAL)), column(_TOTAL.id), new.columns)
 
@@ -133,14 +117,14 @@ class Deltas:
 
     def of(self, operator: Operator) -> Operator | None:
         """Return the delta of `operator`, a tree with the column `WEIGHT`, or None when nothing below it changed."""
-        if not self.touched(operator):
+        if not self.affected(operator):
             return None
         if operator not in self._done:
             rule: Callable[[Operator, Deltas], Operator | None] = self.rules[type(operator)].delta
             self._done[operator] = rule(operator, self)
         return self._done[operator]
 
-    def touched(self, operator: Operator) -> bool:
+    def affected(self, operator: Operator) -> bool:
         """Tell whether a source below `operator` changed, or the clock that something there reads."""
         return not self.changed.isdisjoint(sources_of(operator))
 
@@ -153,9 +137,9 @@ class Deltas:
         if kept := self._arranged(operator):
             return self._stored(operator, kept, "old")
         if isinstance(operator, Scan) and operator.source in self.changed:
-            return replace(operator, form=Form.OLD)
+            return replace(operator, snapshot=Snapshot.FRONTIER)
         if isinstance(operator, (Filter, Project)) and self.ticks(operator):
-            operator = replace(operator, at=Form.OLD)
+            operator = replace(operator, at=Snapshot.FRONTIER)
         return with_children(operator, tuple(self.old(child) for child in children(operator)))
 
     def new(self, operator: Operator) -> Operator:
@@ -171,17 +155,17 @@ class Deltas:
 
     def _stored(self, operator: Operator, kept: Aggregate, state: str) -> Operator:
         name = f"{self.arrangements[kept]}_{state}"
-        return Stored(name, operator.columns) if kept is operator else stored_rows(kept, name)
+        return StoredRows(name, operator.columns) if kept is operator else stored_rows(kept, name)
 
     def once(self, tree: Operator) -> Operator:
         """Have a small delta that two parts read computed once; one that is no more than a change set is as quickly read again."""
-        again = all(isinstance(node, (Scan, Stored, Filter, Project)) for node in walk(tree))
+        again = all(isinstance(node, (Scan, StoredRows, Filter, Project)) for node in walk(tree))
         return tree if again or not self.small else self.shared(tree)
 
-    def shared(self, tree: Operator) -> Stored:
+    def shared(self, tree: Operator) -> StoredRows:
         """Have `tree` computed once."""
         known = next((step for step in self.steps if isinstance(step, Shared) and step.tree == tree), None)
         if known is None:
             known = Shared(f"shared_{len(self.steps)}", tree)
             self.steps.append(known)
-        return Stored(known.name, tree.columns)
+        return StoredRows(known.name, tree.columns)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from streamtable.algebra.columns import itself
-from streamtable.algebra.operators import WEIGHT, Expand, Operator
+from streamtable.algebra.columns import WEIGHT, itself
+from streamtable.algebra.operators import Expand, Operator
 from streamtable.differentiate.deltas import Deltas
 from streamtable.differentiate.scalars import refusal
 

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from streamtable.algebra.operators import Filter, Form, Operator, Scalar
+from streamtable.algebra.columns import Scalar
+from streamtable.algebra.operators import Filter, Operator
+from streamtable.algebra.sources import Snapshot
 from streamtable.differentiate.deltas import Deltas, difference, total
 from streamtable.differentiate.scalars import refusal, when_clocked
 from streamtable.sql.builder import all_of, any_of
@@ -36,12 +38,12 @@ def delta(operator: Filter, deltas: Deltas) -> Operator | None:
     if not deltas.ticks(operator):
         return passed
     stayed = deltas.old(operator.child)
-    entered = _passing(stayed, operator.conjuncts, Form.NEW, Form.OLD)
-    left = _passing(stayed, operator.conjuncts, Form.OLD, Form.NEW)
+    entered = _passing(stayed, operator.conjuncts, Snapshot.TARGET, Snapshot.FRONTIER)
+    left = _passing(stayed, operator.conjuncts, Snapshot.FRONTIER, Snapshot.TARGET)
     return total(passed, difference(entered, left))
 
 
-def _passing(rows: Operator, conjuncts: tuple[Scalar, ...], at: Form, but_not_at: Form) -> Operator:
+def _passing(rows: Operator, conjuncts: tuple[Scalar, ...], at: Snapshot, but_not_at: Snapshot) -> Operator:
     """Keep the rows that pass at one instant and not at the other; each filter is one that the files' statistics can serve."""
     condition = all_of(conjunct.sql.copy() for conjunct in conjuncts)
     unknown = exp.Is(this=exp.Paren(this=condition), expression=exp.Null())

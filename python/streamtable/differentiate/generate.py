@@ -8,8 +8,8 @@ Refuses: volatile generators, subqueries.
 
 from __future__ import annotations
 
-from streamtable.algebra.columns import itself
-from streamtable.algebra.operators import WEIGHT, Generate, Operator, Project
+from streamtable.algebra.columns import WEIGHT, itself
+from streamtable.algebra.operators import Generate, Operator, Project
 from streamtable.differentiate.deltas import Deltas
 from streamtable.differentiate.scalars import refusal
 

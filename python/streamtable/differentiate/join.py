@@ -20,8 +20,8 @@ from itertools import combinations, permutations
 
 import networkx as nx
 
-from streamtable.algebra.columns import itself
-from streamtable.algebra.operators import WEIGHT, Join, Operator, Project, UnionAll
+from streamtable.algebra.columns import WEIGHT, itself
+from streamtable.algebra.operators import Join, Operator, Project, UnionAll
 from streamtable.differentiate.deltas import Deltas
 from streamtable.differentiate.restrict import equalities, partners
 from streamtable.differentiate.scalars import refusal
@@ -64,7 +64,7 @@ def delta(operator: Join, deltas: Deltas) -> Operator | None:
 
 def _changed_together(operator: Join, deltas: Deltas) -> Join:
     """Make inputs that changed and are compared with each other one input, unless all changed: the same join in another order."""
-    changed = [n for n, child in enumerate(operator.inputs) if deltas.touched(child)]
+    changed = [n for n, child in enumerate(operator.inputs) if deltas.affected(child)]
     if len(changed) == len(operator.inputs):
         return operator
     compared = nx.Graph(pair for pair in combinations(changed, 2) if _compared(operator, *pair))

@@ -14,8 +14,8 @@ Refuses: volatile conditions; subqueries.
 
 from __future__ import annotations
 
-from streamtable.algebra.columns import itself
-from streamtable.algebra.operators import WEIGHT, LeftJoin, Operator, Project, Scalar, UnionAll
+from streamtable.algebra.columns import WEIGHT, Scalar, itself
+from streamtable.algebra.operators import LeftJoin, Operator, Project, UnionAll
 from streamtable.differentiate.deltas import Deltas, difference
 from streamtable.differentiate.restrict import around, equalities, keyed, partners, restrict
 from streamtable.differentiate.scalars import refusal
@@ -41,7 +41,7 @@ def delta(operator: LeftJoin, deltas: Deltas) -> Operator | None:
     if left is not None:
         left = deltas.once(left)
         others = partners(left, deltas.new(operator.right), operator.conjuncts, deltas)
-        joined = LeftJoin(left, others, operator.keeping, operator.conjuncts)
+        joined = LeftJoin(left, others, operator.join_type, operator.conjuncts)
         terms.append(Project(joined, tuple(itself(c) for c in (*operator.columns, WEIGHT))))
     if right is not None:
         terms.append(_partners(operator, right, deltas))
@@ -60,11 +60,11 @@ def _partners(operator: LeftJoin, changed: Operator, deltas: Deltas) -> Operator
         of_left: list[Scalar] = [a for a, _ in pairs]
         of_right: list[Scalar] = [b for _, b in pairs]
         changed = deltas.once(changed)
-        touched = deltas.shared(keyed(changed, of_right))
-        kept = deltas.shared(restrict(kept, of_left, touched))
-        new, old = around(changed, operator.right, of_right, touched, deltas)
+        affected = deltas.shared(keyed(changed, of_right))
+        kept = deltas.shared(restrict(kept, of_left, affected))
+        new, old = around(changed, operator.right, of_right, affected, deltas)
     else:
         new, old = deltas.new(operator.right), deltas.old(operator.right)
-    before = LeftJoin(kept, old, operator.keeping, operator.conjuncts)
-    after = LeftJoin(kept, new, operator.keeping, operator.conjuncts)
+    before = LeftJoin(kept, old, operator.join_type, operator.conjuncts)
+    after = LeftJoin(kept, new, operator.join_type, operator.conjuncts)
     return difference(after, before)

@@ -17,9 +17,10 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from streamtable.algebra.columns import itself, reference
+from streamtable.algebra.columns import WEIGHT, Item, Scalar, itself, reference
 from streamtable.algebra.identity import identity
-from streamtable.algebra.operators import WEIGHT, Filter, Form, Item, Operator, Project, Scalar
+from streamtable.algebra.operators import Filter, Operator, Project
+from streamtable.algebra.sources import Snapshot
 from streamtable.differentiate.deltas import Deltas, difference, total
 from streamtable.differentiate.scalars import refusal, when_clocked
 from streamtable.sql.builder import any_of, column, equal
@@ -41,17 +42,19 @@ def delta(operator: Project, deltas: Deltas) -> Operator | None:
     if not deltas.ticks(operator):
         return projected
     differing = deltas.shared(_differing(operator, deltas.old(operator.child)))
-    return total(projected, difference(*(_picked(operator, differing, form) for form in (Form.NEW, Form.OLD))))
+    return total(
+        projected, difference(*(_picked(operator, differing, snapshot) for snapshot in (Snapshot.TARGET, Snapshot.FRONTIER)))
+    )
 
 
 def _differing(operator: Project, stayed: Operator) -> Operator:
     """Return the rows for which the clock makes a difference, with each value that reads it at both instants."""
     clocked = [item for item in operator.items if item.value.clock]
-    wide = Project(stayed, (*map(itself, stayed.columns), *_at(clocked, Form.OLD)), Form.OLD)
-    wide = Project(wide, (*map(itself, wide.columns), *_at(clocked, Form.NEW)), Form.NEW)
+    wide = Project(stayed, (*map(itself, stayed.columns), *_at(clocked, Snapshot.FRONTIER)), Snapshot.FRONTIER)
+    wide = Project(wide, (*map(itself, wide.columns), *_at(clocked, Snapshot.TARGET)), Snapshot.TARGET)
     unequal = []
     for item in clocked:
-        old, new = (identity(column(_id(item, form)), item.value.type) for form in (Form.OLD, Form.NEW))
+        old, new = (identity(column(_id(item, snapshot)), item.value.type) for snapshot in (Snapshot.FRONTIER, Snapshot.TARGET))
         if old is None or new is None:
             return wide
         unequal.append(exp.Not(this=exp.Paren(this=equal(old, new))))
@@ -59,18 +62,18 @@ def _differing(operator: Project, stayed: Operator) -> Operator:
     return Filter(wide, (condition,))
 
 
-def _picked(operator: Project, differing: Operator, form: Form) -> Operator:
+def _picked(operator: Project, differing: Operator, snapshot: Snapshot) -> Operator:
     """Compute the projection from rows that have its values of the clock as columns already."""
     made = {c.id: c for c in differing.columns}
     return Project(
         differing,
-        tuple(replace(i, value=reference(made[_id(i, form)])) if i.value.clock else i for i in operator.items),
+        tuple(replace(i, value=reference(made[_id(i, snapshot)])) if i.value.clock else i for i in operator.items),
     )
 
 
-def _at(items: list[Item], form: Form) -> Iterator[Item]:
-    return (replace(item, id=_id(item, form)) for item in items)
+def _at(items: list[Item], snapshot: Snapshot) -> Iterator[Item]:
+    return (replace(item, id=_id(item, snapshot)) for item in items)
 
 
-def _id(item: Item, form: Form) -> str:
-    return f"{item.id}__{form.value}"
+def _id(item: Item, snapshot: Snapshot) -> str:
+    return f"{item.id}__{snapshot.value}"

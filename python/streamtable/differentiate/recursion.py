@@ -13,7 +13,8 @@ Source: Bancilhon's semi-naive evaluation, with weights as in DBSP (Budiu et al.
 
 from __future__ import annotations
 
-from streamtable.algebra.operators import WEIGHT, Operator, Recursion, Stored, WorkingTable
+from streamtable.algebra.columns import WEIGHT
+from streamtable.algebra.operators import Operator, Recursion, StoredRows, WorkingTable
 from streamtable.algebra.recursion import counted, over, stored_rows
 from streamtable.algebra.trees import walk
 from streamtable.differentiate.deltas import Deltas, Moved, Recursed, difference, total
@@ -45,6 +46,6 @@ def delta(operator: Recursion, deltas: Deltas) -> Operator | None:
     step = Deltas(frozenset({operator.loop}), {}, deltas.rules, small=False).of(deltas.new(levels.step))
     if arriving is None or step is None:
         return None
-    changes = Stored(f"{name}_changes", (*levels.columns, WEIGHT))
+    changes = StoredRows(f"{name}_changes", (*levels.columns, WEIGHT))
     deltas.steps += [Recursed(name, levels, working, arriving, step), Moved(kept, changes, levels)]
     return changes

@@ -19,20 +19,9 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from streamtable.algebra.columns import itself
+from streamtable.algebra.columns import Call, Item, Order, Scalar, itself
 from streamtable.algebra.identity import told_apart
-from streamtable.algebra.operators import (
-    Aggregate,
-    Call,
-    Item,
-    Keeping,
-    LeftJoin,
-    Operator,
-    Order,
-    Project,
-    Scalar,
-    Window,
-)
+from streamtable.algebra.operators import Aggregate, JoinType, LeftJoin, Operator, Project, Window
 from streamtable.differentiate.deltas import Deltas, difference, without
 from streamtable.differentiate.restrict import restrict
 from streamtable.sql.builder import any_of, call, cast, column, equal, number
@@ -77,12 +66,12 @@ def delta(operator: Window, changed: Operator, deltas: Deltas) -> Operator:
     cuts = deltas.shared(Aggregate(changed, keys, _place(operator.order[0])))
     whole = deltas.new(operator.child)
     if keys:
-        touched = Project(cuts, tuple(itself(c) for c in cuts.columns[: len(keys)]))
-        whole = deltas.shared(restrict(whole, operator.partition, touched))
+        affected = Project(cuts, tuple(itself(c) for c in cuts.columns[: len(keys)]))
+        whole = deltas.shared(restrict(whole, operator.partition, affected))
     own = _same(operator.partition, keys)
     here = (*own, _follows(operator.order[0]))
-    following: Operator = LeftJoin(whole, cuts, Keeping.MATCHED, here)
-    before: Operator = Aggregate(LeftJoin(whole, cuts, Keeping.UNMATCHED, here), keys, _carried(operator))
+    following: Operator = LeftJoin(whole, cuts, JoinType.LEFT_SEMI, here)
+    before: Operator = Aggregate(LeftJoin(whole, cuts, JoinType.LEFT_ANTI, here), keys, _carried(operator))
     if not keys:  # nothing keeps `whole`
         following, before = deltas.shared(following), deltas.shared(before)
     return difference(*(_after(operator, rows, before, own) for rows in (following, without(following, changed))))
@@ -134,7 +123,7 @@ def _after(operator: Window, rows: Operator, before: Operator, own: tuple[Scalar
     """Return the rows from the cut on with the values of the functions; `own` compares their partition with that of `before`."""
     renamed = tuple(Item(f"__here{n}", item.name, item.value) for n, item in enumerate(operator.items))
     computed = replace(operator, child=rows, items=renamed, running=())
-    joined = LeftJoin(computed, before, Keeping.ALL, own)
+    joined = LeftJoin(computed, before, JoinType.LEFT_OUTER, own)
     functions = {each.id: each.function for each in operator.running}
     values = tuple(
         Item(item.id, item.name, _combined(functions[item.id], item.value, f"__carried{n}", f"__here{n}"))

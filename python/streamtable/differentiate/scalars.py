@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from streamtable.algebra.operators import Scalar
+from streamtable.algebra.columns import Scalar
 
 __all__ = ["refusal", "when_clocked"]
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from streamtable.algebra.operators import WEIGHT, Form, Operator, Scan
+from streamtable.algebra.columns import WEIGHT
+from streamtable.algebra.operators import Operator, Scan
+from streamtable.algebra.sources import Snapshot
 from streamtable.differentiate.deltas import Deltas
 
 __all__ = ["delta", "reads", "refuses"]
@@ -25,4 +27,4 @@ def reads(_: Operator) -> str:
 
 
 def delta(scan: Scan, _: Deltas) -> Operator:
-    return replace(scan, form=Form.DELTA, columns=(*scan.columns, WEIGHT))
+    return replace(scan, snapshot=Snapshot.CHANGE, columns=(*scan.columns, WEIGHT))

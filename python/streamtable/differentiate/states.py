@@ -5,7 +5,7 @@ SUM      sum and avg of exact types (integers, decimals, intervals): the weighte
          it gives NULL back when the last value goes (sum's NULL is not 0).
 EXTREME  min and max: an insertion merges; a deletion at or beyond the winner asks for the group to be computed again.
 VALUE    all others (floating sums, DISTINCT, collecting and ordered aggregates, percentiles, ...): computed again for
-         touched groups.
+         affected groups.
 Floating sums are VALUE because addition of floats is not associative: 1e20 + 1 - 1e20.
 Sums that may overflow without ANSI: those of integers wrap around, and wrap(wrap(a) + d) = wrap(a + d), so they are SUM. Those of
 decimals become NULL, from which no change leads back; they are VALUE, but for DECIMAL(28, s) and smaller ones, whose sums have
@@ -20,7 +20,8 @@ from enum import Enum
 
 from sqlglot import exp
 
-from streamtable.algebra.operators import WEIGHT, Aggregate, Call, Column, Scalar
+from streamtable.algebra.columns import WEIGHT, Call, Column, Scalar
+from streamtable.algebra.operators import Aggregate
 from streamtable.sql.builder import all_of, call, case, cast, column, number
 
 __all__ = ["Kind", "State", "again_needed", "change_of", "merged", "needs_of", "states_of", "value_of"]

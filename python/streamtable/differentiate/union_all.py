@@ -7,7 +7,8 @@ The sum of Z-sets is linear in each of its inputs. Refuses nothing.
 
 from __future__ import annotations
 
-from streamtable.algebra.operators import WEIGHT, Operator, UnionAll
+from streamtable.algebra.columns import WEIGHT
+from streamtable.algebra.operators import Operator, UnionAll
 from streamtable.differentiate.deltas import Deltas
 
 __all__ = ["delta", "refuses"]

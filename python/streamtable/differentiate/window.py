@@ -49,8 +49,8 @@ def delta(operator: Window, deltas: Deltas) -> Operator | None:
         return None
     changed = deltas.once(changed)
     if low.partition:
-        touched = deltas.shared(keyed(changed, low.partition))
-        new, old = around(changed, low.child, low.partition, touched, deltas)
+        affected = deltas.shared(keyed(changed, low.partition))
+        new, old = around(changed, low.child, low.partition, affected, deltas)
     else:
         new, old = deltas.new(low.child), deltas.old(low.child)
     return difference(_over(operator, low, new), _over(operator, low, old))

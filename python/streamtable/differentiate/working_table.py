@@ -7,7 +7,8 @@ It is asked for by the rule of the recursion alone, which follows the change fro
 
 from __future__ import annotations
 
-from streamtable.algebra.operators import WEIGHT, Operator, Stored, WorkingTable
+from streamtable.algebra.columns import WEIGHT
+from streamtable.algebra.operators import Operator, StoredRows, WorkingTable
 from streamtable.differentiate.deltas import Deltas
 
 __all__ = ["delta", "reads", "refuses"]
@@ -22,4 +23,4 @@ def reads(_: WorkingTable) -> str:
 
 
 def delta(operator: WorkingTable, _: Deltas) -> Operator:
-    return Stored(operator.loop.path, (*operator.columns, WEIGHT))
+    return StoredRows(operator.loop.path, (*operator.columns, WEIGHT))

@@ -9,19 +9,19 @@ from datetime import datetime, timedelta
 from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
-from streamtable.catalog.objects import Stored
+from streamtable.catalog.objects import CatalogObject
 from streamtable.errors import ConsumerExists, InvalidStatement, QueueInUse
+from streamtable.language.queue.ast import AlterQueue, DropQueue, Limits
+from streamtable.language.write import to_sql
 from streamtable.queue import consumers, history
 from streamtable.queue.consumers import Batch, Consumer
 from streamtable.queue.definition import QUEUE, Queue
-from streamtable.queue.events import circumstances
+from streamtable.queue.events import session_context
 from streamtable.queue.limits import cut
 from streamtable.queue.retries import Retries, reclaim
 from streamtable.queue.space import purge_now_and_then, reclaim_now_and_then
-from streamtable.sql.printing import to_sql
-from streamtable.sql.queue import AlterQueue, DropQueue, Limits
-from streamtable.subscriptions.feed import opened
-from streamtable.subscriptions.inputs import Step
+from streamtable.subscribe.feed import opened
+from streamtable.subscribe.inputs import Step
 
 __all__ = ["Lag", "alter", "drop", "finish", "lag", "next_batch", "register", "unregister"]
 
@@ -40,7 +40,7 @@ class Lag:
 
 
 @consumers.patiently
-def alter(spark: SparkSession, statement: AlterQueue) -> Stored:
+def alter(spark: SparkSession, statement: AlterQueue) -> CatalogObject:
     """Give a queue other limits, which hold from the next batch on."""
     if statement.accept:
         return objects.accept_definition(spark, QUEUE, statement.name)
@@ -50,7 +50,7 @@ def alter(spark: SparkSession, statement: AlterQueue) -> Stored:
     return objects.change(spark, stored, {**stored.content, "sql": to_sql(replace(before, limits=limits))})
 
 
-def drop(spark: SparkSession, statement: DropQueue) -> Stored | None:
+def drop(spark: SparkSession, statement: DropQueue) -> CatalogObject | None:
     """Drop a queue that nobody reads, or, by FORCE, any; None when there is none and IF EXISTS was said."""
     stored = objects.wanted(spark, QUEUE, statement.name, statement.if_exists)
     if stored is None:
@@ -66,7 +66,7 @@ def drop(spark: SparkSession, statement: DropQueue) -> Stored | None:
 def register(spark: SparkSession, queue: Queue, name: str, at: int | None) -> Consumer:
     """Add a consumer that gets what comes after `at`, or after now."""
     now = consumers.now()
-    with circumstances(spark, queue) as session, opened(session, queue.subscribe.relation) as feed:
+    with session_context(spark, queue) as session, opened(session, queue.subscribe.relation) as feed:
         inputs = feed.relation.inputs
         latest, ids = inputs.latest(), history.tables(inputs)
     if at is not None and not inputs.times.reached(at, latest):
@@ -142,7 +142,7 @@ def finish(spark: SparkSession, queue: Queue, name: str, worker: str | None = No
 def lag(spark: SparkSession, queue: Queue) -> list[Lag]:
     """Return the consumers with what they have before them."""
     now = consumers.now()
-    with circumstances(spark, queue) as session, opened(session, queue.subscribe.relation) as feed:
+    with session_context(spark, queue) as session, opened(session, queue.subscribe.relation) as feed:
         inputs = feed.relation.inputs
         latest = inputs.times.of(inputs.latest())
 
@@ -157,7 +157,7 @@ def lag(spark: SparkSession, queue: Queue) -> list[Lag]:
 
 def _begun(spark: SparkSession, queue: Queue, consumer: Consumer, worker: str | None, limits: Limits, now: datetime) -> Consumer:
     with (
-        circumstances(spark, queue) as session,
+        session_context(spark, queue) as session,
         opened(session, queue.subscribe.relation) as feed,
         history.explained(queue, consumer),
     ):

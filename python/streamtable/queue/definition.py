@@ -11,17 +11,17 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from streamtable.catalog import objects
-from streamtable.catalog.objects import Kind, Stored
-from streamtable.delta.tables import locate
+from streamtable.catalog.objects import CatalogObject, Kind
+from streamtable.delta.tables import find_table
 from streamtable.errors import InvalidStatement, QueueExists, QueueNotFound
-from streamtable.handles import namespace_of
-from streamtable.refresh.prepare import captured_settings
-from streamtable.sql.printing import to_sql
-from streamtable.sql.queue import Columns, CreateQueue
-from streamtable.sql.statements import Name, Query
-from streamtable.sql.subscribe import Subscribe
-from streamtable.subscriptions.query import pinned
-from streamtable.subscriptions.subscription import schema_of
+from streamtable.jvm.handles import namespace_of
+from streamtable.language.names import Name, Query
+from streamtable.language.queue.ast import Columns, CreateQueue
+from streamtable.language.subscribe.ast import Subscribe
+from streamtable.language.write import to_sql
+from streamtable.query.captured import captured_settings
+from streamtable.subscribe.query import pinned
+from streamtable.subscribe.subscription import schema_of
 
 __all__ = ["QUEUE", "RETRIES", "SCHEMA", "Queue", "create", "load", "queues"]
 
@@ -45,14 +45,14 @@ _PROPERTIES = {
 class Queue:
     """What CREATE QUEUE said, and in which circumstances names and expressions are read; `id` marks the queue's commits."""
 
-    stored: Stored
+    stored: CatalogObject
     id: str
     statement: CreateQueue
     namespace: tuple[str, str]
     settings: Mapping[str, str]
 
     @classmethod
-    def of(cls, stored: Stored) -> Queue:
+    def of(cls, stored: CatalogObject) -> Queue:
         """Read it from its table."""
         known = stored.content
         statement = objects.statement_of(stored, CreateQueue)
@@ -141,5 +141,5 @@ def _canonical(spark: SparkSession, subscribe: Subscribe, follows: bool) -> Subs
     """
     if isinstance(subscribe.relation, Query):
         return subscribe if follows else replace(subscribe, relation=pinned(spark, subscribe.relation))
-    located = locate(spark, subscribe.relation.parts)
+    located = find_table(spark, subscribe.relation.parts)
     return replace(subscribe, relation=Name(located.name)) if located.kind in ("delta", "view") else subscribe

@@ -8,29 +8,29 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from streamtable.algebra.operators import WEIGHT
+from streamtable.algebra.columns import WEIGHT
 from streamtable.queue import history
 from streamtable.queue.consumers import Consumer
 from streamtable.queue.definition import RETRIES, SCHEMA, Queue
-from streamtable.sessions import handed_to, lent
-from streamtable.subscriptions import micro_batches
-from streamtable.subscriptions.feed import opened
-from streamtable.subscriptions.output import Output
-from streamtable.subscriptions.relation import TIME, ids
-from streamtable.subscriptions.subscription import schema_of
+from streamtable.sessions.internal import handed_to, lent
+from streamtable.subscribe import micro_batches
+from streamtable.subscribe.feed import opened
+from streamtable.subscribe.output import Output
+from streamtable.subscribe.relation import TIME, ids
+from streamtable.subscribe.subscription import schema_of
 
-__all__ = ["circumstances", "frame", "schema"]
+__all__ = ["frame", "schema", "session_context"]
 
 
 def schema(spark: SparkSession, queue: Queue) -> StructType:
     """Return the columns of the events, the last is how often one came again."""
-    with circumstances(spark, queue) as session:
+    with session_context(spark, queue) as session:
         return StructType([*_captured(session, queue), StructField(RETRIES, IntegerType(), nullable=False)])
 
 
 def frame(spark: SparkSession, queue: Queue, consumer: Consumer, start: int, end: int) -> DataFrame:
     """Return what came after `start` and up to `end`, in no order, without the column of the retries. Raises HistoryLost."""
-    with circumstances(spark, queue) as session:
+    with session_context(spark, queue) as session:
         if start == end:  # a batch of events that come again
             return spark.createDataFrame([], StructType(_captured(session, queue)))
         with opened(session, queue.subscribe.relation) as feed:
@@ -47,7 +47,7 @@ def frame(spark: SparkSession, queue: Queue, consumer: Consumer, start: int, end
     return handed_to(spark, rows)
 
 
-def circumstances(spark: SparkSession, queue: Queue) -> AbstractContextManager[SparkSession]:
+def session_context(spark: SparkSession, queue: Queue) -> AbstractContextManager[SparkSession]:
     """Lend a session in which names and expressions mean what they meant at CREATE QUEUE."""
     return lent(spark, queue.namespace, queue.settings)
 

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-from streamtable.delta.bridge import missing_file
 from streamtable.delta.tables import commits
 from streamtable.errors import HistoryLost
+from streamtable.jvm.failures import missing_file
 from streamtable.queue.consumers import Consumer
 from streamtable.queue.definition import Queue
-from streamtable.subscriptions.inputs import Input, Inputs
+from streamtable.subscribe.inputs import Input, Inputs
 
 __all__ = ["check", "explained", "recreated", "tables"]
 

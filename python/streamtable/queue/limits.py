@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from streamtable.sql.queue import Limits
-from streamtable.subscriptions.inputs import Step
+from streamtable.language.queue.ast import Limits
+from streamtable.subscribe.inputs import Step
 
 __all__ = ["cut"]
 

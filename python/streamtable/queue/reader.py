@@ -13,14 +13,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from streamtable.delta.commit import append_once
+from streamtable.language.parse import parse_name
+from streamtable.language.queue.ast import Limits
 from streamtable.queue import batches, consumers, events, history
 from streamtable.queue.batches import Lag
 from streamtable.queue.consumers import Batch, Consumer
 from streamtable.queue.definition import RETRIES, Queue, load
 from streamtable.queue.retries import Retries
 from streamtable.queue.space import purge
-from streamtable.sql.parse import parse_name
-from streamtable.sql.queue import Limits
 
 __all__ = ["ChangeQueue", "OpenBatch"]
 

@@ -24,7 +24,7 @@ from streamtable.errors import ConcurrentRefresh, HistoryLost, InvalidStatement
 from streamtable.queue import consumers, events
 from streamtable.queue.consumers import Batch, Consumer
 from streamtable.queue.definition import RETRIES, Queue
-from streamtable.refresh.maintain import compact
+from streamtable.refresh.compact import compact
 from streamtable.sql.literals import quote_name
 
 __all__ = ["Retries", "reclaim"]

@@ -1,1 +1,1 @@
-"""The single refresh path: prepare, choose, compute, locate, commit; and VERIFY, which checks what it did."""
+"""The single refresh path: find facts, choose, compute, locate, commit; and VERIFY, which checks the result."""

@@ -8,10 +8,10 @@ from enum import Enum
 
 from streamtable.algebra.sources import CLOCK
 from streamtable.delta.tables import Version
-from streamtable.differentiate.rules import Finding
+from streamtable.differentiate.registry import RuleFinding
+from streamtable.language.stream_table.ast import RefreshMode
 from streamtable.refresh.cost import Costs
 from streamtable.refresh.frontier import Frontier
-from streamtable.sql.statements import RefreshMode
 
 __all__ = ["FORGOTTEN", "NOT_POPULATED", "REPLACED", "Action", "Choice", "Facts", "choose"]
 
@@ -44,18 +44,18 @@ class Facts:
 
     `obstacle` is the first thing that cannot be maintained, `unversioned` names something in the query that changes without a new
     version of a source; `resting` are the sources whose new versions changed no row; `foreign` describes a commit on the stream
-    table that is not ours, `lost` a gap in a source's history. `whole` is an operator whose delta would read everything twice,
-    `dear` says why a delta of this size costs more than recomputing, `estimated` what both would cost.
+    table that is not ours, `lost` a gap in a source's history. `full_scan` is an operator whose delta would read everything twice,
+    `too_expensive` says why a delta of this size costs more than recomputing, `estimated` what both would cost.
     """
 
     fingerprint: str
-    obstacle: Finding | None = None
+    obstacle: RuleFinding | None = None
     unversioned: str | None = None
     resting: frozenset[str] = frozenset()
     foreign: str | None = None
     lost: str | None = None
-    whole: Finding | None = None
-    dear: str | None = None
+    full_scan: RuleFinding | None = None
+    too_expensive: str | None = None
     estimated: Costs | None = None
 
 
@@ -85,10 +85,10 @@ def choose(mode: RefreshMode, forced: bool, frontier: Frontier | None, target: M
         return Choice(Action.FULL, "the refresh mode is FULL")
     if facts.obstacle:
         return Choice(Action.FULL, f"{facts.obstacle.operator}: {facts.obstacle.reason}")
-    if facts.whole and mode is RefreshMode.AUTO:
-        return Choice(Action.FULL, f"{facts.whole.operator}: {facts.whole.reason}, so that a full refresh is cheaper")
-    if facts.dear and mode is RefreshMode.AUTO:
-        return Choice(Action.FULL, facts.dear)
+    if facts.full_scan and mode is RefreshMode.AUTO:
+        return Choice(Action.FULL, f"{facts.full_scan.operator}: {facts.full_scan.reason}, so that a full refresh is cheaper")
+    if facts.too_expensive and mode is RefreshMode.AUTO:
+        return Choice(Action.FULL, facts.too_expensive)
     tables = moved - facts.resting - {CLOCK.path}
     ticked = "; the clock moved" if CLOCK.path in moved else ""
     cost = f"; {facts.estimated}" if facts.estimated else ""

@@ -5,46 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["KEPT", "SMALL", "Costs", "Load", "Ran", "costs", "remembered", "too_much"]
+from streamtable.engine import limits
+from streamtable.engine.load import Load
 
-KEPT = 8
-"""How many refreshes are remembered: what is older is no longer true, and what was a slip is forgotten."""
-
-_AT_FIRST = 0.15
-"""The share of changed rows from which on recomputing is taken to be cheaper, until runs have told."""
-
-_FEW = 10_000
-"""Rows that cost nothing to speak of: below, a share says nothing."""
-
-_SIMILAR = 4
-"""A full refresh of a table so many times smaller or larger tells nothing about this one: its fixed part is another."""
-
-SMALL = 200_000
-"""So many changed rows, or what they touch, may be handed to every task."""
-
-_SAVES = 1000
-"""Milliseconds that a full refresh must save to be chosen for its cost: below, the two only take turns with the machine's noise."""
-
-
-@dataclass(frozen=True)
-class Load:
-    """What a refresh finds: the rows that changed in the sources, all rows of them, their files' bytes, and whether rows went.
-
-    What rows that went have led to must be located in the table; what is only appended is not looked for. `most` names the source
-    with the most changed rows, `advice` says how its writers could leave less to read.
-    """
-
-    changed: int
-    rows: int
-    bytes: int = 0
-    removes: bool = True
-    most: str = ""
-    advice: str = ""
-
-    @property
-    def small(self) -> bool:
-        """Tell whether the change is so small that Spark may be told what it would find out by moving the tables."""
-        return self.changed <= SMALL
+__all__ = ["Costs", "Ran", "costs", "remembered", "too_much"]
 
 
 @dataclass(frozen=True)
@@ -72,7 +36,7 @@ class Costs:
 def remembered(runs: Sequence[Ran], last: Ran) -> tuple[Ran, ...]:
     """Return the runs to keep: the last ones, and the last full one, without which nothing can be compared, however old it is."""
     known = (*runs, last)
-    kept, full = known[-KEPT:], [ran for ran in known if not ran.differential][-1:]
+    kept, full = known[-limits.REMEMBERED_RUNS :], [ran for ran in known if not ran.differential][-1:]
     return kept if set(full) <= set(kept) else (*full, *kept[1:])
 
 
@@ -86,14 +50,14 @@ def costs(load: Load, runs: Sequence[Ran]) -> Costs | None:
     differential = [ran for ran in runs if ran.differential]
     alike = [ran for ran in differential if ran.removes is load.removes]
     seen = alike if len(alike) > 1 else differential
-    similar = (ran for ran in runs if load.rows / _SIMILAR <= ran.rows <= load.rows * _SIMILAR)
+    similar = (ran for ran in runs if load.rows / limits.SIMILAR_SIZE <= ran.rows <= load.rows * limits.SIMILAR_SIZE)
     full = [ran.ms / ran.rows for ran in similar if not ran.differential and ran.rows]
     if not full or len(seen) < 2 or not load.rows:
         return None
     in_full = min(full) * load.rows
     fixed = min(ran.ms for ran in seen)
     known = 0.01 * load.rows
-    taken = known * in_full / (_AT_FIRST * load.rows) + sum(ran.ms - fixed for ran in seen)
+    taken = known * in_full / (limits.FULL_SHARE_AT_FIRST * load.rows) + sum(ran.ms - fixed for ran in seen)
     each_row = taken / (known + sum(ran.changed for ran in seen))
     return Costs(round(fixed + each_row * load.changed), round(in_full))
 
@@ -105,6 +69,6 @@ def too_much(load: Load, estimated: Costs | None, share: float | None) -> str | 
     if share is not None:
         return f"{changed}, over the limit of {share:.0%}{advice}" if load.changed > share * load.rows else None
     if estimated is not None:
-        return f"{changed}: {estimated}{advice}" if estimated.differential > estimated.full + _SAVES else None
-    over = load.changed > max(_AT_FIRST * load.rows, _FEW)
-    return f"{changed}, over the limit of {_AT_FIRST:.0%}{advice}" if over else None
+        return f"{changed}: {estimated}{advice}" if estimated.differential > estimated.full + limits.SAVED_MILLISECONDS else None
+    over = load.changed > max(limits.FULL_SHARE_AT_FIRST * load.rows, limits.NEGLIGIBLE_ROWS)
+    return f"{changed}, over the limit of {limits.FULL_SHARE_AT_FIRST:.0%}{advice}" if over else None

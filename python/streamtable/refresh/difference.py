@@ -11,23 +11,21 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 from sqlglot import exp
 
+from streamtable.algebra.columns import WEIGHT, Column
 from streamtable.algebra.identity import told_apart
-from streamtable.algebra.operators import WEIGHT, Column
-from streamtable.delta.bridge import cancelled
 from streamtable.delta.rows import read
 from streamtable.delta.tables import size
-from streamtable.refresh.locate import Current, measure
-from streamtable.refresh.output import NotWhatTheFrontierSays, Rows, applied, net
-from streamtable.refresh.workspace import Workspace
+from streamtable.engine import limits
+from streamtable.engine.locate import Current, measure
+from streamtable.engine.workspace import Workspace
+from streamtable.jvm.failures import cancelled
+from streamtable.refresh.table_change import NotWhatTheFrontierSays, TableChange, applied, net
 from streamtable.sql.builder import alias, column, number, qualified, select, subquery, table, union_all
 
 __all__ = ["difference"]
 
-_MOST = 2
-"""Where more than one row in so many goes, finding them costs more than it saves the readers."""
 
-
-def difference(workspace: Workspace, path: str, version: int, whole: Rows) -> Rows:
+def difference(workspace: Workspace, path: str, version: int, whole: TableChange) -> TableChange:
     """Return what brings the table at `path` from its contents to the rows of `whole`; `whole` itself where that costs less.
 
     `whole` is computed once, whatever is returned. Contents that cannot be read are replaced.
@@ -37,7 +35,7 @@ def difference(workspace: Workspace, path: str, version: int, whole: Rows) -> Ro
     columns = [Column(f"v{n}", field.name, field.dataType.simpleString().upper()) for n, field in enumerate(fields)]
     if not told_apart(columns):
         return whole
-    whole = replace(whole, add=workspace.keep(whole.add))
+    whole = replace(whole, add=workspace.persist(whole.add))
     try:
         return _difference(workspace, path, version, whole, columns)
     except (NotWhatTheFrontierSays, Py4JJavaError, CapturedException) as error:
@@ -46,7 +44,7 @@ def difference(workspace: Workspace, path: str, version: int, whole: Rows) -> Ro
         return whole  # An error of the query's own comes again when its rows are written.
 
 
-def _difference(workspace: Workspace, path: str, version: int, whole: Rows, columns: list[Column]) -> Rows:
+def _difference(workspace: Workspace, path: str, version: int, whole: TableChange, columns: list[Column]) -> TableChange:
     assert whole.add is not None
     names, ids = whole.add.columns, [c.id for c in columns]
     present = read(workspace.session, path, version).select(*(qualified((name,)) for name in names))
@@ -55,10 +53,10 @@ def _difference(workspace: Workspace, path: str, version: int, whole: Rows, colu
     for view, frame, weight in sides:
         workspace.name(view, frame)
         signed.append(select([*(column(each) for each in ids), alias(number(weight), WEIGHT.id)], table(view)))
-    workspace.name("differing", workspace.keep(workspace.query(net(columns, subquery(union_all(signed), "delta")))))
+    workspace.name("differing", workspace.persist(workspace.query(net(columns, subquery(union_all(signed), "delta")))))
     measured = measure(workspace, "differing", columns, None)
     stored = size(workspace.session, path, version)
-    if stored is None or _MOST * measured.going > stored.rows:
+    if stored is None or limits.DIFFERENCE_ONE_IN * measured.going > stored.rows:
         return whole
     current = Current.of(path, version, names, columns)
     return applied(workspace, "differing", columns, names, current, measured, None)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 from sqlglot import exp
 
+from streamtable.algebra.columns import WEIGHT
 from streamtable.algebra.operators import (
-    WEIGHT,
     Aggregate,
     Constant,
     Expand,
@@ -23,7 +23,7 @@ from streamtable.algebra.operators import (
     Operator,
     Project,
     Scan,
-    Stored,
+    StoredRows,
     UnionAll,
     Window,
 )
@@ -34,17 +34,18 @@ from streamtable.delta.commit import Positions, positions
 from streamtable.delta.rows import read_located
 from streamtable.delta.tables import Version, size
 from streamtable.differentiate.aggregate import AggregateStep
+from streamtable.differentiate.bounds import bounded
 from streamtable.differentiate.deltas import Deltas, Moved, Recursed, Shared
-from streamtable.differentiate.rules import RULES
-from streamtable.refresh.arrangements import Arrangement, content, register
-from streamtable.refresh.bounds import bounded
-from streamtable.refresh.cost import Load
-from streamtable.refresh.locate import Current, measure
-from streamtable.refresh.output import Rows, applied, net
-from streamtable.refresh.prepare import Prepared
-from streamtable.refresh.recursion import recurse
-from streamtable.refresh.sources import Sources
-from streamtable.refresh.workspace import FEW, Workspace
+from streamtable.differentiate.registry import RULES
+from streamtable.engine import limits
+from streamtable.engine.arrangements import Arrangement, content, register
+from streamtable.engine.load import Load
+from streamtable.engine.locate import Current, measure
+from streamtable.engine.recursion import recurse
+from streamtable.engine.sources import Sources
+from streamtable.engine.workspace import Workspace
+from streamtable.query.analyse import AnalysedQuery
+from streamtable.refresh.table_change import TableChange, applied, net
 from streamtable.sql.builder import column, number, select, subquery
 
 __all__ = ["Differential"]
@@ -54,10 +55,6 @@ _MONOTONE = (Scan, Constant, Filter, Project, Join, UnionAll, Generate, Expand)
 """Operators that lose no row of their output while their inputs lose none."""
 
 
-_LARGE = 200_000
-"""An arrangement of more groups is not read whole for the sake of a few."""
-
-
 @dataclass
 class Differential:
     """One differential refresh of the table at `path`, whose columns are `names`, as of its version `version`.
@@ -65,7 +62,7 @@ class Differential:
     `pinned` are the arrangements' versions by name, `load` is what there is to do, where the logs tell.
     """
 
-    prepared: Prepared
+    analysed: AnalysedQuery
     workspace: Workspace
     path: str
     version: int
@@ -79,13 +76,13 @@ class Differential:
 
     def __post_init__(self) -> None:
         self.small = self.load is not None and self.load.small
-        several = any(isinstance(node, (Join, LeftJoin, Window)) for node in walk(self.prepared.tree))
+        several = any(isinstance(node, (Join, LeftJoin, Window)) for node in walk(self.analysed.tree))
         expected = self.load.changed if self.load and self.small and several else None
         self.sources = self.sources_of(expected)
-        self.changed = frozenset(s for s in sources_of(self.prepared.tree) if self.target[s.path] != self.frontier[s.path])
+        self.changed = frozenset(s for s in sources_of(self.analysed.tree) if self.target[s.path] != self.frontier[s.path])
         names = {aggregate: arrangement.name for aggregate, arrangement in self.arrangements.items()}
         deltas = Deltas(self.changed, names, RULES, self.small)
-        self.root = deltas.of(self.prepared.tree)
+        self.root = deltas.of(self.analysed.tree)
         self.ordered = [
             AggregateStep(names[each.aggregate], each.aggregate, each.change, each.child) if isinstance(each, Moved) else each
             for each in deltas.steps
@@ -93,21 +90,21 @@ class Differential:
         self.steps = [each for each in self.ordered if isinstance(each, AggregateStep)]
         trees = [tree for each in deltas.steps for tree in each.trees]
         trees += [self.root] if self.root is not None else []
-        self.read = {node.name for tree in trees for node in walk(tree) if isinstance(node, Stored)}
+        self.read = {node.name for tree in trees for node in walk(tree) if isinstance(node, StoredRows)}
 
     def sources_of(self, expected: int | None) -> Sources:
         """Return the sources that the delta reads, of which about `expected` rows changed."""
-        return Sources(self.prepared, self.workspace, self.target, self.frontier, expected)
+        return Sources(self.analysed, self.workspace, self.target, self.frontier, expected)
 
-    def compute(self) -> Rows:
+    def compute(self) -> TableChange:
         """Compute what the table's own commit does. Raises NotWhatTheFrontierSays."""
         if self.root is None:
-            return Rows(None, None, self.probe)
+            return TableChange(None, None, self.probe)
         self.take_steps()
         if (top := self.top) is not None:
             return self._visible(top, self.root)
         if self._appends_only():
-            return Rows(self._named(select([column(c) for c in self.ids()], self.delta(self.root))), None, self.probe)
+            return TableChange(self._named(select([column(c) for c in self.ids()], self.delta(self.root))), None, self.probe)
         return self._consolidated(self.root)
 
     def take_steps(self) -> None:
@@ -131,16 +128,16 @@ class Differential:
         """Return what changes in all levels of a recursion."""
         return recurse(self.workspace, self.sources, change)
 
-    def moves(self) -> dict[str, Rows]:
+    def moves(self) -> dict[str, TableChange]:
         """Return, by name, what the commits of the moved arrangements do."""
         return {step.name: self._moved(step) for step in self.steps if not self.arrangements[step.aggregate].visible}
 
     def ids(self) -> list[str]:
-        return [c.id for c in self.prepared.tree.columns]
+        return [c.id for c in self.analysed.tree.columns]
 
     def _appends_only(self) -> bool:
         """Tell whether no row can go."""
-        if not all(isinstance(node, _MONOTONE) for node in walk(self.prepared.tree)):
+        if not all(isinstance(node, _MONOTONE) for node in walk(self.analysed.tree)):
             return False
         if CLOCK in self.changed:
             return False
@@ -165,26 +162,30 @@ class Differential:
         frame = self.workspace.query(self._render(tree))
         expected = self.sources.expected
         # How many rows a small change touches is not known: often few.
-        return self.workspace.keep(frame) if expected is None else self.workspace.hold(frame, expected if expected > FEW else None)
+        return (
+            self.workspace.persist(frame)
+            if expected is None
+            else self.workspace.materialise(frame, expected if expected > limits.DRIVER_ROWS else None)
+        )
 
     def _move(self, step: AggregateStep) -> None:
-        """Compute the new states of the touched groups; leaves `<name>_moved` and `<name>_delta`."""
+        """Compute the new states of the affected groups; leaves `<name>_moved` and `<name>_delta`."""
         step = replace(step, change=bounded(step.change, self._extents), child=bounded(step.child, self._extents))
         workspace, again = self.workspace, False
         partial, large = workspace.query(step.partial(self.sources)), self.restricts(step)
-        workspace.name(f"{step.name}_partial", workspace.hold(partial) if large else partial)
-        near = workspace.name(f"{step.name}_near", workspace.query(self._render(step.near()))) if large else None
-        merged = workspace.query(step.merge(near))
-        if step.again:
-            workspace.name(f"{step.name}_merged", workspace.keep(merged))
-            touched = workspace.query(step.touched())
-            again = workspace.has_rows(touched)
+        workspace.name(f"{step.name}_partial", workspace.materialise(partial) if large else partial)
+        lookup = workspace.name(f"{step.name}_lookup", workspace.query(self._render(step.lookup()))) if large else None
+        merged = workspace.query(step.merge(lookup))
+        if step.recomputes:
+            workspace.name(f"{step.name}_merged", workspace.persist(merged))
+            affected = workspace.query(step.affected())
+            again = workspace.has_rows(affected)
             if again:
-                workspace.name(f"{step.name}_touched", touched)
-                workspace.name(f"{step.name}_again", workspace.query(step.recomputed(self.sources)))
+                workspace.name(f"{step.name}_affected", affected)
+                workspace.name(f"{step.name}_recomputed", workspace.query(step.recomputed(self.sources)))
         else:
             workspace.name(f"{step.name}_merged", merged)
-        workspace.name(f"{step.name}_moved", workspace.keep(workspace.query(step.moved(again))))
+        workspace.name(f"{step.name}_moved", workspace.persist(workspace.query(step.moved(again))))
         workspace.name(f"{step.name}_delta", workspace.query(step.delta()))
         if f"{step.name}_new" in self.read:
             workspace.name(f"{step.name}_new", workspace.query(step.new()))
@@ -199,10 +200,10 @@ class Differential:
         if not self.small or not step.keys:
             return False
         whole = size(self.workspace.session, arrangement.path, self._version(arrangement))
-        return whole is None or whole.rows > _LARGE
+        return whole is None or whole.rows > limits.LARGE_ARRANGEMENT
 
-    def _moved(self, step: AggregateStep) -> Rows:
-        return Rows(self.arrived(step), self._positions(step))
+    def _moved(self, step: AggregateStep) -> TableChange:
+        return TableChange(self.arrived(step), self._positions(step))
 
     def arrived(self, step: AggregateStep) -> DataFrame:
         """Return the new states that an aggregate's arrangement gets."""
@@ -212,12 +213,12 @@ class Differential:
         arrangement = self.arrangements[step.aggregate]
         return positions(self.workspace.session, self.workspace.query(step.left()), arrangement.path, self._version(arrangement))
 
-    def _visible(self, step: AggregateStep, root: Operator) -> Rows:
+    def _visible(self, step: AggregateStep, root: Operator) -> TableChange:
         """The table is its own arrangement: the groups' positions are known already."""
         came = self.delta(root)
         query = select([column(c) for c in self.ids()], came)
         query = query.where(exp.GT(this=column(WEIGHT.id), expression=number(0)), copy=False)
-        return Rows(self._named(query), self._positions(step), self.probe)
+        return TableChange(self._named(query), self._positions(step), self.probe)
 
     def delta(self, root: Operator) -> exp.Subquery:
         return subquery(self._render(root), "delta")
@@ -225,18 +226,18 @@ class Differential:
     def _render(self, tree: Operator) -> exp.Query:
         return render(bounded(tree, self._extents), self.sources)
 
-    def _extents(self, leaf: Stored | Scan) -> Mapping[str, tuple[str, str]]:
-        return self.workspace.extents(leaf.name if isinstance(leaf, Stored) else self.sources(leaf.source, leaf.form))
+    def _extents(self, leaf: StoredRows | Scan) -> Mapping[str, tuple[str, str]]:
+        return self.workspace.extents(leaf.name if isinstance(leaf, StoredRows) else self.sources(leaf.source, leaf.snapshot))
 
     def _named(self, query: exp.Query) -> DataFrame:
         return self.workspace.query(query).toDF(*self.names)
 
-    def _consolidated(self, root: Operator) -> Rows:
+    def _consolidated(self, root: Operator) -> TableChange:
         """Net out equal rows, then find those that go and bring those that come."""
-        workspace, columns = self.workspace, self.prepared.tree.columns
-        workspace.name("net", workspace.keep(workspace.query(self.net(root))))
+        workspace, columns = self.workspace, self.analysed.tree.columns
+        workspace.name("net", workspace.persist(workspace.query(self.net(root))))
         current = Current.of(self.path, self.version, self.names, columns)
         return applied(workspace, "net", columns, self.names, current, measure(workspace, "net", columns, self.probe), self.probe)
 
     def net(self, root: Operator) -> exp.Select:
-        return net(self.prepared.tree.columns, self.delta(root))
+        return net(self.analysed.tree.columns, self.delta(root))

@@ -13,24 +13,25 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from streamtable.algebra.operators import WEIGHT, Aggregate, Form
+from streamtable.algebra.columns import WEIGHT
+from streamtable.algebra.operators import Aggregate
 from streamtable.algebra.render import render
-from streamtable.algebra.sources import CLOCK
-from streamtable.delta.bridge import SHIM, frame_of, java_class
+from streamtable.algebra.sources import CLOCK, Snapshot
 from streamtable.delta.rows import ChangeSet
 from streamtable.delta.tables import Version, versions
 from streamtable.differentiate.aggregate import POSITION, AggregateStep
 from streamtable.differentiate.deltas import Recursed
-from streamtable.differentiate.rules import Finding, obstacle
-from streamtable.refresh.arrangements import Arrangement, arrangements_of, content
-from streamtable.refresh.cost import Load
+from streamtable.differentiate.registry import RuleFinding, obstacle
+from streamtable.engine.arrangements import Arrangement, arrangements_of, content
+from streamtable.engine.load import Load
+from streamtable.engine.locate import Measured, by_content
+from streamtable.engine.sources import Sources, netted
+from streamtable.engine.workspace import ColumnExtents, Workspace
+from streamtable.errors import message_of
+from streamtable.jvm.gateway import SHIM, frame_of, java_class
+from streamtable.query.analyse import AnalysedQuery
 from streamtable.refresh.differential import Differential
-from streamtable.refresh.locate import Measured, by_content
-from streamtable.refresh.prepare import Prepared
-from streamtable.refresh.sources import Sources, netted
-from streamtable.refresh.workspace import ColumnExtents, Workspace
 from streamtable.sql.builder import column, select
-from streamtable.tracebacks import words_of
 
 __all__ = ["reject", "rejected"]
 
@@ -44,51 +45,51 @@ _LOAD = Load(1, 1)
 
 _MOST_VERDICTS = 1000
 
-_verdicts: dict[str, Finding | None] = {}
+_verdicts: dict[str, RuleFinding | None] = {}
 """What the dry runs of this process found, by the fingerprint of the plan."""
 
 
-def rejected(prepared: Prepared) -> Finding | None:
+def rejected(analysed: AnalysedQuery) -> RuleFinding | None:
     """Return why a differential refresh of the query would fail, or None when Spark can plan one for each change.
 
     Each source is changed alone, then all of them at once: the terms of a delta depend on what else changed.
     """
-    if obstacle(prepared.tree):
+    if obstacle(analysed.tree):
         return None
-    key = prepared.fingerprint
+    key = analysed.fingerprint
     if key not in _verdicts:
         while len(_verdicts) >= _MOST_VERDICTS:
             _verdicts.pop(next(iter(_verdicts)), None)
-        _verdicts[key] = _try_all(prepared)
+        _verdicts[key] = _try_all(analysed)
     return _verdicts[key]
 
 
-def reject(prepared: Prepared, error: BaseException) -> Finding:
+def reject(analysed: AnalysedQuery, error: BaseException) -> RuleFinding:
     """Remember that Spark rejected the delta of the query in a refresh; return the obstacle that this is."""
     found = _finding(error)
-    _verdicts[prepared.fingerprint] = found
+    _verdicts[analysed.fingerprint] = found
     return found
 
 
-def _finding(error: BaseException) -> Finding:
-    said = next(iter(words_of(error).strip().splitlines()), type(error).__name__)
+def _finding(error: BaseException) -> RuleFinding:
+    said = next(iter(message_of(error).strip().splitlines()), type(error).__name__)
     _log.error("defect: Spark rejects the delta of a query whose operators all have rules: %s", said)
-    return Finding("Delta", False, f"Spark rejects the delta of this query: {said}")
+    return RuleFinding("Delta", False, f"Spark rejects the delta of this query: {said}")
 
 
-def _try_all(prepared: Prepared) -> Finding | None:
-    target = {path: v for path, v in zip(prepared.paths, versions(prepared.session, prepared.paths), strict=True) if v is not None}
-    if prepared.reading.clock:
+def _try_all(analysed: AnalysedQuery) -> RuleFinding | None:
+    target = {path: v for path, v in zip(analysed.paths, versions(analysed.session, analysed.paths), strict=True) if v is not None}
+    if analysed.bound.clock:
         target[CLOCK.path] = Version(CLOCK.path, 1)
     sources = sorted(target)
     changes = [[each] for each in sources] + ([sources] if len(sources) > 1 else [])
     try:
         for changed in changes:
-            with _Unread(prepared.session) as workspace:
+            with _Unread(analysed.session) as workspace:
                 before = {path: replace(v, number=v.number - 1) if path in changed else v for path, v in target.items()}
-                names = [c.id for c in prepared.tree.columns]
-                arrangements = arrangements_of(prepared.tree, _PLACE, names, prepared.fingerprint)
-                _DryRun(prepared, workspace, _PLACE, 0, names, target, before, arrangements, {}, None, _LOAD).run()
+                names = [c.id for c in analysed.tree.columns]
+                arrangements = arrangements_of(analysed.tree, _PLACE, names, analysed.fingerprint)
+                _DryRun(analysed, workspace, _PLACE, 0, names, target, before, arrangements, {}, None, _LOAD).run()
     except (PySparkException, ValueError, RecursionError) as error:
         return _finding(error)
     return None
@@ -97,10 +98,10 @@ def _try_all(prepared: Prepared) -> Finding | None:
 class _Unread(Workspace):
     """A workspace that computes nothing: what a refresh would keep stays a plan."""
 
-    def keep(self, frame: DataFrame) -> DataFrame:
+    def persist(self, frame: DataFrame) -> DataFrame:
         return frame
 
-    def hold(self, frame: DataFrame, rows: int | None = None) -> DataFrame:
+    def materialise(self, frame: DataFrame, rows: int | None = None) -> DataFrame:
         return frame
 
     def has_rows(self, frame: DataFrame) -> bool:
@@ -114,19 +115,19 @@ class _Unchanged(Sources):
     """Sources whose change sets are empty, read from no log."""
 
     def change(self, path: str) -> ChangeSet:
-        rows = self._read(path, Form.NEW)
+        rows = self._read(path, Snapshot.TARGET)
         weighted = rows.withColumn(WEIGHT.id, F.lit(1).cast("bigint"))
         return ChangeSet(_without_rows(self.workspace, weighted), "diff", appends_only=False, carries_over=True)
 
-    def _read(self, path: str, form: Form) -> DataFrame:
-        return super()._read(path, Form.NEW if form is Form.OLD else form)
+    def _read(self, path: str, snapshot: Snapshot) -> DataFrame:
+        return super()._read(path, Snapshot.TARGET if snapshot is Snapshot.FRONTIER else snapshot)
 
 
 class _DryRun(Differential):
     """A differential refresh over relations without rows."""
 
     def sources_of(self, expected: int | None) -> Sources:
-        return _Unchanged(self.prepared, self.workspace, self.target, self.frontier, expected)
+        return _Unchanged(self.analysed, self.workspace, self.target, self.frontier, expected)
 
     def stored(self, aggregate: Aggregate, arrangement: Arrangement) -> DataFrame:
         step = AggregateStep.whole(arrangement.name, aggregate)
@@ -159,9 +160,9 @@ class _DryRun(Differential):
         if self.top is not None:
             self.workspace.query(select([column(each) for each in self.ids()], self.delta(self.root)))
             return
-        columns = self.prepared.tree.columns
+        columns = self.analysed.tree.columns
         self.workspace.name("net", self.workspace.query(self.net(self.root)))
-        self.workspace.name("present", self._located(self.prepared.frame.toDF(*self.ids())))
+        self.workspace.name("present", self._located(self.analysed.frame.toDF(*self.ids())))
         self.workspace.query(by_content("net", columns, "present", Measured(1, 1, ())))
 
 

@@ -2,42 +2,40 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from streamtable.algebra.operators import Aggregate
 from streamtable.algebra.sources import CLOCK
-from streamtable.catalog.entries import Entry, readers_of, storing
+from streamtable.catalog.entries import Entry, readers_of, storing, table_columns
 from streamtable.catalog.objects import named_by_some
-from streamtable.delta.bridge import SHIM, frame_of, java_class
 from streamtable.delta.commit import Committed, commit
-from streamtable.delta.rows import read
 from streamtable.delta.tables import Version
 from streamtable.differentiate.aggregate import AggregateStep
+from streamtable.engine.arrangements import Arrangement, arrangements_of, build, roll_back
+from streamtable.engine.jobs import jobs_named_after
+from streamtable.engine.load import Load
+from streamtable.engine.pinned import pinned_query
+from streamtable.engine.sources import Sources
+from streamtable.engine.tuning import planned_for
+from streamtable.engine.workspace import Workspace
 from streamtable.errors import HistoryLost
-from streamtable.refresh.arrangements import Arrangement, arrangements_of, build, roll_back
+from streamtable.query.analyse import AnalysedQuery
 from streamtable.refresh.choose import NOT_POPULATED, Action, Choice
-from streamtable.refresh.clock import microseconds
-from streamtable.refresh.cost import Load, Ran, remembered
+from streamtable.refresh.cost import Ran, remembered
 from streamtable.refresh.difference import difference
 from streamtable.refresh.differential import Differential
+from streamtable.refresh.failpoints import failpoint
 from streamtable.refresh.frontier import Frontier
-from streamtable.refresh.jobs import jobs_named_after
-from streamtable.refresh.milestones import reached
-from streamtable.refresh.output import NotWhatTheFrontierSays, Rows
-from streamtable.refresh.prepare import Prepared
 from streamtable.refresh.records import Initiator, Record
-from streamtable.refresh.sources import Sources
-from streamtable.refresh.tuning import planned_for
-from streamtable.refresh.workspace import Workspace
+from streamtable.refresh.table_change import NotWhatTheFrontierSays, TableChange
 
-__all__ = ["Run", "differentially", "elapsed", "fully", "pinned_query", "table_columns"]
+__all__ = ["Run", "elapsed", "refresh_full", "refresh_incremental"]
 
 
 @dataclass
@@ -45,7 +43,7 @@ class Run:
     """One refresh of one table: the facts that its steps share."""
 
     entry: Entry
-    prepared: Prepared
+    analysed: AnalysedQuery
     frontier: Frontier | None
     target: Mapping[str, Version]
     at: datetime
@@ -61,15 +59,10 @@ class Run:
 
     @property
     def session(self) -> SparkSession:
-        return self.prepared.session
+        return self.analysed.session
 
 
-def table_columns(entry: Entry) -> list[str]:
-    """Return the table's columns in the order of the query's (Delta keeps the order of CREATE)."""
-    return [f["name"] for f in json.loads(entry.state.schema_json)["fields"]]
-
-
-def differentially(run: Run, choice: Choice) -> Committed:
+def refresh_incremental(run: Run, choice: Choice) -> Committed:
     frontier = run.frontier
     if frontier is None:
         raise NotWhatTheFrontierSays(NOT_POPULATED)
@@ -77,7 +70,7 @@ def differentially(run: Run, choice: Choice) -> Committed:
         hidden = {a.name: a for a in arrangements.values() if not a.visible}
         pinned = {name: roll_back(workspace, a, _pinned(frontier, a), run.entry.definition.id) for name, a in hidden.items()}
         differential = Differential(
-            run.prepared,
+            run.analysed,
             workspace,
             run.entry.path,
             run.entry.state.version,
@@ -90,7 +83,7 @@ def differentially(run: Run, choice: Choice) -> Committed:
             run.load,
         )
         rows = differential.compute()
-        reached("before the arrangements")
+        failpoint("before the arrangements")
         for name, move in differential.moves().items():
             version = pinned[name]
             moved = commit(
@@ -103,15 +96,15 @@ def differentially(run: Run, choice: Choice) -> Committed:
                 remove=move.remove,
             )
             pinned[name] = replace(version, number=moved.version)
-            reached("between the arrangements")
+            failpoint("between the arrangements")
         recorded = replace(_recorded(run, choice, pinned), probe=rows.probe)
-        reached("before the table")
+        failpoint("before the table")
         done = _commit(run, choice, recorded, rows, _other_sources(run))
-        reached("after the table")
+        failpoint("after the table")
         return done
 
 
-def fully(
+def refresh_full(
     run: Run,
     choice: Choice,
     schema_json: str | None = None,
@@ -122,15 +115,15 @@ def fully(
     Where others read the table, the rows that differ are committed, else all rows.
     """
     with _workspace(run) as (workspace, arrangements):
-        sources = Sources(run.prepared, workspace, run.target, run.target)
+        sources = Sources(run.analysed, workspace, run.target, run.target)
         pinned = {}
-        known = run.frontier if run.frontier and run.frontier.fingerprint == run.prepared.fingerprint else None
-        if run.prepared.obstacle is None:
+        known = run.frontier if run.frontier and run.frontier.fingerprint == run.analysed.fingerprint else None
+        if run.analysed.obstacle is None:
             for aggregate, arrangement in arrangements.items():
                 if not arrangement.visible:
                     step = AggregateStep.whole(arrangement.name, aggregate)
                     pinned[arrangement.name] = build(
-                        run.prepared,
+                        run.analysed,
                         workspace,
                         sources,
                         arrangement,
@@ -138,14 +131,14 @@ def fully(
                         run.entry.definition.id,
                         known.arrangement(arrangement.name) if known else None,
                     )
-                    reached("between the arrangements")
-        rows = Rows(pinned_query(run.prepared, run.target).toDF(*run.names), None, whole=True)
+                    failpoint("between the arrangements")
+        rows = TableChange(pinned_query(run.analysed, run.target).toDF(*run.names), None, whole=True)
         if schema_json is None and _others_see_it(run):
             rows = difference(workspace, run.entry.path, run.entry.state.version, rows)
         recorded = _recorded(run, choice, pinned)
-        reached("before the table")
+        failpoint("before the table")
         done = _commit(run, choice, recorded, rows, properties or _other_sources(run), schema_json)
-        reached("after the table")
+        failpoint("after the table")
         return done
 
 
@@ -153,7 +146,7 @@ def _commit(
     run: Run,
     choice: Choice,
     recorded: Frontier,
-    rows: Rows,
+    rows: TableChange,
     properties: Mapping[str, str | None] | None,
     schema_json: str | None = None,
 ) -> Committed:
@@ -178,7 +171,7 @@ def _commit(
 
 def _others_see_it(run: Run) -> bool:
     """Tell whether something reads the table, of whose rows some may stay; the logs and the catalog tell, without a Spark job."""
-    if run.frontier is None or run.prepared.reading.unversioned or run.load is None or 2 * run.load.changed > run.load.rows:
+    if run.frontier is None or run.analysed.bound.unversioned or run.load is None or 2 * run.load.changed > run.load.rows:
         return False
     entry = run.entry
     return bool(readers_of(run.session, entry.path)) or named_by_some(run.session, entry.definition.statement.name.parts)
@@ -188,29 +181,17 @@ def _others_see_it(run: Run) -> bool:
 def _workspace(run: Run) -> Iterator[tuple[Workspace, Mapping[Aggregate, Arrangement]]]:
     named = jobs_named_after(run.session, run.entry.definition.name, "refresh of")
     with named, Workspace(run.session) as workspace:
-        yield workspace, arrangements_of(run.prepared.tree, run.entry.path, run.names, run.prepared.fingerprint)
+        yield workspace, arrangements_of(run.analysed.tree, run.entry.path, run.names, run.analysed.fingerprint)
 
 
 def _other_sources(run: Run) -> Mapping[str, str | None] | None:
     """Return the definition's properties where the query reads other tables, columns, views or functions than they say."""
-    definition, reading = run.entry.definition, run.prepared.reading
-    known, now = (run.entry.views, run.entry.functions), (reading.views, reading.functions)
-    same = definition.sources.keys() == set(run.prepared.paths) and reading.columns == run.entry.columns
+    definition, bound = run.entry.definition, run.analysed.bound
+    known, now = (run.entry.views, run.entry.functions), (bound.views, bound.functions)
+    same = definition.sources.keys() == set(run.analysed.paths) and bound.columns == run.entry.columns
     if same and [*map(set, known)] == [*map(set, now)]:
         return None
-    return replace(definition, sources=run.prepared.names).properties(reading)
-
-
-def pinned_query(prepared: Prepared, target: Mapping[str, Version]) -> DataFrame:
-    """Return the query itself, not our rendering of it, over its sources at the given versions, the clock among them."""
-    session = prepared.session
-    frames = java_class(session, "java.util.HashMap")()
-    for path in prepared.paths:
-        frames.put(path, read(session, path, target[path].number)._jdf)
-    reader = java_class(session, f"{SHIM}.PlanReader")
-    return frame_of(
-        session, reader.pinned(session._jsparkSession, prepared.frame._jdf, frames, microseconds(target.get(CLOCK.path)))
-    )
+    return replace(definition, sources=run.analysed.names).properties(bound)
 
 
 def _pinned(frontier: Frontier, arrangement: Arrangement) -> Version:
@@ -227,19 +208,19 @@ def _recorded(run: Run, choice: Choice, pinned: Mapping[str, Version]) -> Fronti
         arrangement_ids={name: version.table_id for name, version in pinned.items()},
         base=run.entry.state.version,
         number=run.frontier.number + 1 if run.frontier else 1,
-        fingerprint=run.prepared.fingerprint,
+        fingerprint=run.analysed.fingerprint,
         action=choice.action.value,
-        exact=not run.prepared.reading.unversioned and CLOCK.path not in run.target,
-        clock=None if run.prepared.reading.unversioned else run.prepared.reading.clock or None,
+        exact=not run.analysed.bound.unversioned and CLOCK.path not in run.target,
+        clock=None if run.analysed.bound.unversioned else run.analysed.bound.clock or None,
         at=run.at,
         runs=_runs(run, choice),
-        rejected=run.prepared.rejected is not None,
+        rejected=run.analysed.rejected is not None,
     )
 
 
 def _runs(run: Run, choice: Choice) -> tuple[Ran, ...]:
     """Remember what this refresh took, up to its commit, next to those of the same plan before it."""
-    runs = run.frontier.runs_of(run.prepared.fingerprint) if run.frontier else ()
+    runs = run.frontier.runs_of(run.analysed.fingerprint) if run.frontier else ()
     load = run.load
     if load is None:
         return runs

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from streamtable import config
 from streamtable.algebra.trees import sources_of
 from streamtable.catalog.entries import Entry
 from streamtable.delta.tables import CommitSummary, commits
-from streamtable.differentiate.rules import prunes_nothing
+from streamtable.differentiate.registry import prunes_nothing
 from streamtable.errors import HistoryLost
 from streamtable.refresh.choose import Facts
 from streamtable.refresh.cost import costs, too_much
 from streamtable.refresh.execute import Run
 from streamtable.refresh.frontier import Frontier
 from streamtable.refresh.load import load_of
+from streamtable.settings.session import FULL_SHARE, read_setting
 
 __all__ = ["facts_of", "foreign"]
 
@@ -24,27 +24,27 @@ _ours: dict[tuple[str, str], int] = {}
 
 def facts_of(spark: SparkSession, run: Run) -> Facts:
     """Find out all that `choose` looks at; the load is kept in `run`, whose record tells it with what the refresh took."""
-    prepared, frontier = run.prepared, run.frontier
+    analysed, frontier = run.analysed, run.frontier
     since: dict[str, tuple[CommitSummary, ...]] = {}
     lost = None
     try:
         since = _since(run, frontier) if frontier else {}
     except HistoryLost as error:
         lost = error.reason
-    run.load = load_of(run.session, run.target, since, prepared.names)
-    share = config.read(spark, config.FULL_SHARE)
-    runs = frontier.runs_of(prepared.fingerprint) if frontier else ()
+    run.load = load_of(run.session, run.target, since, analysed.names)
+    share = read_setting(spark, FULL_SHARE)
+    runs = frontier.runs_of(analysed.fingerprint) if frontier else ()
     estimated = costs(run.load, runs) if run.load and share is None else None
     before = frontier.sources if frontier else {}
-    changed = frozenset(s for s in sources_of(prepared.tree) if run.target.get(s.path) != before.get(s.path))
+    changed = frozenset(s for s in sources_of(analysed.tree) if run.target.get(s.path) != before.get(s.path))
     return Facts(
-        prepared.fingerprint,
-        prepared.obstacle,
-        next(iter(prepared.reading.unversioned), None),
+        analysed.fingerprint,
+        analysed.obstacle,
+        next(iter(analysed.bound.unversioned), None),
         frozenset(path for path, commits_ in since.items() if not any(each.data_change for each in commits_)),
         foreign(run.session, run.entry, frontier) if frontier else None,
         lost,
-        None if prepared.obstacle else prunes_nothing(prepared.tree, changed),
+        None if analysed.obstacle else prunes_nothing(analysed.tree, changed),
         too_much(run.load, estimated, share) if run.load else None,
         estimated,
     )
@@ -70,7 +70,7 @@ def foreign(spark: SparkSession, entry: Entry, frontier: Frontier) -> str | None
 def _since(run: Run, frontier: Frontier) -> dict[str, tuple[CommitSummary, ...]]:
     """Read what the commits since the frontier did, by source. Raises HistoryLost."""
     found = {}
-    for path in run.prepared.paths:
+    for path in run.analysed.paths:
         version, before = run.target[path], frontier.sources.get(path)
         if before and before.table_id == version.table_id and before.number < version.number:
             found[path] = commits(run.session, path, before.number, version.number)

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from streamtable.catalog.restored import UNREADABLE, restored
 from streamtable.delta.tables import Version
 from streamtable.delta.unreadable import Unreadable, versions_or_why
-from streamtable.refresh import clock
+from streamtable.engine import clock
 from streamtable.refresh.cost import Ran
 
 __all__ = ["Frontier", "Vector"]

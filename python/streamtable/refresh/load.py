@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from streamtable.algebra.sources import CLOCK
 from streamtable.delta.tables import CommitSummary, Size, Version, size
-from streamtable.refresh.cost import Load
+from streamtable.engine.load import Load
 
 __all__ = ["load_of"]
 

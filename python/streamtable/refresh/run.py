@@ -13,11 +13,11 @@ from pyspark.sql import SparkSession
 
 from streamtable.algebra.sources import CLOCK
 from streamtable.catalog.definition import SUSPENDED
-from streamtable.catalog.entries import Entry
-from streamtable.delta.bridge import cancelled, causes, java_exception, lost_file, out_of_memory, root_cause
+from streamtable.catalog.entries import Entry, table_columns
 from streamtable.delta.commit import Committed
-from streamtable.delta.storage import storage_trouble
-from streamtable.delta.tables import Version, locate, tell_catalog, versions
+from streamtable.delta.tables import Version, find_table, sync_catalog, versions
+from streamtable.engine import clock
+from streamtable.engine.arrangements import HIDDEN
 from streamtable.errors import (
     ConcurrentRefresh,
     HistoryLost,
@@ -28,22 +28,22 @@ from streamtable.errors import (
     SourceUnavailable,
     StatementCancelled,
     StreamTableSuspended,
+    clear_frames,
 )
-from streamtable.refresh import clock
-from streamtable.refresh.arrangements import HIDDEN
-from streamtable.refresh.checks import AUTO, allow
+from streamtable.jvm.failures import cancelled, causes, java_exception, lost_file, out_of_memory, root_cause
+from streamtable.jvm.storage import storage_trouble
+from streamtable.language.stream_table.ast import RefreshMode
+from streamtable.query.analyse import AnalysedQuery, analyse, release
+from streamtable.query.checks import AUTO, allow
 from streamtable.refresh.choose import FORGOTTEN, NOT_POPULATED, Action, Choice, choose
 from streamtable.refresh.dry_run import reject, rejected
-from streamtable.refresh.execute import Run, differentially, elapsed, fully, table_columns
+from streamtable.refresh.execute import Run, elapsed, refresh_full, refresh_incremental
 from streamtable.refresh.facts import facts_of, foreign
 from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.refresh.history import errors_in_a_row, history
-from streamtable.refresh.output import NotWhatTheFrontierSays
-from streamtable.refresh.prepare import Prepared, prepare, release
 from streamtable.refresh.records import Initiator, Record, annotate
-from streamtable.sessions import lend
-from streamtable.sql.statements import RefreshMode
-from streamtable.tracebacks import let_go
+from streamtable.refresh.table_change import NotWhatTheFrontierSays
+from streamtable.sessions.internal import lend
 
 __all__ = ["Outcome", "decided_by_versions", "outcome", "pinned", "refresh", "targets"]
 
@@ -92,25 +92,25 @@ def _refresh(spark: SparkSession, entry: Entry, full: bool, vector: Vector, init
     if not full and frontier is not None and _unchanged(spark, entry, frontier, vector):
         choice = Choice(Action.NO_DATA, "no source changed")
         return outcome(entry, choice, _nothing(spark, entry, frontier, choice, initiator), started)
-    prepared = _prepare_again(spark, entry, frontier)
+    analysed = _analyse_again(spark, entry, frontier)
     try:
-        _check_columns(entry, prepared)
-        run = Run(entry, prepared, frontier, targets(prepared, frontier, vector), vector.at, started, initiator)
-        allow(prepared, definition.statement.mode)
+        _check_columns(entry, analysed)
+        run = Run(entry, analysed, frontier, targets(analysed, frontier, vector), vector.at, started, initiator)
+        allow(analysed, definition.statement.mode)
         choice = choose(definition.statement.mode, full, frontier, run.target, facts_of(spark, run))
         if choice.reason == NOT_POPULATED and entry.state.frontier is not None:
             choice = replace(choice, reason=FORGOTTEN)
         return _carry_out(run, choice)
     finally:
-        release(prepared)
+        release(analysed)
 
 
-def _prepare_again(spark: SparkSession, entry: Entry, frontier: Frontier | None) -> Prepared:
+def _analyse_again(spark: SparkSession, entry: Entry, frontier: Frontier | None) -> AnalysedQuery:
     """Read the stored query. It was valid at CREATE, so what is wrong with it now is wrong with a source."""
     definition = entry.definition
     session = lend(spark, definition.namespace, definition.settings)
     try:
-        prepared = prepare(session, entry.query)
+        analysed = analyse(session, entry.query)
     except InvalidQuery as error:
         gone = any(each in error.reason for each in ("TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "UNRESOLVED_ROUTINE"))
         kind = SourceUnavailable if gone else SourceChanged
@@ -118,8 +118,8 @@ def _prepare_again(spark: SparkSession, entry: Entry, frontier: Frontier | None)
         hint = restore if gone else error.hint or restore
         raise kind(f"the query of {definition.name} cannot be read any more: {error.reason}", hint=hint) from error
     # A table that has its arrangements was maintained; the others are tried once per process.
-    tried = frontier is not None and frontier.fingerprint == prepared.fingerprint and not frontier.rejected
-    return prepared if tried else replace(prepared, rejected=rejected(prepared))
+    tried = frontier is not None and frontier.fingerprint == analysed.fingerprint and not frontier.rejected
+    return analysed if tried else replace(analysed, rejected=rejected(analysed))
 
 
 def _unchanged(spark: SparkSession, entry: Entry, frontier: Frontier, vector: Vector) -> bool:
@@ -137,7 +137,7 @@ def _in_place(spark: SparkSession, entry: Entry) -> bool:
     """
     named = ((name.split("."), path) for path, name in entry.definition.sources.items() if not name.startswith("delta.`"))
     return all(
-        len(parts) == len(entry.definition.statement.name.parts) and locate(spark, parts).path == path for parts, path in named
+        len(parts) == len(entry.definition.statement.name.parts) and find_table(spark, parts).path == path for parts, path in named
     )
 
 
@@ -146,15 +146,15 @@ def decided_by_versions(entry: Entry, frontier: Frontier) -> bool:
     return frontier.exact and not entry.views and not entry.functions
 
 
-def targets(prepared: Prepared, frontier: Frontier | None, vector: Vector) -> dict[str, Version]:
+def targets(analysed: AnalysedQuery, frontier: Frontier | None, vector: Vector) -> dict[str, Version]:
     """Return the version of each source that is to be read; the clock is one of them, if the query reads it."""
-    session = prepared.session
-    found = _versions(session, prepared.paths, frontier, vector)
+    session = analysed.session
+    found = _versions(session, analysed.paths, frontier, vector)
     for path, version in found.items():
         if version is None:
             raise SourceUnavailable(f"the source at {path} is gone", hint="restore it, or drop the stream table")
     target = {path: version for path, version in found.items() if version is not None}
-    if granularity := prepared.reading.clock:
+    if granularity := analysed.bound.clock:
         before = frontier.sources.get(CLOCK.path) if frontier else None
         target[CLOCK.path] = clock.tick(granularity, before, session.conf.get("spark.sql.session.timeZone") or "UTC", vector.at)
     return target
@@ -175,15 +175,15 @@ def pinned(latest: Version, wanted: Version | None, before: Version | None) -> V
     return replace(latest, number=min(max(wanted.number, ahead), latest.number))
 
 
-def _check_columns(entry: Entry, prepared: Prepared) -> None:
+def _check_columns(entry: Entry, analysed: AnalysedQuery) -> None:
     stored = {field.name: field.dataType for field in entry.state.schema}
-    now = [field.dataType for field in prepared.frame.schema.toNullable()]
-    names, columns = table_columns(entry), prepared.frame.columns
+    now = [field.dataType for field in analysed.frame.schema.toNullable()]
+    names, columns = table_columns(entry), analysed.frame.columns
     # Of a table of an earlier release nobody knows how its sources were when it was created.
     moved = names != columns and sorted(names) == sorted(columns) and not entry.definition.statement.columns
     if moved or [stored.get(name) for name in names] != now:
         raise SourceChanged(
-            f"the query of {entry.definition.name} gives other columns than the table has: {prepared.frame.schema.simpleString()}",
+            f"the query of {entry.definition.name} gives other columns than the table has: {analysed.frame.schema.simpleString()}",
             hint="create the stream table again with CREATE OR REPLACE STREAM TABLE",
         )
 
@@ -197,16 +197,16 @@ def _carry_out(run: Run, choice: Choice) -> Outcome:
             done = _nothing(run.session, run.entry, run.frontier, choice, run.initiator, ahead)
         case Action.DIFFERENTIAL:
             try:
-                done = differentially(run, choice)
+                done = refresh_incremental(run, choice)
             except (NotWhatTheFrontierSays, RefreshError, Py4JJavaError, CapturedException, RecursionError) as error:
                 choice = _instead(run, error)
-                let_go(error)  # what was computed so far goes before all is computed anew
+                clear_frames(error)  # what was computed so far goes before all is computed anew
                 run.tried = elapsed(run) if choice.action is Action.FULL else 0
-                done = fully(run, choice)
+                done = refresh_full(run, choice)
         case _:
-            done = fully(run, choice)
+            done = refresh_full(run, choice)
     if choice.action is not Action.NO_DATA:
-        tell_catalog(run.session, run.entry.definition.statement.name.parts)
+        sync_catalog(run.session, run.entry.definition.statement.name.parts)
     return outcome(run.entry, choice, done, run.started)
 
 
@@ -244,10 +244,10 @@ def _instead(run: Run, error: Exception) -> Choice:
         case _ if lost := lost_file(error):
             return Choice(Action.REINITIALIZE, lost.reason)
         case AnalysisException():
-            found = reject(run.prepared, error)
+            found = reject(run.analysed, error)
             if run.entry.definition.statement.mode is RefreshMode.DIFFERENTIAL:
                 raise NotIncremental(f"{run.entry.definition.name} cannot be maintained: {found.reason}", hint=AUTO) from error
-            run.prepared = replace(run.prepared, rejected=found)
+            run.analysed = replace(run.analysed, rejected=found)
             return Choice(Action.FULL, found.reason)
         case _ if said := out_of_memory(error):
             if run.entry.definition.statement.mode is not RefreshMode.AUTO:

@@ -7,15 +7,15 @@ import time
 from pyspark.sql import SparkSession
 
 from streamtable.catalog.entries import Entry
-from streamtable.refresh import clock
+from streamtable.engine import clock
+from streamtable.language.stream_table.ast import RefreshMode
+from streamtable.query.analyse import AnalysedQuery
 from streamtable.refresh.choose import Action, choose
 from streamtable.refresh.execute import Run
 from streamtable.refresh.facts import facts_of
 from streamtable.refresh.frontier import Frontier, Vector
-from streamtable.refresh.prepare import Prepared
 from streamtable.refresh.records import Initiator
 from streamtable.refresh.run import targets
-from streamtable.sql.statements import RefreshMode
 
 __all__ = ["VERDICT", "of_definition", "of_next_refresh"]
 
@@ -23,20 +23,20 @@ VERDICT = "Verdict"
 """What stands in the place of an operator."""
 
 
-def of_next_refresh(spark: SparkSession, entry: Entry, prepared: Prepared) -> tuple[str, bool, str]:
+def of_next_refresh(spark: SparkSession, entry: Entry, analysed: AnalysedQuery) -> tuple[str, bool, str]:
     """Return what REFRESH would do with the table as it and its sources are now, and why. Raises SourceUnavailable."""
     frontier, vector = Frontier.of(entry.state.frontier), Vector({}, clock.now())
-    run = Run(entry, prepared, frontier, targets(prepared, frontier, vector), vector.at, time.perf_counter(), Initiator.MANUAL)
+    run = Run(entry, analysed, frontier, targets(analysed, frontier, vector), vector.at, time.perf_counter(), Initiator.MANUAL)
     choice = choose(entry.definition.statement.mode, False, frontier, run.target, facts_of(spark, run))
     cheap = choice.action in (Action.NO_DATA, Action.DIFFERENTIAL)
     return VERDICT, cheap, f"The next refresh is {choice.action.value}: {choice.reason}"
 
 
-def of_definition(mode: RefreshMode, prepared: Prepared) -> tuple[str, bool, str]:
+def of_definition(mode: RefreshMode, analysed: AnalysedQuery) -> tuple[str, bool, str]:
     """Return how a table of this query would be refreshed."""
     if mode is RefreshMode.FULL:
         return VERDICT, False, "Each refresh is FULL: the refresh mode is FULL"
-    if found := prepared.obstacle:
+    if found := analysed.obstacle:
         return VERDICT, False, f"Each refresh is FULL: {found.operator}: {found.reason}"
     most = ", as long as that costs less than a full one" if mode is RefreshMode.AUTO else ""
     return VERDICT, True, f"Each refresh is DIFFERENTIAL{most}"

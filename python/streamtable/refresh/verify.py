@@ -11,21 +11,21 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
 from streamtable.algebra.identity import identity
-from streamtable.catalog.entries import Entry
+from streamtable.catalog.entries import Entry, table_columns
 from streamtable.delta.rows import read
+from streamtable.engine.pinned import pinned_query
+from streamtable.engine.workspace import Workspace
 from streamtable.errors import InvalidStatement
-from streamtable.refresh.execute import pinned_query, table_columns
+from streamtable.query.analyse import analyse, release
 from streamtable.refresh.frontier import Frontier
-from streamtable.refresh.prepare import prepare, release
-from streamtable.refresh.workspace import Workspace
-from streamtable.sessions import lend
+from streamtable.sessions.internal import lend
 from streamtable.sql.builder import alias, call, case, cast, column, number, qualified, select, subquery, table, union_all
 
-__all__ = ["Verdict", "verify"]
+__all__ = ["Comparison", "verify"]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Comparison:
     """`missing` rows are in the query but not in the table, `surplus` the other way round, counted with their multiplicity."""
 
     name: str
@@ -34,24 +34,24 @@ class Verdict:
     surplus: int
 
 
-def verify(spark: SparkSession, entry: Entry) -> Verdict:
+def verify(spark: SparkSession, entry: Entry) -> Comparison:
     """Compare the table with its query at the frontier. Raises InvalidStatement for a table that was never populated."""
     definition, frontier = entry.definition, Frontier.of(entry.state.frontier)
     if frontier is None:
         raise InvalidStatement(f"{definition.name} was created WITH NO DATA", hint="refresh it first")
     session = lend(spark, definition.namespace, definition.settings)
-    prepared = prepare(session, entry.query)
+    analysed = analyse(session, entry.query)
     try:
         with Workspace(session) as workspace:
             names = table_columns(entry)
-            workspace.name("verify_expected", pinned_query(prepared, frontier.sources).toDF(*names))
+            workspace.name("verify_expected", pinned_query(analysed, frontier.sources).toDF(*names))
             workspace.name(
                 "verify_present", read(session, entry.path, entry.state.version).select(*(qualified((name,)) for name in names))
             )
-            missing, surplus = _difference(workspace, prepared.frame, names)
+            missing, surplus = _difference(workspace, analysed.frame, names)
     finally:
-        release(prepared)
-    return Verdict(definition.name, missing == 0 and surplus == 0, missing, surplus)
+        release(analysed)
+    return Comparison(definition.name, missing == 0 and surplus == 0, missing, surplus)
 
 
 def _difference(workspace: Workspace, typed: DataFrame, names: list[str]) -> tuple[int, int]:

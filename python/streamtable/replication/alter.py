@@ -12,18 +12,10 @@ from pyspark.sql import SparkSession
 from streamtable.catalog import objects
 from streamtable.catalog.halves import Kind
 from streamtable.catalog.intents import intended
-from streamtable.catalog.objects import Stored
+from streamtable.catalog.objects import CatalogObject
 from streamtable.delta.tables import applications, state
 from streamtable.errors import InvalidStatement, NotEnabled, ReplicationObjectNotFound
-from streamtable.replication import slots
-from streamtable.replication.apply import Table
-from streamtable.replication.kinds import PUBLICATION, SLOT, SUBSCRIPTION
-from streamtable.replication.publications import Published, published
-from streamtable.replication.publisher import Publisher, Schema, publisher_of
-from streamtable.replication.run import published_to
-from streamtable.replication.source import source_of
-from streamtable.replication.subscriptions import APPLICATIONS, Relation, Subscription, slots_in_use
-from streamtable.sql.replication import (
+from streamtable.language.replication.ast import (
     AlterSubscription,
     CreateReplicationSlot,
     CreateSubscription,
@@ -38,7 +30,15 @@ from streamtable.sql.replication import (
     SetPublications,
     Skip,
 )
-from streamtable.sql.statements import AcceptDefinition, Rename
+from streamtable.language.stream_table.ast import AcceptDefinition, Rename
+from streamtable.replication import slots
+from streamtable.replication.apply import AppliedTable
+from streamtable.replication.kinds import PUBLICATION, SLOT, SUBSCRIPTION
+from streamtable.replication.publications import Published, published
+from streamtable.replication.publisher import Publisher, Schema, publisher_of
+from streamtable.replication.run import published_to
+from streamtable.replication.source import source_of
+from streamtable.replication.subscriptions import APPLICATIONS, SubscribedTable, Subscription, slots_in_use
 
 __all__ = ["alter", "create", "create_slot", "drop", "drop_slot"]
 
@@ -82,7 +82,7 @@ def create(spark: SparkSession, statement: CreateSubscription) -> Subscription:
     return Subscription.load(spark, statement.name)
 
 
-def alter(spark: SparkSession, statement: AlterSubscription) -> Stored:
+def alter(spark: SparkSession, statement: AlterSubscription) -> CatalogObject:
     """Change a subscription, and return it."""
     if isinstance(statement.action, AcceptDefinition):
         return objects.accept_definition(spark, SUBSCRIPTION, statement.name)
@@ -119,7 +119,7 @@ def alter(spark: SparkSession, statement: AlterSubscription) -> Stored:
     return subscription.stored
 
 
-def drop(spark: SparkSession, statement: DropSubscription) -> Stored | None:
+def drop(spark: SparkSession, statement: DropSubscription) -> CatalogObject | None:
     """Drop a subscription and its slot; None when there is none and IF EXISTS was said."""
     stored = objects.wanted(spark, SUBSCRIPTION, statement.name, statement.if_exists)
     if stored is None:
@@ -142,14 +142,14 @@ def drop(spark: SparkSession, statement: DropSubscription) -> Stored | None:
     return stored
 
 
-def create_slot(spark: SparkSession, statement: CreateReplicationSlot) -> Stored:
+def create_slot(spark: SparkSession, statement: CreateReplicationSlot) -> CatalogObject:
     """Make a slot for the tables of some publications of its schema."""
     publisher = Schema(objects.free(spark, SLOT, statement.name).name[:-1])
     stored = [objects.load(spark, PUBLICATION, publisher.name(each)) for each in statement.publications]
     return slots.create(spark, statement.name, [table for each in stored for table in published(spark, each, publisher)])
 
 
-def drop_slot(spark: SparkSession, statement: DropReplicationSlot) -> Stored | None:
+def drop_slot(spark: SparkSession, statement: DropReplicationSlot) -> CatalogObject | None:
     """Drop a slot that no subscription in sight uses."""
     slot = objects.wanted(spark, SLOT, statement.name, statement.if_exists)
     if slot is None:
@@ -186,7 +186,7 @@ def _relations(
     tables: Mapping[str, list[Published]],
     begun: Mapping[str, slots.Position] | None,
     copy: bool,
-) -> dict[str, Relation]:
+) -> dict[str, SubscribedTable]:
     """Take in tables that are published now, anew those whose history is lost, and forget those that are not published.
 
     `begun` are the positions of a slot that is still to be made; None asks the one that is there, if there is one.
@@ -195,13 +195,13 @@ def _relations(
     if begun is None and subscription.slot is not None and (slot := objects.find(spark, SLOT, subscription.slot_name())):
         every = [each for several in tables.values() for each in several]
         begun = slots.positions(slots.advance(spark, slot, every, {}))
-    after, mixed = dict[str, Relation](), list[str]()
+    after, mixed = dict[str, SubscribedTable](), list[str]()
     for name, several in tables.items():
         source, target, relation = source_of(spark, several), subscription.target(spark, name), known.get(name)
-        if relation is None or Table(spark, source, target, relation, foreign_only=False).is_lost():
+        if relation is None or AppliedTable(spark, source, target, relation, foreign_only=False).is_lost():
             start = begun[source.name].confirmed if begun is not None and relation is None else source.version
             target_id = state(spark, target.path).table_id
-            relation = Relation.new(name, source.table_id, target_id, None if copy else start)
+            relation = SubscribedTable.new(name, source.table_id, target_id, None if copy else start)
             written_by = applications(spark, source.path) if copy and subscription.origin == "none" else ()
             mixed += [source.name] if any(each.startswith(APPLICATIONS) for each in written_by) else []
         after[name] = relation

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from streamtable.delta.tables import CommitSummary, Located, commits, retained, state, transaction
+from streamtable.engine.load import Load
 from streamtable.errors import ConcurrentRefresh, HistoryLost, InvalidStatement, ReplicationConflict
-from streamtable.refresh.cost import Load
 from streamtable.replication import operations
-from streamtable.replication.source import IDENTITY, Source
-from streamtable.replication.subscriptions import APPLICATIONS, Relation
+from streamtable.replication.source import IDENTITY, SourceTable
+from streamtable.replication.subscriptions import APPLICATIONS, SubscribedTable
 from streamtable.replication.writer import Applied, Writer
 
-__all__ = ["Table"]
+__all__ = ["AppliedTable"]
 
 _TRUNCATE = "TRUNCATE"
 _KINDS = {"insert": "numTargetRowsInserted", "update": "numTargetRowsUpdated", "delete": "numTargetRowsDeleted"}
@@ -23,13 +23,13 @@ _KINDS = {"insert": "numTargetRowsInserted", "update": "numTargetRowsUpdated", "
 
 
 @dataclass
-class Table:
+class AppliedTable:
     """A relation on its way; `position` is what was reached, and `done` what that took, also when an error ends it."""
 
     session: SparkSession
-    source: Source
+    source: SourceTable
     target: Located
-    relation: Relation
+    relation: SubscribedTable
     foreign_only: bool
     done: Applied = field(default_factory=Applied)
 
@@ -181,7 +181,7 @@ def _load(pending: Collection[CommitSummary]) -> Load:
     return Load(changed, changed, uncounted)
 
 
-def _sent_as(source: Source, commit: CommitSummary) -> str | None:
+def _sent_as(source: SourceTable, commit: CommitSummary) -> str | None:
     """Return the kind by which the rows of a commit are sent as a whole, without a key; None where they are not sent.
 
     Raises InvalidStatement for changes that have to be told from others, which takes a key.
@@ -196,12 +196,12 @@ def _sent_as(source: Source, commit: CommitSummary) -> str | None:
     raise _unknown(source, sent, commit)
 
 
-def _sends_all(source: Source) -> bool:
+def _sends_all(source: SourceTable) -> bool:
     """Tell whether it does not matter of which kind a change is."""
     return all(map(source.publishes, _KINDS)) and len({source.conditions(each) for each in _KINDS}) == 1
 
 
-def _unknown(source: Source, kinds: list[str], at: CommitSummary) -> InvalidStatement:
+def _unknown(source: SourceTable, kinds: list[str], at: CommitSummary) -> InvalidStatement:
     by = f"version {at.version} ({at.operation})"
     if source.full or kinds == ["insert"]:
         message = f"of what {by} of {source.name} did, {' and '.join(kinds)} cannot be told from the rest without a key"

@@ -9,8 +9,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from streamtable.delta.bridge import java_class
 from streamtable.errors import InvalidStatement
+from streamtable.jvm.gateway import java_class
 
 __all__ = ["check_condition"]
 

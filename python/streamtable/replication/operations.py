@@ -9,11 +9,11 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
+from streamtable.algebra.columns import WEIGHT
 from streamtable.algebra.identity import comparable
-from streamtable.algebra.operators import WEIGHT
 from streamtable.delta.rows import change_set, read
 from streamtable.errors import SourceChanged
-from streamtable.replication.source import Source
+from streamtable.replication.source import SourceTable
 from streamtable.sql.builder import qualified
 
 __all__ = ["NOT_UNIQUE", "NUMBER", "OPERATION", "ROW", "VERSION", "form", "keyed", "keys_of", "snapshot", "weighted"]
@@ -26,7 +26,7 @@ NUMBER = "__number"
 """The column with how often a row came, negative if it went."""
 
 
-def snapshot(session: SparkSession, source: Source, target: StructType) -> DataFrame:
+def snapshot(session: SparkSession, source: SourceTable, target: StructType) -> DataFrame:
     """Return the rows to begin with as inserts; what a publication publishes does not matter to them, its condition does."""
     rows = read(session, source.path, source.version).where(source.passes())
     return _inserts(rows, F.lit(source.version).cast("bigint").alias(VERSION), source, target)
@@ -34,7 +34,7 @@ def snapshot(session: SparkSession, source: Source, target: StructType) -> DataF
 
 def weighted(
     session: SparkSession,
-    source: Source,
+    source: SourceTable,
     target: StructType,
     after: int,
     upto: int,
@@ -51,7 +51,7 @@ def weighted(
 
 def keyed(
     session: SparkSession,
-    source: Source,
+    source: SourceTable,
     target: StructType,
     after: int,
     upto: int,
@@ -91,7 +91,7 @@ def keyed(
     return paired.select(VERSION, *keys, ROW, operation.alias(OPERATION)).where(F.col(OPERATION).isNotNull())
 
 
-def keys_of(source: Source) -> list[str]:
+def keys_of(source: SourceTable) -> list[str]:
     """Name the columns that have the key of an operation, as the subscriber has it; none where there is no key."""
     return [f"__key{n}" for n in range(len(source.key or ()))]
 
@@ -123,23 +123,25 @@ def _version() -> Column:
     return F.col("__streamtable_version").alias(VERSION)
 
 
-def _changes(session: SparkSession, source: Source, after: int, upto: int, left_out: Collection[int]) -> tuple[DataFrame, bool]:
+def _changes(
+    session: SparkSession, source: SourceTable, after: int, upto: int, left_out: Collection[int]
+) -> tuple[DataFrame, bool]:
     """Return the rows that came or went, and whether they can only have come."""
     changes = change_set(session, source.path, after, upto)
     kept = changes.frame.where(~F.col("__streamtable_version").isin(*left_out)) if left_out else changes.frame
     return kept, changes.appends_only
 
 
-def _inserts(rows: DataFrame, version: Column, source: Source, target: StructType) -> DataFrame:
+def _inserts(rows: DataFrame, version: Column, source: SourceTable, target: StructType) -> DataFrame:
     sent = rows.select(version, _row(rows, source, target).alias(ROW))
     return sent.select("*", *_key(source), F.lit("I").alias(OPERATION))
 
 
-def _key(source: Source) -> list[Column]:
+def _key(source: SourceTable) -> list[Column]:
     return [F.col(ROW)[name].alias(each) for each, name in zip(keys_of(source), source.key or (), strict=True)]
 
 
-def _row(rows: DataFrame, source: Source, target: StructType, sent: Column | None = None) -> Column:
+def _row(rows: DataFrame, source: SourceTable, target: StructType, sent: Column | None = None) -> Column:
     """Return the columns that are sent as the subscriber has them: found by name, types converted through text.
 
     A value that cannot be converted is an error, whatever ANSI mode was in force at CREATE SUBSCRIPTION; NULL only where the row is

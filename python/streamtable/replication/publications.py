@@ -9,15 +9,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
-from streamtable.catalog.objects import Stored
-from streamtable.delta.tables import Located, TableState, locate, state
+from streamtable.catalog.objects import CatalogObject
+from streamtable.delta.tables import Located, TableState, find_table, state
 from streamtable.errors import InvalidStatement, SourceUnavailable
-from streamtable.handles import catalog_of, namespace_of
-from streamtable.replication.conditions import check_condition
-from streamtable.replication.kinds import PUBLICATION
-from streamtable.replication.publisher import Publisher
-from streamtable.sql.printing import to_sql
-from streamtable.sql.replication import (
+from streamtable.jvm.handles import catalog_of, namespace_of
+from streamtable.language.names import Name
+from streamtable.language.replication.ast import (
     AddObjects,
     AlterPublication,
     CreatePublication,
@@ -28,7 +25,11 @@ from streamtable.sql.replication import (
     SetObjects,
     SetOptions,
 )
-from streamtable.sql.statements import AcceptDefinition, Name, Rename
+from streamtable.language.stream_table.ast import AcceptDefinition, Rename
+from streamtable.language.write import to_sql
+from streamtable.replication.conditions import check_condition
+from streamtable.replication.kinds import PUBLICATION
+from streamtable.replication.publisher import Publisher
 
 __all__ = ["Published", "alter", "create", "definition", "drop", "outside", "published"]
 
@@ -50,7 +51,7 @@ class Published:
     generated: bool = False
 
 
-def create(spark: SparkSession, statement: CreatePublication) -> Stored:
+def create(spark: SparkSession, statement: CreatePublication) -> CatalogObject:
     """Make a publication. Raises what is wrong with its tables, and ReplicationObjectExists."""
     located = objects.free(spark, PUBLICATION, statement.name)
     name = _spelled(spark, located.name)
@@ -58,12 +59,12 @@ def create(spark: SparkSession, statement: CreatePublication) -> Stored:
     return objects.create(spark, PUBLICATION, statement.name, _content(spark, named, ()))
 
 
-def definition(stored: Stored) -> CreatePublication:
+def definition(stored: CatalogObject) -> CreatePublication:
     """Return what the publication is for."""
     return objects.statement_of(stored, CreatePublication)
 
 
-def alter(spark: SparkSession, statement: AlterPublication) -> Stored:
+def alter(spark: SparkSession, statement: AlterPublication) -> CatalogObject:
     """Change what a publication is for, or its name, and return it."""
     if isinstance(statement.action, AcceptDefinition):
         return objects.accept_definition(spark, PUBLICATION, statement.name)
@@ -84,7 +85,7 @@ def alter(spark: SparkSession, statement: AlterPublication) -> Stored:
     return objects.change(spark, stored, _content(spark, known, left_out))
 
 
-def drop(spark: SparkSession, statement: DropPublication) -> list[Stored]:
+def drop(spark: SparkSession, statement: DropPublication) -> list[CatalogObject]:
     """Drop publications, and return them: all that are named, or none where one is not there and IF EXISTS was not said."""
     wanted = [objects.wanted(spark, PUBLICATION, name, statement.if_exists) for name in statement.names]
     found = [each for n, each in enumerate(wanted) if each and each.path not in {before.path for before in wanted[:n] if before}]
@@ -93,7 +94,7 @@ def drop(spark: SparkSession, statement: DropPublication) -> list[Stored]:
     return found
 
 
-def published(spark: SparkSession, stored: Stored, publisher: Publisher) -> Iterator[Published]:
+def published(spark: SparkSession, stored: CatalogObject, publisher: Publisher) -> Iterator[Published]:
     """Yield the tables of a publication as they are now, those of its schema and what it names besides; some may be gone.
 
     A table that is in a schema of the publication as well is sent whole.
@@ -114,7 +115,7 @@ def published(spark: SparkSession, stored: Stored, publisher: Publisher) -> Iter
             yield Published(table.name.parts, at.path, at.table_id, str(stored), *said)
 
 
-def outside(stored: Stored) -> list[Name]:
+def outside(stored: CatalogObject) -> list[Name]:
     """Return the tables that a publication names in other schemas than its own, and such schemas, which earlier versions took."""
     said = definition(stored)
     home = said.name.parts[:-1]
@@ -129,7 +130,7 @@ def _same(schema: tuple[str, ...], other: tuple[str, ...]) -> bool:
 
 def _table(spark: SparkSession, name: Name) -> tuple[Located, TableState | None]:
     """Look up a Delta table that can be published."""
-    located = locate(spark, name.parts)
+    located = find_table(spark, name.parts)
     if located.kind != "delta":
         return located, None
     try:
@@ -213,8 +214,8 @@ def _joined(name: tuple[str, ...], known: Objects, more: Objects | None = None) 
     return both
 
 
-def _dropped(spark: SparkSession, stored: Stored, known: Objects, fewer: Objects) -> Objects:
-    tables = {Name(_spelled(spark, locate(spark, table.name.parts).name)) for table in fewer.tables}
+def _dropped(spark: SparkSession, stored: CatalogObject, known: Objects, fewer: Objects) -> Objects:
+    tables = {Name(_spelled(spark, find_table(spark, table.name.parts).name)) for table in fewer.tables}
     schemas = set(_schemas(spark, fewer))
     missing = (tables - {table.name for table in known.tables}) | (schemas - set(known.schemas))
     if missing:

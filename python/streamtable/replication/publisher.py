@@ -17,9 +17,9 @@ from streamtable.catalog.entries import table_names
 from streamtable.catalog.paths import name_at
 from streamtable.delta.folders import children
 from streamtable.errors import InvalidStatement
-from streamtable.remote import ask, without_token
-from streamtable.sql.parse import parse_name
-from streamtable.sql.statements import Name
+from streamtable.language.names import Name
+from streamtable.language.parse import parse_name
+from streamtable.sessions.remote import ask, without_token
 
 __all__ = ["Folder", "Publisher", "Schema", "Server", "publisher_of", "same"]
 

@@ -14,17 +14,16 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
 from streamtable.catalog.entries import CATALOG
-from streamtable.errors import ConcurrentRefresh, InvalidStatement, ReplicationConflict
+from streamtable.errors import ConcurrentRefresh, InvalidStatement, ReplicationConflict, message_of
+from streamtable.language.names import Name
 from streamtable.replication import slots
-from streamtable.replication.apply import Stopped, Table
+from streamtable.replication.apply import AppliedTable, Stopped
 from streamtable.replication.kinds import PUBLICATION, SLOT
 from streamtable.replication.publications import Published, outside, published
 from streamtable.replication.source import source_of
-from streamtable.replication.subscriptions import Relation, Subscription, TableState, now
+from streamtable.replication.subscriptions import SubscribedTable, Subscription, SyncState, now
 from streamtable.replication.writer import Applied
-from streamtable.sessions import lent
-from streamtable.sql.statements import Name
-from streamtable.tracebacks import words_of
+from streamtable.sessions.internal import lent
 
 __all__ = ["Progress", "apply", "published_to"]
 
@@ -106,25 +105,25 @@ def published_to(spark: SparkSession, subscription: Subscription) -> dict[str, l
 
 def _copying(spark: SparkSession, subscription: Subscription) -> Subscription:
     """Let people see which tables are being copied."""
-    waiting = {name: each for name, each in subscription.relations.items() if each.state == TableState.INIT}
-    begun = {name: replace(each, state=TableState.DATA_COPY.value) for name, each in waiting.items()}
+    waiting = {name: each for name, each in subscription.relations.items() if each.state == SyncState.INIT}
+    begun = {name: replace(each, state=SyncState.DATA_COPY.value) for name, each in waiting.items()}
     return subscription.change(spark, (subscription.relations | begun).values()) if begun else subscription
 
 
 def _advance(
-    session: SparkSession, subscription: Subscription, relation: Relation, publications: list[Published]
-) -> tuple[Relation, Applied, Exception | None]:
+    session: SparkSession, subscription: Subscription, relation: SubscribedTable, publications: list[Published]
+) -> tuple[SubscribedTable, Applied, Exception | None]:
     """Copy a table or apply its changes; return what it has come to, also when an error stopped it."""
-    copying, table = relation.state == TableState.DATA_COPY, None
+    copying, table = relation.state == SyncState.DATA_COPY, None
     stopped_at, error = None, None
     state = relation.state
     try:
         source = source_of(session, publications)
         target = subscription.target(session, relation.table)
-        table = Table(session, source, target, relation, subscription.origin == "none")
+        table = AppliedTable(session, source, target, relation, subscription.origin == "none")
         if copying:
             table.copy()
-            state = TableState.FINISHED_COPY.value
+            state = SyncState.FINISHED_COPY.value
         else:
             table.follow()
             state = _NEXT[state]
@@ -142,7 +141,7 @@ def _advance(
         target_id=table.target_id if table and error is None else relation.target_id,
         stopped_at=stopped_at,
         skip=None if skipped else relation.skip,
-        error=words_of(error) if error else None,
+        error=message_of(error) if error else None,
     )
     if moved != relation:
         moved = replace(moved, changed_at=now())
@@ -150,13 +149,13 @@ def _advance(
 
 
 _NEXT: Mapping[str, str] = {
-    TableState.FINISHED_COPY.value: TableState.SYNCED.value,
-    TableState.SYNCED.value: TableState.READY.value,
-    TableState.READY.value: TableState.READY.value,
+    SyncState.FINISHED_COPY.value: SyncState.SYNCED.value,
+    SyncState.SYNCED.value: SyncState.READY.value,
+    SyncState.READY.value: SyncState.READY.value,
 }
 
 
-def _counted(relation: Relation, done: Applied, error: BaseException | None, copying: bool) -> Relation:
+def _counted(relation: SubscribedTable, done: Applied, error: BaseException | None, copying: bool) -> SubscribedTable:
     return replace(
         relation,
         **{name: getattr(relation, name) + count for name, count in vars(done).items()},

@@ -10,12 +10,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
-from streamtable.catalog.objects import Stored
+from streamtable.catalog.objects import CatalogObject
 from streamtable.catalog.restored import UNREADABLE, restored
 from streamtable.delta.tables import versions
+from streamtable.language.names import Name
 from streamtable.replication.kinds import SLOT
 from streamtable.replication.publications import Published
-from streamtable.sql.statements import Name
 
 __all__ = ["Position", "advance", "begun", "content", "create", "positions"]
 
@@ -31,7 +31,7 @@ class Position:
     confirmed_at: str
 
 
-def create(spark: SparkSession, name: Name, tables: Iterable[Published]) -> Stored:
+def create(spark: SparkSession, name: Name, tables: Iterable[Published]) -> CatalogObject:
     """Make a slot that begins at the present versions of the tables."""
     return objects.create(spark, SLOT, name, content(begun(spark, tables)))
 
@@ -57,7 +57,7 @@ def content(positions: Mapping[str, Position]) -> dict[str, Any]:
     return {"positions": [asdict(positions[name]) for name in sorted(positions)]}
 
 
-def positions(slot: Stored) -> dict[str, Position]:
+def positions(slot: CatalogObject) -> dict[str, Position]:
     """Return the positions by table. Raises DefinitionUnreadable."""
     try:
         found = [restored(Position, each) for each in slot.content["positions"]]
@@ -67,8 +67,12 @@ def positions(slot: Stored) -> dict[str, Position]:
 
 
 def advance(
-    spark: SparkSession, slot: Stored, tables: Iterable[Published], confirmed: Mapping[str, int], followed: Collection[str] = ()
-) -> Stored:
+    spark: SparkSession,
+    slot: CatalogObject,
+    tables: Iterable[Published],
+    confirmed: Mapping[str, int],
+    followed: Collection[str] = (),
+) -> CatalogObject:
     """Begin with new tables at their present versions, forget those that are not listed, confirm what was applied.
 
     Tables whose ids are `followed` keep their positions when they are not listed: what sends them may be created again.

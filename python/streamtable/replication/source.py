@@ -15,7 +15,7 @@ from streamtable.replication.conditions import check_condition
 from streamtable.replication.publications import Published
 from streamtable.sql.literals import unquote_name
 
-__all__ = ["FULL", "GENERATED", "IDENTITY", "Source", "source_of"]
+__all__ = ["FULL", "GENERATED", "IDENTITY", "SourceTable", "source_of"]
 
 IDENTITY = "streamtable.replicaIdentity"
 """The table property that says by which columns a changed row is known at the subscriber."""
@@ -32,7 +32,7 @@ _ANEW = "DROP the table from the publication, and ADD it with the columns and th
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceTable:
     """`columns` are those that are sent; `key` is the declared key, None where there is none; `full` says: the whole row."""
 
     name: str
@@ -59,7 +59,7 @@ class Source:
         return reduce(Column.__or__, said, F.lit(False))
 
 
-def source_of(spark: SparkSession, publications: Sequence[Published]) -> Source:
+def source_of(spark: SparkSession, publications: Sequence[Published]) -> SourceTable:
     """Put together what several publications say of one table, as it is now. Raises InvalidStatement for what does not fit."""
     first, name = publications[0], ".".join(publications[0].name)
     found = state(spark, first.path)
@@ -78,7 +78,7 @@ def source_of(spark: SparkSession, publications: Sequence[Published]) -> Source:
         check_condition(spark, condition, found.schema, name, hint=_ANEW)
     declared = found.properties.get(IDENTITY, _NOTHING)
     key = None if declared in (FULL, _NOTHING) else _key(declared, names, name)
-    source = Source(name, first.path, found.table_id, found.version, columns, key, declared == FULL, tuple(publications))
+    source = SourceTable(name, first.path, found.table_id, found.version, columns, key, declared == FULL, tuple(publications))
     if source.publishes("update") or source.publishes("delete"):
         _check(source, names)
     elif key and not set(key) <= set(columns):
@@ -95,7 +95,7 @@ def _key(declared: str, columns: Sequence[str], name: str) -> tuple[str, ...]:
     return tuple(known[column.casefold()] for column in wanted)
 
 
-def _check(source: Source, columns: Sequence[str]) -> None:
+def _check(source: SourceTable, columns: Sequence[str]) -> None:
     """Refuse a list of columns without the identity: the subscriber would not know which row changed."""
     identity: Iterable[str] = columns if source.full else source.key or ()
     if left_out := [column for column in identity if column not in source.columns]:

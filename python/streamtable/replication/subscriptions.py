@@ -15,16 +15,16 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
 from streamtable.catalog.entries import find
-from streamtable.catalog.objects import Stored
+from streamtable.catalog.objects import CatalogObject
 from streamtable.catalog.restored import UNREADABLE, restored
 from streamtable.delta.tables import Located
 from streamtable.errors import DirectWriteRefused, InvalidStatement, NotEnabled
-from streamtable.refresh.prepare import captured_settings
+from streamtable.language.names import Name
+from streamtable.query.captured import captured_settings
 from streamtable.replication.kinds import SLOT, SUBSCRIPTION
 from streamtable.replication.publisher import Publisher, publisher_of, same
-from streamtable.sql.statements import Name
 
-__all__ = ["Relation", "Subscription", "TableState", "now", "slots_in_sight", "slots_in_use"]
+__all__ = ["SubscribedTable", "Subscription", "SyncState", "now", "slots_in_sight", "slots_in_use"]
 
 
 def now() -> str:
@@ -32,7 +32,7 @@ def now() -> str:
     return datetime.now(timezone.utc).isoformat()
 
 
-class TableState(str, Enum):
+class SyncState(str, Enum):
     """How far a table has come; the value is what people see."""
 
     INIT = "init"
@@ -43,7 +43,7 @@ class TableState(str, Enum):
 
 
 @dataclass(frozen=True)
-class Relation:
+class SubscribedTable:
     """One table of the publisher's schema, and of ours; `changed_at` is an ISO time.
 
     `position` is the version up to which it is applied, if nothing later is recorded in the subscriber's table itself.
@@ -73,15 +73,15 @@ class Relation:
     target_id: str | None = None
     stats_reset: str | None = None
 
-    def with_counters_reset(self) -> Relation:
+    def with_counters_reset(self) -> SubscribedTable:
         """Return it with all counters at zero."""
         counters: dict[str, Any] = {each.name: 0 for each in fields(self) if each.default == 0}
         return replace(self, **counters, stats_reset=now())
 
     @classmethod
-    def new(cls, table: str, source_id: str, target_id: str, position: int | None) -> Relation:
+    def new(cls, table: str, source_id: str, target_id: str, position: int | None) -> SubscribedTable:
         """Begin with a table: with its rows, or at a position with what comes after it."""
-        state = TableState.INIT if position is None else TableState.READY
+        state = SyncState.INIT if position is None else SyncState.READY
         return cls(table, uuid.uuid4().hex, source_id, state.value, position, None, None, None, now(), target_id=target_id)
 
     @property
@@ -98,7 +98,7 @@ APPLICATIONS = "streamtable.subscription."
 class Subscription:
     """What CREATE and ALTER SUBSCRIPTION said; `slot` is None when it has none."""
 
-    stored: Stored
+    stored: CatalogObject
     connection: str
     publications: tuple[str, ...]
     enabled: bool
@@ -107,17 +107,17 @@ class Subscription:
     origin: str
     id: str
     settings: Mapping[str, str]
-    tables: tuple[Relation, ...]
+    tables: tuple[SubscribedTable, ...]
 
     def __str__(self) -> str:
         return str(self.stored)
 
     @classmethod
-    def of(cls, stored: Stored) -> Subscription:
+    def of(cls, stored: CatalogObject) -> Subscription:
         """Read it from its table."""
         known = dict(stored.content)
         try:
-            tables = tuple(restored(Relation, each) for each in known["tables"])
+            tables = tuple(restored(SubscribedTable, each) for each in known["tables"])
             return cls(stored, **{**known, "publications": tuple(known["publications"]), "tables": tables})
         except UNREADABLE as error:
             raise objects.unreadable(stored, error) from error
@@ -126,7 +126,7 @@ class Subscription:
     def planned(cls, spark: SparkSession, name: Sequence[str], **said: Any) -> Subscription:
         """Return what it is to be, before anything is made."""
         content = {**said, "id": uuid.uuid4().hex, "settings": captured_settings(spark), "tables": []}
-        return cls.of(Stored(SUBSCRIPTION, tuple(name), "", -1, content))
+        return cls.of(CatalogObject(SUBSCRIPTION, tuple(name), "", -1, content))
 
     @classmethod
     def load(cls, spark: SparkSession, name: Name) -> Subscription:
@@ -149,11 +149,11 @@ class Subscription:
         return {key: value for key, value in asdict(self).items() if key != "stored"}
 
     @property
-    def relations(self) -> dict[str, Relation]:
+    def relations(self) -> dict[str, SubscribedTable]:
         """Return the tables by name."""
         return {each.table: each for each in self.tables}
 
-    def change(self, spark: SparkSession, relations: Iterable[Relation] | None = None, **said: Any) -> Subscription:
+    def change(self, spark: SparkSession, relations: Iterable[SubscribedTable] | None = None, **said: Any) -> Subscription:
         """Change what was said, the relations, or both, in one commit. Raises ConcurrentRefresh when somebody else did so since."""
         content = {**self.content, **said}
         if relations is not None:
@@ -185,7 +185,7 @@ class Subscription:
         return self.publisher.name(self.slot)
 
 
-def slots_in_sight(spark: SparkSession) -> list[Stored]:
+def slots_in_sight(spark: SparkSession) -> list[CatalogObject]:
     """Return the slots of the session's catalog, and those that its subscriptions use elsewhere."""
     here = list(objects.every(spark, SLOT))
     others = slots_in_use(spark).keys() - {slot.name for slot in here}

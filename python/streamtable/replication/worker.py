@@ -9,14 +9,14 @@ from threading import Thread
 
 from pyspark.sql import SparkSession
 
-from streamtable import config
 from streamtable.catalog import objects
+from streamtable.errors import clear_frames
+from streamtable.language.names import Name
 from streamtable.replication import run
 from streamtable.replication.kinds import SUBSCRIPTION
 from streamtable.replication.subscriptions import Subscription
 from streamtable.schedule.poll import poll
-from streamtable.sql.statements import Name
-from streamtable.tracebacks import let_go
+from streamtable.settings.session import REPLICATION_POLL
 
 __all__ = ["ApplyWorker"]
 
@@ -36,9 +36,9 @@ class ApplyWorker:
 
     def start(self, stopped: Callable[[float], bool]) -> Thread:
         """Apply from now on; see `poll`."""
-        return poll("apply worker", self.look, self._spark, config.REPLICATION_POLL, stopped)
+        return poll("apply worker", self.poll, self._spark, REPLICATION_POLL, stopped)
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Apply what was committed since; what fails is logged, and tried again the next time."""
         if self._listed_at is None or time.monotonic() - self._listed_at > _LIST_EVERY:
             self._names = [Name(each.name) for each in objects.every(self._spark, SUBSCRIPTION)]
@@ -53,4 +53,4 @@ class ApplyWorker:
                 run.apply(self._spark, name)
         except Exception as error:  # the others are to be applied as well
             log.warning("the subscription %s cannot go on: %s", name, error)
-            let_go(error)
+            clear_frames(error)

@@ -17,20 +17,21 @@ from streamtable.delta.commit import Committed, Positions, commit, positions
 from streamtable.delta.rows import read, read_located
 from streamtable.delta.tables import Located, TableState, commits, state
 from streamtable.differentiate.aggregate import POSITION
+from streamtable.engine import limits
+from streamtable.engine.load import Load
+from streamtable.engine.tuning import planned_for
+from streamtable.engine.workspace import ColumnExtents, Workspace
 from streamtable.errors import ConcurrentRefresh, InvalidStatement, ReplicationConflict
-from streamtable.refresh.cost import SMALL, Load
-from streamtable.refresh.tuning import planned_for
-from streamtable.refresh.workspace import FEW, ColumnExtents, Workspace
 from streamtable.replication import outcomes
 from streamtable.replication.operations import NOT_UNIQUE, NUMBER, ROW, VERSION, form, keys_of
-from streamtable.replication.source import GENERATED, Source
+from streamtable.replication.source import GENERATED, SourceTable
 from streamtable.sql.builder import qualified
 
 __all__ = ["Applied", "Writer"]
 
 _FILE, _INDEX = POSITION
-_FEW = 5_000
-"""Operations that the driver holds: with more of them, to plan what reads them takes longer than a job."""
+
+
 _COMPUTED = {GENERATED, "delta.identity.start"}
 """What the metadata of a column has that Delta computes, or numbers."""
 _DIFFERS = {"U": "update_origin_differs", "D": "delete_origin_differs"}
@@ -56,7 +57,7 @@ class Applied:
 class Writer:
     """The subscriber's table as it is now; `application` names the subscription of this table in its commits."""
 
-    def __init__(self, session: SparkSession, target: Located, source: Source, application: str) -> None:
+    def __init__(self, session: SparkSession, target: Located, source: SourceTable, application: str) -> None:
         self._session, self._source, self._application = session, source, application
         self.name, self._path = ".".join(target.name), target.path
         self._state: TableState = state(session, target.path)
@@ -163,12 +164,12 @@ class Writer:
 
     def _resolved(self, workspace: Workspace, operations: DataFrame, load: Load | None) -> DataFrame:
         """Find the rows with keys of operations, and out what becomes of each operation."""
-        few = load is not None and load.changed <= _FEW
+        few = load is not None and load.changed <= limits.DRIVER_OPERATIONS
         # Computed before it is read twice: a value that cannot be converted is then one failure, which says so.
-        computed = workspace.hold(operations, None if few else FEW + 1)
+        computed = workspace.materialise(operations, None if few else limits.DRIVER_ROWS + 1)
         near = self._near(workspace.extents(workspace.name("operations", computed)))
-        resolved = outcomes.resolved(computed, near, keys_of(self._source), workspace.count(computed) <= SMALL)
-        return (workspace.hold if few else workspace.keep)(resolved)
+        resolved = outcomes.resolved(computed, near, keys_of(self._source), workspace.count(computed) <= limits.SMALL_CHANGE)
+        return (workspace.materialise if few else workspace.persist)(resolved)
 
     def _near(self, extents: ColumnExtents) -> DataFrame:
         """Read the rows with keys within the extents."""

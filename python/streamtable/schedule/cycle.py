@@ -15,7 +15,7 @@ from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.refresh.records import Initiator
 from streamtable.refresh.run import Outcome, refresh
 from streamtable.schedule.due import branches
-from streamtable.schedule.failures import told
+from streamtable.schedule.failures import recorded
 
 __all__ = ["Cycle", "Refreshed", "Task", "carry_out", "cascade"]
 
@@ -128,7 +128,7 @@ def cascade(spark: SparkSession, entry: Entry, full: bool) -> Outcome:
     cycle = Cycle(above, names, Vector.read(spark, list(above)))
     while ready := cycle.ready():
         task = cycle.start(ready[0])
-        with told(spark, task.path):
+        with recorded(spark, task.path):
             outcome, done = carry_out(spark, task, Initiator.MANUAL, full and task.path == entry.path)
         if task.path == entry.path and outcome is not None:
             return outcome

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta, timezone, tzinfo
 
 import networkx as nx
 
-from streamtable.sql.schedule import next_time
-from streamtable.sql.statements import Calculated, Cron, Every, Manual, Schedule
+from streamtable.language.stream_table.ast import Calculated, Cron, Every, Manual, Schedule
+from streamtable.language.stream_table.schedule import next_time
 
-__all__ = ["NEVER", "ONCE", "Plan", "Table", "Work", "branches", "deadlines", "graph_of", "plan"]
+__all__ = ["NEVER", "ONCE", "Plan", "ScheduledTable", "Work", "branches", "deadlines", "graph_of", "plan"]
 
 ONCE = datetime.min.replace(tzinfo=timezone.utc)
 """The deadline of a table that was never refreshed: before all others."""
@@ -21,7 +21,7 @@ NEVER = datetime.max.replace(tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True)
-class Table:
+class ScheduledTable:
     """What the scheduler knows of a stream table.
 
     `since` is the moment from which its schedule counts: when its contents were the query's, or when a refresh was last tried;
@@ -63,7 +63,7 @@ class Plan:
     wake: datetime
 
 
-def graph_of(tables: Iterable[Table]) -> nx.DiGraph[str]:
+def graph_of(tables: Iterable[ScheduledTable]) -> nx.DiGraph[str]:
     """Return the graph of paths, from what is read to what reads it.
 
     A MANUAL table is read as if it were a base table: its contents move when somebody says so, whatever its own sources do.
@@ -76,13 +76,13 @@ def graph_of(tables: Iterable[Table]) -> nx.DiGraph[str]:
     return graph
 
 
-def deadlines(tables: Mapping[str, Table], graph: nx.DiGraph[str]) -> dict[str, datetime]:
+def deadlines(tables: Mapping[str, ScheduledTable], graph: nx.DiGraph[str]) -> dict[str, datetime]:
     """Return by when each table is to be refreshed; NEVER for what is suspended or asked for by no schedule.
 
     The deadline counts from the last try and so moves on with each: whoever waits is at some time the most urgent, and a table
     that always fails, or takes longer than its period, starves no other.
     """
-    asked: dict[str, frozenset[Table]] = {}
+    asked: dict[str, frozenset[ScheduledTable]] = {}
     for path in reversed(list(nx.topological_sort(graph))):
         if path not in tables or tables[path].suspended:
             continue
@@ -96,7 +96,7 @@ def deadlines(tables: Mapping[str, Table], graph: nx.DiGraph[str]) -> dict[str, 
     return {path: min((_next(by, table) for by in asked.get(path, ())), default=NEVER) for path, table in tables.items()}
 
 
-def _next(by: Table, table: Table) -> datetime:
+def _next(by: ScheduledTable, table: ScheduledTable) -> datetime:
     """Return the first time at which the schedule of `by`, or a RESUME, asks for `table`. All that were missed are one."""
     if table.since is None:
         return ONCE
@@ -122,7 +122,7 @@ def branches(graph: nx.DiGraph[str], path: str) -> set[str]:
     return {table for fork in forks for table in nx.descendants(above, fork)} - {path}
 
 
-def plan(tables: Mapping[str, Table], now: datetime, busy: Collection[str] = ()) -> Plan:
+def plan(tables: Mapping[str, ScheduledTable], now: datetime, busy: Collection[str] = ()) -> Plan:
     """Return what is to be done at `now`; `busy` tables are being refreshed already, and what needs one of them waits."""
     graph = graph_of(tables.values())
     deadline = deadlines(tables, graph)
@@ -150,7 +150,7 @@ def plan(tables: Mapping[str, Table], now: datetime, busy: Collection[str] = ())
     )
 
 
-def _needed(tables: Mapping[str, Table], graph: nx.DiGraph[str], path: str) -> set[str]:
+def _needed(tables: Mapping[str, ScheduledTable], graph: nx.DiGraph[str], path: str) -> set[str]:
     """Return `path` and what is refreshed along with it: the branches of its diamonds, and the CALCULATED tables that it reads."""
     needed, found = set[str](), {path}
     while found:

@@ -11,25 +11,24 @@ from threading import Event
 
 from pyspark.sql import SparkSession
 
-from streamtable import config
 from streamtable.catalog.definition import SUSPENDED
 from streamtable.catalog.entries import Entry, find_at
 from streamtable.catalog.index import Index
+from streamtable.definitions.settle import settle_everywhere
 from streamtable.delta.tables import Version
-from streamtable.errors import ConcurrentRefresh, StreamTableSuspended
+from streamtable.errors import ConcurrentRefresh, StreamTableSuspended, clear_frames
+from streamtable.language.stream_table.ast import Cron
+from streamtable.language.stream_table.schedule import session_zone
 from streamtable.refresh.choose import Action
+from streamtable.refresh.compact import maintain
 from streamtable.refresh.frontier import Frontier, Vector
-from streamtable.refresh.maintain import maintain
 from streamtable.refresh.records import Initiator, Record
 from streamtable.refresh.run import decided_by_versions
-from streamtable.refresh.settling import settle_everywhere
 from streamtable.schedule.cycle import Refreshed, Task, carry_out
-from streamtable.schedule.due import Table
+from streamtable.schedule.due import ScheduledTable
 from streamtable.schedule.failures import failure_record, is_transient, write, write_failure
-from streamtable.schedule.loop import Again, Failed, Sight
-from streamtable.sql.schedule import session_zone
-from streamtable.sql.statements import Cron
-from streamtable.tracebacks import let_go
+from streamtable.schedule.loop import Again, Failed, Observation
+from streamtable.settings.session import PARALLELISM, POLL, RETRIES, SUSPEND_AFTER, read_setting
 
 __all__ = ["SparkEngine", "table_of"]
 
@@ -52,17 +51,17 @@ class SparkEngine:
         """Tell whether the Spark context was not stopped."""
         return self._spark.sparkContext._jsc is not None
 
-    def look(self) -> Sight:
+    def observe(self) -> Observation:
         """Read definitions and versions, from the catalog and the logs alone."""
-        poll = config.read(self._spark, config.POLL)
+        poll = read_setting(self._spark, POLL)
         if time.monotonic() >= self._settled + SETTLE_EVERY:
             self._settled = time.monotonic()
             self._settle()
-        found = self._index.look(every=poll)
+        found = self._index.poll(every=poll)
         sources = {source for entry in found.values() for source in entry.definition.sources}
         vector = Vector.read(self._spark, sorted(sources | found.keys()))
         tables = {path: table_of(entry, vector) for path, entry in found.items()}
-        return Sight(tables, vector, timedelta(seconds=poll), config.read(self._spark, config.PARALLELISM))
+        return Observation(tables, vector, timedelta(seconds=poll), read_setting(self._spark, PARALLELISM))
 
     def _settle(self) -> None:
         """Settle what statements of other processes left that were killed. What goes wrong with it is not the scheduler's."""
@@ -72,7 +71,7 @@ class SparkEngine:
                 log.warning("%s of %s, which %s did not finish, %s", each.intent.kind.value, each.intent.name, each.intent.by, end)
         except Exception as error:
             log.warning("what killed statements left is not settled yet: %s", error)
-            let_go(error)
+            clear_frames(error)
 
     def refresh(self, task: Task, attempt: int, stopping: Event) -> Refreshed | Failed | Again:
         """Refresh a table under a Spark job group of its name. What fails for good is written down, and in the end suspends it."""
@@ -84,14 +83,14 @@ class SparkEngine:
             return Failed(f"{task.name} is suspended")
         except Exception as error:  # whatever it is, it is the table's and not the scheduler's
             failed = Failed(f"{task.name} failed") if stopping.is_set() else self._failed(task, attempt, error, started)
-            let_go(error)
+            clear_frames(error)
             return failed
         log.debug("%s: %s", task.name, outcome)
         self._maintain(task)
         return done
 
     def _failed(self, task: Task, attempt: int, error: Exception, started: float) -> Failed | Again:
-        if attempt <= config.read(self._spark, config.RETRIES) and is_transient(error):
+        if attempt <= read_setting(self._spark, RETRIES) and is_transient(error):
             log.debug("the refresh of %s is tried again: %s", task.name, error)
             return Again(_pause(attempt))
         if isinstance(error, ConcurrentRefresh):  # what another did first is no fault of the table
@@ -99,7 +98,7 @@ class SparkEngine:
             return Failed(f"another session refreshed {task.name} meanwhile")
         log.warning("the refresh of %s failed: %s", task.name, error)
         record = failure_record(error, started, Initiator.SCHEDULER)
-        write_failure(self._spark, task.path, error, record, config.read(self._spark, config.SUSPEND_AFTER))
+        write_failure(self._spark, task.path, error, record, read_setting(self._spark, SUSPEND_AFTER))
         return Failed(f"{task.name} failed")
 
     def _maintain(self, task: Task) -> None:
@@ -128,7 +127,7 @@ def _group(task: Task) -> str:
     return f"streamtable {task.name}"
 
 
-def table_of(entry: Entry, vector: Vector) -> Table:
+def table_of(entry: Entry, vector: Vector) -> ScheduledTable:
     """Return what the scheduler knows of a stream table, when all tables are at the versions of `vector`."""
     definition, frontier = entry.definition, Frontier.of(entry.state.frontier)
     match definition.statement.schedule:
@@ -136,7 +135,7 @@ def table_of(entry: Entry, vector: Vector) -> Table:
             zone = session_zone(definition.settings["spark.sql.session.timeZone"])
         case _:
             zone = timezone.utc
-    return Table(
+    return ScheduledTable(
         entry.path,
         definition.name,
         definition.statement.schedule,

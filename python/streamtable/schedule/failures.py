@@ -12,16 +12,15 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog.definition import SUSPENDED, Failure
 from streamtable.catalog.entries import Entry, find_at
-from streamtable.delta.bridge import causes, java_exception
-from streamtable.delta.storage import storage_trouble
-from streamtable.errors import ConcurrentRefresh, StreamTableError, StreamTableSuspended
-from streamtable.refresh import clock
+from streamtable.engine import clock
+from streamtable.errors import ConcurrentRefresh, StreamTableError, StreamTableSuspended, message_of
+from streamtable.jvm.failures import causes, java_exception
+from streamtable.jvm.storage import storage_trouble
 from streamtable.refresh.choose import Action
 from streamtable.refresh.history import errors_in_a_row, history
 from streamtable.refresh.records import PATIENCE, Initiator, Record, annotate
-from streamtable.tracebacks import words_of
 
-__all__ = ["condition_of", "failure_record", "is_transient", "text_of", "told", "write", "write_failure"]
+__all__ = ["condition_of", "failure_record", "is_transient", "recorded", "text_of", "write", "write_failure"]
 
 log = logging.getLogger("streamtable.scheduler")
 
@@ -44,7 +43,7 @@ def condition_of(error: BaseException) -> str:
 
 def text_of(error: BaseException) -> str:
     """Return what people read of the error, not too long for a line."""
-    text = error.reason if isinstance(error, StreamTableError) else words_of(error)
+    text = error.reason if isinstance(error, StreamTableError) else message_of(error)
     return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."
 
 
@@ -83,7 +82,7 @@ def _commit(spark: SparkSession, path: str, record: Record, suspends: Callable[[
 
 
 @contextmanager
-def told(spark: SparkSession, path: str) -> Iterator[None]:
+def recorded(spark: SparkSession, path: str) -> Iterator[None]:
     """Write what fails inside into the history of the table; not that it is suspended, nor that another refresh came first."""
     started = time.perf_counter()
     try:

@@ -17,12 +17,12 @@ from threading import Event, Thread
 from types import TracebackType
 from typing import Protocol, final
 
+from streamtable.language.stream_table.ast import Cron
 from streamtable.refresh.frontier import Vector
 from streamtable.schedule.cycle import Cycle, Refreshed, Task
-from streamtable.schedule.due import ONCE, Table, graph_of, plan
-from streamtable.sql.statements import Cron
+from streamtable.schedule.due import ONCE, ScheduledTable, graph_of, plan
 
-__all__ = ["ELSEWHERE", "Again", "Engine", "Failed", "Scheduler", "Sight"]
+__all__ = ["ELSEWHERE", "Again", "Engine", "Failed", "Observation", "Scheduler"]
 
 log = logging.getLogger("streamtable.scheduler")
 
@@ -35,10 +35,10 @@ SHORTEST_PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
-class Sight:
+class Observation:
     """What one look found: the stream tables by path, the versions of all tables at that moment, and the settings."""
 
-    tables: Mapping[str, Table]
+    tables: Mapping[str, ScheduledTable]
     vector: Vector
     poll: timedelta
     parallelism: int
@@ -71,7 +71,7 @@ class Attempt:
 class Engine(Protocol):
     """What the scheduler needs of the world."""
 
-    def look(self) -> Sight:
+    def observe(self) -> Observation:
         """Return what there is now; no Spark job."""
 
     def refresh(self, task: Task, attempt: int, stopping: Event) -> Refreshed | Failed | Again:
@@ -188,9 +188,9 @@ class Scheduler:
                 begin()
 
     def _look(self) -> None:
-        sight = self._engine.look()
-        at = sight.vector.at
-        tables = {path: replace(table, since=self._since(table, at)) for path, table in sight.tables.items()}
+        observation = self._engine.observe()
+        at = observation.vector.at
+        tables = {path: replace(table, since=self._since(table, at)) for path, table in observation.tables.items()}
         self._tried = {path: tried for path, tried in self._tried.items() if path in tables}
         busy = {path for cycle in self._cycles for path in cycle.unfinished}
         found = plan(tables, at, busy)
@@ -202,11 +202,11 @@ class Scheduler:
         self._urgency |= {work.path: work.deadline for work in found.work}
         if found.work:
             names = {work.path: tables[work.path].name for work in found.work}
-            self._cycles.append(Cycle(graph_of(tables.values()), names, sight.vector))
-        self._parallelism = sight.parallelism
-        self._next_look = min(at + sight.poll, found.wake)
+            self._cycles.append(Cycle(graph_of(tables.values()), names, observation.vector))
+        self._parallelism = observation.parallelism
+        self._next_look = min(at + observation.poll, found.wake)
 
-    def _since(self, table: Table, now: datetime) -> datetime | None:
+    def _since(self, table: ScheduledTable, now: datetime) -> datetime | None:
         """Return the last refresh or try, whichever is later. A new table's cron times count from when it is first seen."""
         if table.since is None and isinstance(table.schedule, Cron):
             self._tried.setdefault(table.path, now)

@@ -8,8 +8,7 @@ from threading import Thread
 
 from pyspark.sql import SparkSession
 
-from streamtable import config
-from streamtable.config import Setting
+from streamtable.settings.session import Setting, read_setting
 
 __all__ = ["poll"]
 
@@ -24,12 +23,12 @@ def poll(
     The session's setting `pause` counts as it is before each look.
     """
 
-    first = config.read(spark, pause)
+    first = read_setting(spark, pause)
 
     def looked(seconds: float) -> float:
         try:
             look()
-            return config.read(spark, pause)
+            return read_setting(spark, pause)
         except Exception:  # whatever it is, it must not be the last look
             log.exception("%s failed, and will look again", name)
             return seconds

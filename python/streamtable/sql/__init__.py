@@ -1,1 +1,1 @@
-"""The statement language: text to statements and back. Nothing here knows Spark or a table."""
+"""Spark's SQL as text: the builder of generated queries, and the spelling of names and strings."""

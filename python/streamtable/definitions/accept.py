@@ -1,0 +1,60 @@
+"""ALTER STREAM TABLE ... ACCEPT DEFINITION: what the log of a table holds becomes what its catalog knows.
+
+For a table that an earlier version made, that another catalog had, or whose definition was changed past the catalog.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.sql import SparkSession
+
+from streamtable.catalog.accepted import accept, knows, knows_this
+from streamtable.catalog.definition import FORMATTED, Definition, code_of
+from streamtable.catalog.entries import load
+from streamtable.catalog.paths import is_path
+from streamtable.delta.tables import Located, find_table, state
+from streamtable.errors import InvalidStatement
+from streamtable.language.names import Name
+from streamtable.refresh.frontier import Frontier
+from streamtable.refresh.records import annotate
+
+__all__ = ["accept_definition"]
+
+
+def accept_definition(spark: SparkSession, name: Name) -> Definition:
+    """Have the catalog accept the definition in a table's log, under the name that the table has.
+
+    Raises InvalidStatement for a copy of a stream table that is there, DefinitionUnreadable for what nobody can read.
+    """
+    located = find_table(spark, name.parts)
+    found = state(spark, located.path) if located.kind == "delta" else None
+    definition = Definition.of(found.properties) if found else None
+    if found is None or definition is None or is_path(located.name):
+        return load(spark, name).definition  # which says that it is no stream table
+    known, code = knows(located, FORMATTED), code_of(found.properties)
+    if known and knows_this(located, code):
+        return definition
+    if not known:
+        _refuse_copy(spark, located, definition)
+        definition = definition.with_statement(name=Name(located.name))
+    accept(spark, located.name, code)
+    # The next refresh must not take the contents for those of this query because the sources are as they were. Where another
+    # definition was known before, the settings may be others as well, which no plan shows.
+    frontier = Frontier.of(found.frontier)
+    unsure = frontier and replace(frontier, exact=False, fingerprint="" if known else frontier.fingerprint)
+    annotate(spark, load(spark, name), properties=definition.properties(), frontier=unsure)
+    return definition
+
+
+def _refuse_copy(spark: SparkSession, located: Located, definition: Definition) -> None:
+    made = definition.statement.name
+    if [part.casefold() for part in made.parts] == [part.casefold() for part in located.name]:
+        return
+    original = find_table(spark, made.parts)
+    if original.accepted:
+        what = "a second name of the folder" if original.path == located.path else "a copy"
+        raise InvalidStatement(
+            f"{'.'.join(located.name)} is {what} of the stream table {definition.name}, and an ordinary table",
+            hint="CREATE STREAM TABLE makes another one",
+        )

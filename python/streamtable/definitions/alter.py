@@ -1,0 +1,126 @@
+"""ALTER STREAM TABLE: everything is checked before anything is changed, and each change is one commit."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from pyspark.sql import SparkSession
+
+from streamtable.catalog.definition import SUSPENDED, Definition
+from streamtable.catalog.entries import Entry, find, load
+from streamtable.definitions.accept import accept_definition
+from streamtable.definitions.checks import analysed_for, check_properties, check_schedule
+from streamtable.definitions.rename import rename_with_readers
+from streamtable.definitions.replace import replace_with
+from streamtable.delta.tables import Located
+from streamtable.engine import clock
+from streamtable.errors import InternalError, NotSupported, StreamTableExists
+from streamtable.language.names import Name, Query
+from streamtable.language.stream_table.ast import (
+    AcceptDefinition,
+    AlterStreamTable,
+    RefreshMode,
+    Rename,
+    Resume,
+    SetMode,
+    SetProperties,
+    SetQuery,
+    SetSchedule,
+    Suspend,
+)
+from streamtable.query.analyse import AnalysedQuery, analyse, release
+from streamtable.query.checks import allow
+from streamtable.refresh.records import PATIENCE, annotate
+from streamtable.sessions.internal import lend
+
+__all__ = ["alter", "with_query"]
+
+
+def alter(spark: SparkSession, statement: AlterStreamTable) -> Definition:
+    """Change the definition and return the new one."""
+    match statement.action:
+        case Rename(to):
+            return _rename(spark, statement.name, to)
+        case AcceptDefinition():
+            return accept_definition(spark, statement.name)
+        case SetQuery(query):
+            return _set_query(spark, load(spark, statement.name), query)
+        case _:
+            return PATIENCE(_describe, spark, statement)
+
+
+def _describe(spark: SparkSession, statement: AlterStreamTable) -> Definition:
+    """Change what no row depends on."""
+    entry = load(spark, statement.name)
+    definition = entry.definition
+    match statement.action:
+        case SetSchedule(schedule):
+            check_schedule(spark, schedule, definition.settings)
+            return _store(spark, entry, definition.with_statement(schedule=schedule))
+        case SetMode(mode):
+            _allow(spark, entry, mode)
+            return _store(spark, entry, definition.with_statement(mode=mode))
+        case Suspend():
+            return _store(spark, entry, replace(definition, status=SUSPENDED))
+        case Resume():
+            return _store(spark, entry, definition.resumed_by(entry.state.version + 1, clock.now()))
+        case SetProperties(properties):
+            check_properties(properties)
+            merged = {**dict(definition.statement.properties), **dict(properties)}
+            changed = definition.with_statement(properties=tuple(merged.items()))
+            return _store(spark, entry, changed, dict(properties))
+        case other:
+            raise InternalError(f"{type(other).__name__} is not such a change")
+
+
+def _allow(spark: SparkSession, entry: Entry, mode: RefreshMode) -> None:
+    if mode is not RefreshMode.DIFFERENTIAL:
+        return  # any query will do, also one that cannot be read just now
+    session = lend(spark, entry.definition.namespace, entry.definition.settings)
+    analysed = analyse(session, entry.query)
+    try:
+        allow(analysed, mode)
+    finally:
+        release(analysed)
+
+
+def _store(spark: SparkSession, entry: Entry, definition: Definition, more: dict[str, str] | None = None) -> Definition:
+    annotate(spark, entry, properties={**(more or {}), **definition.properties()})
+    return definition
+
+
+def _set_query(spark: SparkSession, entry: Entry, query: Query) -> Definition:
+    started = time.perf_counter()
+    definition, analysed = with_query(spark, entry, query)
+    try:
+        replace_with(spark, entry, definition, analysed, started)
+    finally:
+        release(analysed)
+    return definition
+
+
+def with_query(spark: SparkSession, entry: Entry, query: Query) -> tuple[Definition, AnalysedQuery]:
+    """Return what the table would be with the query, read as that of a CREATE: in the caller's schema, with its settings."""
+    before = entry.definition
+    statement = replace(before.statement, query=query)
+    definition, analysed = analysed_for(spark, statement, Located(before.statement.name.parts, "delta", entry.path), entry)
+    return replace(definition, status=before.status, error=before.error, resumed=before.resumed), analysed
+
+
+def _rename(spark: SparkSession, name: Name, to: Name) -> Definition:
+    before = find(spark, name)[0]
+    old = before.name
+    located, there = find(spark, Name((*old[:-1], *to.parts)) if len(to.parts) == 1 else to)
+    if before.kind == "none" and there and there.definition.name.casefold() == ".".join(old).casefold():
+        return rename_with_readers(spark, there, Name(located.name), begun=True)
+    entry = load(spark, name)
+    if entry.definition.name.casefold() != ".".join(old).casefold():
+        rename_with_readers(spark, entry, Name(old), begun=True)  # an earlier one was killed on the way to this name
+        entry = load(spark, name)
+    if located.name[:-1] != old[:-1]:
+        hint = "CREATE STREAM TABLE there, then DROP STREAM TABLE here"
+        raise NotSupported(f"a stream table cannot move to another schema: {'.'.join(located.name[:-1])}", hint=hint)
+    if located.kind != "none":
+        raise StreamTableExists(f"{'.'.join(located.name)} exists already")
+    return rename_with_readers(spark, entry, Name(located.name))

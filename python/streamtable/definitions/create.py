@@ -1,0 +1,72 @@
+"""CREATE STREAM TABLE: everything is checked before anything is made, and a failure half-way is taken back."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+from pyspark.sql import SparkSession
+
+from streamtable.catalog.entries import CATALOG, find
+from streamtable.catalog.halves import Kind, Part
+from streamtable.catalog.intents import intended
+from streamtable.catalog.paths import vacant
+from streamtable.definitions.checks import analysed_for, schema_of
+from streamtable.definitions.ddl import make, publish
+from streamtable.definitions.replace import replace_with
+from streamtable.delta.tables import find_table
+from streamtable.errors import NotSupported, StreamTableExists
+from streamtable.language.names import Name
+from streamtable.language.stream_table.ast import CreateStreamTable
+from streamtable.query.analyse import release
+from streamtable.refresh.choose import Action
+from streamtable.refresh.records import Initiator
+from streamtable.refresh.run import Outcome, refresh
+
+__all__ = ["CREATED", "CREATED_EMPTY", "Dropped", "create"]
+
+CREATED, CREATED_EMPTY = "the table was created", "created WITH NO DATA"
+"""What CREATE answers."""
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A table that is gone, and the paths of what is left in its folder, because it was not the table's."""
+
+    name: str
+    left: tuple[str, ...]
+
+
+def create(spark: SparkSession, statement: CreateStreamTable) -> Outcome:
+    """Create the stream table and fill it. Raises InvalidStatement and its kinds, NotIncremental; nothing is left behind then."""
+    started = time.perf_counter()
+    located, existing = find(spark, statement.name)
+    full = ".".join(located.name)
+    if located.kind != "none" and not (statement.or_replace and existing):
+        if existing and statement.if_not_exists:
+            empty = "" if existing.state.frontier else f", but was never populated: REFRESH STREAM TABLE {Name(located.name)}"
+            return Outcome(full, Action.NO_DATA, f"the stream table exists already{empty}", 0, 0, 0, existing.state.version)
+        what = "a stream table" if existing else "a table or view"
+        raise StreamTableExists(f"{full} is {what} already", hint="choose another name, or CREATE OR REPLACE a stream table")
+    if located.name[0] != CATALOG:
+        raise NotSupported(f"stream tables in the catalog {located.name[0]} are not built yet", hint=f"use {CATALOG}")
+    definition, analysed = analysed_for(spark, statement, located, existing)
+    try:
+        if existing:
+            return replace_with(spark, existing, definition, analysed, started)
+        path = vacant(spark, located.name, statement.location)
+        with intended(spark, Kind.CREATE, Part(located.name, path, ("streamtable.id", definition.id))):
+            entry = make(spark, definition, schema_of(statement, analysed), analysed.bound, path)
+            if statement.with_data:
+                done = refresh(spark, entry, initiator=Initiator.INITIAL)
+            else:
+                done = Outcome(full, Action.NO_DATA, "", 0, 0, 0, entry.state.version)
+            publish(spark, entry, analysed.bound)
+    except Exception:
+        if existing or find_table(spark, statement.name.parts).kind == "none":
+            raise
+        return create(spark, statement)  # another session took the name in the meantime: answer as where it had been first
+    finally:
+        release(analysed)
+    reason = CREATED if statement.with_data else CREATED_EMPTY
+    return replace(done, reason=reason, duration_ms=round(1000 * (time.perf_counter() - started)))

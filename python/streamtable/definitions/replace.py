@@ -1,0 +1,128 @@
+"""A stream table becomes another one, by CREATE OR REPLACE or ALTER ... AS: in one commit, or not at all.
+
+The table stays, with its history and its readers. Where the plan of the query is the same only the definition changes.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from streamtable.catalog.definition import ACTIVE, DELTA_PROPERTIES, SUSPENDED, Definition
+from streamtable.catalog.entries import Entry, entries
+from streamtable.definitions.checks import schema_of
+from streamtable.delta.tables import sync_catalog
+from streamtable.engine import clock
+from streamtable.errors import DependentsExist, InvalidQuery, NotSupported
+from streamtable.language.stream_table.ast import CreateStreamTable
+from streamtable.query.analyse import AnalysedQuery, analyse, release
+from streamtable.refresh.choose import REPLACED, Action, Choice
+from streamtable.refresh.execute import Run, refresh_full
+from streamtable.refresh.frontier import Frontier, Vector
+from streamtable.refresh.load import load_of
+from streamtable.refresh.records import Initiator, annotate
+from streamtable.refresh.run import Outcome, outcome, targets
+from streamtable.sessions.internal import lend
+
+__all__ = ["effect", "replace_with"]
+
+SAME_PLAN = "the plan of the query is the same: only the definition changes"
+REBUILT = "the table is rebuilt in one commit; its history stays"
+
+
+def effect(spark: SparkSession, existing: Entry, definition: Definition, analysed: AnalysedQuery) -> str:
+    """Say what replacing the definition of a table by another one does to its contents; raise what speaks against it."""
+    _, schema = _allowed(spark, existing, definition, analysed)
+    return _effect(existing, definition, analysed, schema)
+
+
+def _effect(existing: Entry, definition: Definition, analysed: AnalysedQuery, schema: StructType) -> str:
+    frontier = Frontier.of(existing.state.frontier)
+    # Of an operator without a rule the reading knows the name alone, which does not say that it does the same.
+    same_plan = frontier is not None and frontier.fingerprint == analysed.fingerprint and analysed.obstacle is None
+    same_settings = dict(definition.settings) == dict(existing.definition.settings)
+    return SAME_PLAN if same_plan and same_settings and _columns(schema) == _columns(existing.state.schema) else REBUILT
+
+
+def replace_with(spark: SparkSession, existing: Entry, definition: Definition, analysed: AnalysedQuery, started: float) -> Outcome:
+    """Give the table another definition. Raises NotSupported for another layout, DependentsExist for a column that readers lose."""
+    definition, schema = _allowed(spark, existing, definition, analysed)
+    before = existing.definition.statement
+    if existing.definition.status == SUSPENDED and definition.status == ACTIVE:
+        definition = definition.resumed_by(existing.state.version + 1, clock.now())
+    # What the old definition set and the new one does not goes back to its default.
+    properties: dict[str, str | None] = {key: DELTA_PROPERTIES.get(key) for key, _ in before.properties}
+    properties |= {"comment": definition.statement.comment, **dict(definition.statement.properties)}
+    properties |= definition.properties(analysed.bound)
+    if _effect(existing, definition, analysed, schema) == SAME_PLAN:
+        annotate(spark, existing, properties=properties)
+        sync_catalog(spark, before.name.parts)
+        elapsed = round(1000 * (time.perf_counter() - started))
+        return Outcome(definition.name, Action.NO_DATA, SAME_PLAN, 0, 0, elapsed, existing.state.version + 1)
+    kept = {key: value for key, value in {**existing.state.properties, **properties}.items() if value is not None}
+    state = replace(existing.state, schema_json=schema.json(), properties=kept)
+    entry = replace(existing, definition=definition, state=state)
+    frontier, vector = Frontier.of(existing.state.frontier), Vector({}, clock.now())
+    run = Run(entry, analysed, frontier, targets(analysed, frontier, vector), vector.at, started, Initiator.MANUAL)
+    run.load = load_of(run.session, run.target, {}, analysed.names)
+    choice = Choice(Action.REINITIALIZE, REPLACED)
+    done = refresh_full(run, choice, schema.json(), properties)
+    sync_catalog(spark, before.name.parts)
+    return outcome(entry, choice, done, started)
+
+
+def _allowed(
+    spark: SparkSession, existing: Entry, definition: Definition, analysed: AnalysedQuery
+) -> tuple[Definition, StructType]:
+    """Return the definition, at the place where the table is, and its schema, once nothing speaks against them."""
+    before = existing.definition.statement
+    if definition.statement.location is None:
+        definition = definition.with_statement(location=before.location)
+    if _layout(definition.statement) != _layout(before):
+        raise NotSupported(
+            "CREATE OR REPLACE cannot change where the table is, nor how it is partitioned or clustered",
+            hint="DROP STREAM TABLE first, then CREATE it",
+        )
+    schema = schema_of(definition.statement, analysed)
+    _keep_readers(spark, existing, schema)
+    return definition, schema
+
+
+def _keep_readers(spark: SparkSession, existing: Entry, schema: StructType) -> None:
+    """Refuse to take a column, or its type, away from those that use it."""
+    stays = {(field.name.casefold(), field.dataType) for field in schema}
+    lost = {field.name for field in existing.state.schema if (field.name.casefold(), field.dataType) not in stays}
+    readers = {entry.definition.name: _used_by(spark, entry, existing.path) & lost for entry in _readers(spark, existing) if lost}
+    if losing := {name: columns for name, columns in readers.items() if columns}:
+        columns = ", ".join(sorted(set[str]().union(*losing.values())))
+        raise DependentsExist(
+            f"{existing.definition.name} is read by {', '.join(losing)}, and would lose or retype {columns}",
+            hint="keep the columns, or change those tables first",
+        )
+
+
+def _readers(spark: SparkSession, existing: Entry) -> list[Entry]:
+    return [each for each in entries(spark) if existing.path in each.definition.sources]
+
+
+def _used_by(spark: SparkSession, reader: Entry, path: str) -> frozenset[str]:
+    """Return the columns that a reader would miss; one that cannot be read now misses others already."""
+    try:
+        analysed = analyse(lend(spark, reader.definition.namespace, reader.definition.settings), reader.query)
+    except InvalidQuery:
+        return frozenset()
+    release(analysed)
+    return analysed.columns_of(path)
+
+
+def _columns(schema: StructType) -> list[tuple[object, ...]]:
+    return [(field.name, field.dataType, field.metadata.get("comment")) for field in schema]
+
+
+def _layout(statement: CreateStreamTable) -> tuple[object, ...]:
+    """Return what is fixed once the table's files are written; names of columns may differ in case."""
+    partitioned, clustered = ([name.casefold() for name in names] for names in (statement.partitioned_by, statement.clustered_by))
+    return statement.location, partitioned, clustered

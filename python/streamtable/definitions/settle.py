@@ -1,0 +1,65 @@
+"""What statements that were killed left is settled by whoever comes next: the next statement on a name, the scheduler, doctor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from streamtable.catalog.entries import find, schemas
+from streamtable.catalog.halves import Intent, Kind, settle
+from streamtable.catalog.intents import dead, tell
+from streamtable.catalog.paths import home_of
+from streamtable.definitions.rename import rename_with_readers
+from streamtable.errors import StreamTableError
+from streamtable.language.names import Name
+
+__all__ = ["Settled", "settle_everywhere", "settle_one", "settle_schema"]
+
+
+@dataclass(frozen=True)
+class Settled:
+    """An intent that is no more; `done` says whether its statement was finished, or taken back."""
+
+    intent: Intent
+    done: bool
+
+
+def settle_schema(spark: SparkSession, name: Sequence[str]) -> Iterator[Settled]:
+    """Settle what was left in the schema of a full name; what cannot be settled now is in the way of its own names alone."""
+    for intent in dead(spark, home_of(spark, name)):
+        with nullcontext() if tuple(name) in {part.name for part in intent.parts} else _told(intent):
+            yield Settled(intent, settle_one(spark, intent))
+
+
+@contextmanager
+def _told(intent: Intent) -> Iterator[None]:
+    try:
+        yield
+    except (StreamTableError, PySparkException, Py4JJavaError) as error:
+        tell(intent, error)
+
+
+def settle_one(spark: SparkSession, intent: Intent) -> bool:
+    """Settle an intent; return whether its statement is done now."""
+    if intent.kind is Kind.RENAME:
+        _tell_readers(spark, intent)
+    return settle(spark, intent)
+
+
+def _tell_readers(spark: SparkSession, intent: Intent) -> None:
+    """Go on with the renaming of a stream table that has its new name in the catalog already."""
+    before, after = intent.parts
+    _, entry = find(spark, Name(after.name))
+    if entry and entry.path == after.path and entry.definition.statement.name == Name(before.name):
+        rename_with_readers(spark, entry, Name(after.name), begun=True)
+
+
+def settle_everywhere(spark: SparkSession) -> Iterator[Settled]:
+    """Settle what was left in all schemas in which stream tables can be."""
+    for schema in schemas(spark):
+        yield from settle_schema(spark, (*schema, ""))

@@ -1,0 +1,174 @@
+"""The delta rules, one module per operator, and what they say about a query as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from types import ModuleType
+
+from streamtable.algebra.columns import WEIGHT
+from streamtable.algebra.identity import identity
+from streamtable.algebra.operators import (
+    Aggregate,
+    Constant,
+    Expand,
+    Filter,
+    Generate,
+    Join,
+    LeftJoin,
+    Operator,
+    Project,
+    Recursion,
+    Scan,
+    TopK,
+    UnionAll,
+    Unsupported,
+    Window,
+    WorkingTable,
+)
+from streamtable.algebra.recursion import counted
+from streamtable.algebra.sources import Source
+from streamtable.algebra.trees import children, sources_of, walk
+from streamtable.differentiate import (
+    aggregate,
+    constant,
+    expand,
+    filter,
+    generate,
+    join,
+    left_join,
+    project,
+    recursion,
+    scan,
+    top_k,
+    union_all,
+    unsupported,
+    window,
+    working_table,
+)
+from streamtable.differentiate.aggregate import POSITION, AggregateStep
+from streamtable.sql.builder import column
+
+__all__ = ["RULES", "RuleFinding", "findings", "label", "obstacle", "prunes_nothing"]
+
+RULES: dict[type, ModuleType] = {
+    Scan: scan,
+    Constant: constant,
+    Recursion: recursion,
+    WorkingTable: working_table,
+    Filter: filter,
+    Project: project,
+    Join: join,
+    LeftJoin: left_join,
+    UnionAll: union_all,
+    Aggregate: aggregate,
+    Generate: generate,
+    Expand: expand,
+    Window: window,
+    TopK: top_k,
+    Unsupported: unsupported,
+}
+
+
+@dataclass(frozen=True)
+class RuleFinding:
+    """What the rules say of one operator: whether it is maintained incrementally; by which rule and reading what, or why not."""
+
+    operator: str
+    incremental: bool
+    reason: str
+
+
+def findings(tree: Operator) -> tuple[RuleFinding, ...]:
+    """Judge each operator of `tree`, the root first."""
+    return tuple(_finding(operator) for operator in walk(tree))
+
+
+def obstacle(tree: Operator) -> RuleFinding | None:
+    """Return the first thing in `tree` that cannot be maintained, or None when all of it can."""
+    refused = (found for found in findings(tree) if not found.incremental)
+    return next(chain(refused, _names_of_ours(tree), _states_not_stored(tree), _rows_alike(tree)), None)
+
+
+def _names_of_ours(tree: Operator) -> Iterator[RuleFinding]:
+    scanned = (c for node in walk(tree) if isinstance(node, Scan) for c in node.columns)
+    for c in (*scanned, *tree.columns):
+        if c.name in (WEIGHT.name, *POSITION):
+            yield RuleFinding("Column", False, f"the name {c.name} belongs to the engine; give the column another")
+
+
+def _states_not_stored(tree: Operator) -> Iterator[RuleFinding]:
+    for step in (AggregateStep.whole("", node) for node in walk(tree) if isinstance(node, Aggregate)):
+        for c in (*step.keys, *(state.column for state in step.states)):
+            if "INTERVAL" in c.type or "COLLATE" in c.type:
+                yield RuleFinding(label(step.aggregate), False, f"Delta cannot store the type {c.type} of a group's state")
+
+
+def _rows_alike(tree: Operator) -> Iterator[RuleFinding]:
+    for c in tree.columns:
+        if identity(column(c.id), c.type) is None:
+            yield RuleFinding("Output", False, f"rows with column {c.name} of type {c.type} cannot be told apart")
+
+
+def prunes_nothing(tree: Operator, changed: frozenset[Source]) -> RuleFinding | None:
+    """Return the first operator whose delta reads tables as a whole, twice, because nothing says which part `changed` touches."""
+    for operator in walk(tree):
+        # A join is linear in its left input: only a changed right one asks for everything.
+        asking = operator.right if isinstance(operator, LeftJoin) else operator
+        if (reason := _reads_all(operator)) and not changed.isdisjoint(sources_of(asking)) and _reads_tables(operator):
+            return RuleFinding(label(operator), True, reason)
+    return None
+
+
+def _reads_tables(operator: Operator) -> bool:
+    """Tell whether `operator` reads a table itself, and not only what is stored of aggregates and recursions."""
+    if isinstance(operator, Aggregate) or (isinstance(operator, Recursion) and counted(operator)):
+        return False
+    return isinstance(operator, Scan) or any(map(_reads_tables, children(operator)))
+
+
+def _finding(operator: Operator) -> RuleFinding:
+    rule = RULES[type(operator)]
+    refusal: str | None = rule.refuses(operator)
+    how = rule.__doc__.splitlines()[0].rstrip(".")  # type: ignore[union-attr]
+    read = _reads_all(operator) or f"reads {_judged('reads', operator) or 'what changed of its input'}"
+    notes = [note for note in (how, read, _judged("left_open", operator)) if note]
+    return RuleFinding(label(operator), refusal is None, refusal or "; ".join(notes))
+
+
+def _reads_all(operator: Operator) -> str | None:
+    return _judged("reads_all", operator)
+
+
+def _judged(about: str, operator: Operator) -> str | None:
+    """Ask the module of the operator, where it has something to say about that."""
+    judge: Callable[[Operator], str | None] | None = getattr(RULES[type(operator)], about, None)
+    return judge(operator) if judge else None
+
+
+def label(operator: Operator) -> str:
+    """Name an operator for people."""
+    match operator:
+        case Scan(source):
+            return f"Scan {source}"
+        case Aggregate(keys=keys, calls=()):
+            return f"Distinct ({', '.join(key.name for key in keys)})"
+        case Aggregate(keys=keys, calls=calls):
+            return f"Aggregate ({', '.join([*(key.value.text for key in keys), *(c.value.text for c in calls)])})"
+        case Filter(conjuncts=conjuncts):
+            return f"Filter ({' AND '.join(c.text for c in conjuncts)})"
+        case Join(inputs=inputs, conjuncts=conjuncts):
+            return f"Join of {len(inputs)} ({' AND '.join(c.text for c in conjuncts) or 'no condition'})"
+        case LeftJoin(join_type=join_type, conjuncts=conjuncts):
+            return f"{join_type.value.title()} join ({' AND '.join(c.text for c in conjuncts) or 'no condition'})"
+        case Window(items=items):
+            return f"Window ({', '.join(item.value.text for item in items)})"
+        case TopK(count=count, offset=offset):
+            return f"Top {count if count is not None else 'all'} from {offset}"
+        case Unsupported(name):
+            return name
+        case Generate(generator=generator):
+            return f"Generate ({generator.text})"
+        case _:
+            return type(operator).__name__

@@ -1,0 +1,1 @@
+"""What computes changes with Spark: sources as views, kept frames, arrangements, rows by position, recursions, tuning."""

@@ -1,0 +1,171 @@
+"""Arrangements: for each aggregate and each recursion, where its keys and partial states are stored.
+
+Usually a Delta table of its own in the hidden folder `_streamtable/` inside the stream table's location (readers and VACUUM of the
+outer table leave names that start with an underscore alone); the stream table itself, where its columns say everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructField, StructType
+from sqlglot import exp
+
+from streamtable.algebra.operators import Aggregate, Operator, Recursion
+from streamtable.algebra.recursion import counted
+from streamtable.algebra.trees import walk
+from streamtable.catalog.definition import DELTA_PROPERTIES
+from streamtable.delta.commit import commit
+from streamtable.delta.rows import read
+from streamtable.delta.tables import Version, commits, drop_files
+from streamtable.delta.unreadable import Unreadable, versions_or_why
+from streamtable.differentiate.aggregate import POSITION, AggregateStep
+from streamtable.differentiate.visible import visible_states
+from streamtable.engine.sources import Sources
+from streamtable.engine.workspace import Workspace
+from streamtable.errors import HistoryLost
+from streamtable.query.analyse import AnalysedQuery
+from streamtable.sql.builder import alias, column, select, subquery, table
+
+__all__ = ["HIDDEN", "Arrangement", "arrangements_of", "build", "folder_of", "path_of", "register", "roll_back"]
+
+
+HIDDEN = "/_streamtable"
+"""The folder of the arrangements, in that of the table."""
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """Where one aggregate's states are: `columns` maps the ids of its keys and states to column names of the table at `path`."""
+
+    name: str
+    path: str
+    columns: Mapping[str, str]
+    visible: bool
+
+
+def arrangements_of(tree: Operator, path: str, names: Sequence[str], fingerprint: str) -> dict[Aggregate, Arrangement]:
+    """Return the arrangement of each aggregate in `tree` (a recursion is `counted` by one), named by its place.
+
+    `names` are the stream table's columns.
+    """
+    if seen := visible_states(tree):
+        aggregate, places = seen
+        return {aggregate: Arrangement("a0", path, {name: names[at] for name, at in places.items()}, visible=True)} | _hidden(
+            aggregate.child, path, fingerprint, first=1
+        )
+    return _hidden(tree, path, fingerprint, first=0)
+
+
+def _hidden(tree: Operator, path: str, fingerprint: str, first: int) -> dict[Aggregate, Arrangement]:
+    found: dict[Aggregate, Arrangement] = {}
+    for node in walk(tree):
+        stored = counted(node) if isinstance(node, Recursion) else node
+        if isinstance(stored, Aggregate) and stored not in found:
+            name = f"a{first + len(found)}"
+            step = AggregateStep.whole(name, stored)
+            columns = {key.id: f"k{n}" for n, key in enumerate(step.keys)} | {s.column.id: s.column.id for s in step.states}
+            found[stored] = Arrangement(name, path_of(path, fingerprint, name), columns, visible=False)
+    return found
+
+
+def path_of(path: str, fingerprint: str, name: str) -> str:
+    """Return where the hidden arrangement `name` of the stream table at `path` is."""
+    return f"{folder_of(path)}/{fingerprint}/{name}"
+
+
+def folder_of(path: str) -> str:
+    """Return where the arrangements of the stream table at `path` are, those of each plan in a folder of the fingerprint's name."""
+    return f"{path}{HIDDEN}"
+
+
+def register(workspace: Workspace, arrangement: Arrangement, stored: DataFrame) -> None:
+    """Name the states of the `stored` rows `<name>_state`: columns under their ids, with positions."""
+    present = workspace.name(f"{arrangement.name}_present", stored)
+    items: list[exp.Expr] = [alias(column(name), id_) for id_, name in arrangement.columns.items()]
+    workspace.name(f"{arrangement.name}_state", workspace.query(select([*items, *(column(p) for p in POSITION)], table(present))))
+
+
+def content(workspace: Workspace, arrangement: Arrangement, query: exp.Query) -> DataFrame:
+    """Plan `query`, whose columns are ids, with the columns of the arrangement's table."""
+    items = [alias(column(id_), name) for id_, name in arrangement.columns.items()]
+    return workspace.query(select(items, subquery(query, "content")))
+
+
+def build(
+    analysed: AnalysedQuery,
+    workspace: Workspace,
+    sources: Sources,
+    arrangement: Arrangement,
+    step: AggregateStep,
+    application: str,
+    pinned: Version | None,
+) -> Version:
+    """Compute an arrangement from the whole input at the target versions; return its version.
+
+    What is there and cannot be gone on from, whatever its state, is deleted; `pinned` is what the frontier says of it.
+    """
+    rows = content(workspace, arrangement, step.initial(sources))
+    try:
+        version = _standing(workspace, arrangement, pinned or Version("", 0)).number
+    except HistoryLost:
+        version = -1
+        # A log without its beginning looks like none. A first fill deletes none: another session may be building it this moment.
+        if pinned is not None or versions_or_why(workspace.session, [arrangement.path]) != (None,):
+            drop_files(workspace.session, arrangement.path)  # under its id, caches may know versions that are written again
+    schema = None if version >= 0 else StructType([StructField(f.name, f.dataType) for f in rows.schema]).toNullable().json()
+    properties = None if version >= 0 else dict(DELTA_PROPERTIES)
+    done = commit(
+        analysed.session,
+        arrangement.path,
+        read_version=version,
+        application=application,
+        number=version + 1,
+        add=rows,
+        replace_all=version >= 0,
+        schema_json=schema,
+        properties=properties,
+    )
+    return replace(_standing(workspace, arrangement, Version("", done.version)), number=done.version)
+
+
+def _standing(workspace: Workspace, arrangement: Arrangement, pinned: Version) -> Version:
+    """Return the latest version of an arrangement that is what the frontier says, or ahead of it. Raises HistoryLost else."""
+    (found,) = versions_or_why(workspace.session, [arrangement.path])
+    match found:
+        case None:
+            why = "is gone"
+        case Unreadable(reason):
+            why = f"cannot be read: {reason}"
+        case Version(table_id) if pinned.table_id not in ("", table_id):  # earlier releases did not record the id
+            why = "is another table than the one that the last refresh left"
+        case Version(_, number) if number < pinned.number:
+            why = f"is at version {number}, and the contents stand for version {pinned.number}, as where a backup of it was behind"
+        case _:
+            return found
+    raise HistoryLost(f"the arrangement {arrangement.name} {why}")
+
+
+def roll_back(workspace: Workspace, arrangement: Arrangement, pinned: Version, application: str) -> Version:
+    """Make the arrangement what it was at `pinned` if a refresh that never finished moved it on; return its version.
+
+    Raises HistoryLost for one that is not what the frontier says.
+    """
+    found = _standing(workspace, arrangement, pinned)
+    if found.number == pinned.number or not any(
+        each.data_change for each in commits(workspace.session, arrangement.path, pinned.number, found.number)
+    ):
+        return found  # at most it was compacted
+    rows = read(workspace.session, arrangement.path, pinned.number)
+    done = commit(
+        workspace.session,
+        arrangement.path,
+        read_version=found.number,
+        application=application,
+        number=found.number + 1,
+        add=rows,
+        replace_all=True,
+    )
+    return Version(found.table_id, done.version)

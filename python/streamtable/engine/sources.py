@@ -1,0 +1,102 @@
+"""The sources of one refresh as views: at the target versions, at the frontier, and the change between the two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import DataFrame
+from sqlglot import exp
+
+from streamtable.algebra.columns import WEIGHT, Column
+from streamtable.algebra.identity import rows, told_apart
+from streamtable.algebra.operators import Scan
+from streamtable.algebra.sources import CLOCK, Snapshot, Source
+from streamtable.algebra.trees import walk
+from streamtable.delta.rows import ChangeSet, change_set, read
+from streamtable.delta.tables import Version
+from streamtable.engine.clock import instant
+from streamtable.engine.workspace import Workspace
+from streamtable.jvm.gateway import SHIM, frame_of, java_class
+from streamtable.query.analyse import AnalysedQuery
+from streamtable.sql.builder import alias, call, cast, column, number, select, subquery, table
+
+__all__ = ["Sources", "netted"]
+
+
+def netted(delta: str, columns: Sequence[Column]) -> exp.Select:
+    """Net out the same rows of the delta of that name."""
+    weight, total = column(WEIGHT.id), call("sum", column(WEIGHT.id))
+    items, keys = rows(columns)
+    net = select([*items, alias(total, WEIGHT.id)], table(delta)).group_by(*keys, copy=False)
+    net = net.having(exp.NEQ(this=total.copy(), expression=number(0)), copy=False)
+    # A weight of 3 becomes three rows of weight 1: every rule may rely on +1 and -1.
+    units = call("array_repeat", cast(call("signum", weight), "BIGINT"), cast(call("abs", weight.copy()), "INT"))
+    return select([*(column(c.id) for c in columns), alias(call("explode", units), WEIGHT.id)], subquery(net, "net"))
+
+
+@dataclass
+class Sources:
+    """Registers each form of each source when a query first asks for it.
+
+    `expected` is about how many rows changed where that is little and the change is read several times, or joined: it is computed
+    first, because Spark hands out what it knows to be small, and moves the tables otherwise.
+    """
+
+    analysed: AnalysedQuery
+    workspace: Workspace
+    target: Mapping[str, Version]
+    frontier: Mapping[str, Version]
+    expected: int | None = None
+    changes: dict[str, ChangeSet] = field(default_factory=dict)
+
+    def __call__(self, source: Source | int, snapshot: Snapshot) -> str:
+        """Return the name of the view that holds `source` (or the constant leaf of that number) in `snapshot`.
+
+        For the clock, return the instant.
+        """
+        if isinstance(source, int):
+            name = f"leaf_{source}"
+            return name if name in self.workspace else self.workspace.name(name, self._leaf(source))
+        if source == CLOCK:
+            return instant(self.target[CLOCK.path] if snapshot is Snapshot.TARGET else self.frontier[CLOCK.path])
+        name = f"source_{self.analysed.paths.index(source.path)}_{snapshot.value}"
+        return name if name in self.workspace else self.workspace.name(name, self._read(source.path, snapshot))
+
+    def _leaf(self, number: int) -> DataFrame:
+        session = self.analysed.session
+        reader = java_class(session, f"{SHIM}.PlanReader")
+        return frame_of(session, reader.leaf(session._jsparkSession, self.analysed.bound.id, number))
+
+    def _read(self, path: str, snapshot: Snapshot) -> DataFrame:
+        match snapshot:
+            case Snapshot.TARGET:
+                return read(self.analysed.session, path, self.target[path].number)
+            case Snapshot.FRONTIER:
+                return read(self.analysed.session, path, self.frontier[path].number)
+            case Snapshot.CHANGE:
+                return self._delta(path)
+
+    def change(self, path: str) -> ChangeSet:
+        """Return the change set of a source between the frontier and the target, read once."""
+        if path not in self.changes:
+            after, upto = self.frontier[path].number, self.target[path].number
+            self.changes[path] = change_set(self.analysed.session, path, after, upto)
+        return self.changes[path]
+
+    def _delta(self, path: str) -> DataFrame:
+        """Net out rows that a rewritten file (or an overwritten table) carries over: the delta would be as large."""
+        change = self.change(path)
+        used = {
+            c.name: replace(c, id=c.name)
+            for scan in walk(self.analysed.tree)
+            if isinstance(scan, Scan) and scan.source.path == path
+            for c in scan.columns
+        }
+        name = self.workspace.name(f"change_{self.analysed.paths.index(path)}", change.frame)
+        nets = change.carries_over and told_apart(used.values())
+        changed = netted(name, list(used.values())) if nets else select(map(column, (*used, WEIGHT.id)), table(name))
+        frame = self.workspace.query(changed)
+        if self.expected is not None:
+            return self.workspace.materialise(frame, self.expected)
+        return self.workspace.persist(frame) if nets else frame

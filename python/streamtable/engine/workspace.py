@@ -1,0 +1,118 @@
+"""The names that one refresh gives to frames in its session; closing it forgets them and frees what was kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import DateType, DecimalType, IntegralType
+from sqlglot import exp
+
+from streamtable.jvm.gateway import SHIM, frame_of, java_class, planned
+from streamtable.sql.builder import call, cast, column, number, text
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+from streamtable.engine import limits
+
+__all__ = ["ColumnExtents", "Workspace"]
+
+ColumnExtents: TypeAlias = Mapping[str, tuple[str, str]]
+"""Least and greatest value of columns, as text that reads back as the same value."""
+
+
+_PATTERNS = "spark.sql.parser.quotedRegexColumnNames"
+
+
+class Workspace:
+    """Registers frames as temporary views of the refresh's session."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self.session = session
+        self._held = java_class(session, f"{SHIM}.Held")
+        self._frames: dict[str, DataFrame] = {}
+        self._kept: list[DataFrame] = []
+        self._measured: dict[DataFrame, ColumnExtents] = {}
+        self._counts: dict[DataFrame, int] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._frames
+
+    def query(self, query: exp.Expr) -> DataFrame:
+        """Plan a query over the registered names."""
+        return planned(self.session, text(query))
+
+    def persist(self, frame: DataFrame) -> DataFrame:
+        """Hold the rows of `frame` from their first use on, so that nothing computes them twice, and plans end at them."""
+        self._kept.append(frame)
+        return frame_of(self.session, self._held.kept(frame._jdf))
+
+    def materialise(self, frame: DataFrame, rows: int | None = None) -> DataFrame:
+        """Compute `frame` now, so that Spark knows how large it is; about `rows` are expected, where that is known.
+
+        Few rows become a relation of the driver, which takes no job to read or to be found empty. The driver holds no more than
+        FEW, and no more bytes than spark.driver.maxResultSize, whatever was expected. What turns out to have no rows is a relation
+        that the optimizer sees to be empty: nothing is read to be joined with it.
+        """
+        if rows is None or rows <= limits.DRIVER_ROWS:
+            local = (self._held.some if rows is None else self._held.expected)(frame._jdf, limits.DRIVER_ROWS)
+            if local is not None:
+                return frame_of(self.session, local)
+        kept = self.persist(frame)
+        count, extents = _measured(kept)
+        if not count:
+            kept = frame_of(self.session, self._held.empty(frame._jdf))
+        self._counts[kept], self._measured[kept] = count, extents
+        return kept
+
+    def has_rows(self, frame: DataFrame) -> bool:
+        """Tell whether a frame has a row; this may take a job."""
+        return not frame.isEmpty()
+
+    def count(self, held: DataFrame) -> int:
+        """Return how many rows a frame that `materialise` returned has at most: what was counted, or FEW."""
+        return self._counts.get(held, limits.DRIVER_ROWS)
+
+    def extents(self, name: str) -> ColumnExtents:
+        """Return the least and greatest value, as text, of each column of what bears `name`, if `materialise` computed it.
+
+        Columns without a value, or of types whose text does not read back exactly, are left out; all are of any other frame.
+        """
+        frame = self._frames[name]
+        if frame not in self._measured:
+            found = json.loads(self._held.extents(frame._jdf))
+            self._measured[frame] = {each: (least, most) for each, (least, most) in found.items()}
+        return self._measured[frame]
+
+    def name(self, name: str, frame: DataFrame) -> str:
+        """Register `frame` under `name`."""
+        self._held.named(frame._jdf, name)
+        self._frames[name] = frame
+        return name
+
+    def __enter__(self) -> Self:
+        # A query may have been created with this setting: names in quotes are patterns. In our queries all names are in quotes.
+        self._patterns = self.session.conf.get(_PATTERNS) == "true"
+        if self._patterns:
+            self.session.conf.set(_PATTERNS, "false")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._patterns:
+            self.session.conf.set(_PATTERNS, "true")
+        self._held.forget(self.session._jsparkSession, json.dumps(list(self._frames)))
+        for frame in self._kept:
+            frame.unpersist()
+
+
+def _measured(kept: DataFrame) -> tuple[int, ColumnExtents]:
+    """Compute a kept frame; return how many rows it has, and the extents of its columns."""
+    names = [f.name for f in kept.schema if isinstance(f.dataType, (IntegralType, DateType, DecimalType))]
+    wanted = [cast(call(function, column(name)), "STRING") for name in names for function in ("min", "max")]
+    count, *found = kept.agg(*(F.expr(text(each)) for each in (call("count", number(1)), *wanted))).collect()[0]
+    pairs = zip(names, found[::2], found[1::2], strict=True)
+    return count, {name: (least, most) for name, least, most in pairs if least is not None}

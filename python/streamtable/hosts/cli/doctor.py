@@ -1,0 +1,187 @@
+"""What is wrong with an installation, and how to put it right: one line per thing that has to be there."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pyspark import __version__ as spark_version
+from pyspark.sql import SparkSession
+
+from streamtable.definitions.leftovers import leftovers
+from streamtable.errors import InvalidStatement, NotEnabled, message_of
+from streamtable.hosts.cli.sessions import opened
+from streamtable.jvm.jars import delta_jars, shim_jar
+from streamtable.settings.server_file import FILE, load
+from streamtable.settings.spark import METASTORE, WAREHOUSE, settings_for
+
+__all__ = ["Check", "examined"]
+
+MINIMUM_JAVA = 17
+SPARK_CORE = "spark-core_2.13-"
+OPTIONAL = {"grpc": "connect", "IPython": "notebook"}
+"""Modules that not everybody needs, and the extra of the package that brings each."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """Something that was looked at: what was found, and what to do where that is not right."""
+
+    name: str
+    ok: bool
+    found: str
+    remedy: str = ""
+
+
+def examined(remote: str | None, conf: dict[str, str], fix: bool = False) -> Iterator[Check]:
+    """Yield what was looked at, the simplest first; what needs all of it, a session, comes last.
+
+    With `fix`, what statements left that were killed is mended.
+    """
+    sound = True
+    of_a_client = (_python, _packages)
+    for check in of_a_client if remote else (*of_a_client, _java, _spark, _shim, _delta, lambda: _catalog(conf)):
+        checked = check()
+        sound = sound and checked.ok
+        yield checked
+    yield from _extras()
+    if sound:
+        yield from _in_session(remote, conf, fix)
+
+
+def _python() -> Check:
+    return Check("python", sys.version_info >= (3, 10), f"{sys.version.split()[0]} {sys.executable}", "use Python 3.10 or newer")
+
+
+def _packages() -> Check:
+    """Compare what is installed with what this package was made for: a wrong pair of Spark and Delta fails in odd ways."""
+    wrong = list[str]()
+    for name, wanted in _pinned().items():
+        found = _version(name)
+        if found != wanted:
+            wrong.append(f"{name} is {found or 'missing'} and has to be {wanted}")
+    found = ", ".join(f"{name} {_version(name)}" for name in ("streamtable", "pyspark", "delta-spark"))
+    return Check("packages", not wrong, "; ".join(wrong) or found, "pip install --force-reinstall streamtable")
+
+
+def _pinned() -> dict[str, str]:
+    try:
+        lines = requires("streamtable") or []
+    except PackageNotFoundError:  # a checkout on the path
+        return {}
+    return {found[1]: found[2] for line in lines if (found := re.match(r"([\w-]+)(?:\[\w+\])?==([\w.]+)$", line))}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _java() -> Check:
+    home = os.environ.get("JAVA_HOME")
+    where = f"JAVA_HOME={home}" if home else "PATH"
+    remedy = f"install Java {MINIMUM_JAVA} or 21 (on Debian: openjdk-17-jre-headless), or let JAVA_HOME name the folder of one"
+    java = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
+    if java is None:
+        return Check("java", ok=False, found=f"none in {where}", remedy=remedy)
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    number = re.search(r'version "(?:1\.)?(\d+)', said)
+    return Check("java", bool(number and int(number[1]) >= MINIMUM_JAVA), f"{said.splitlines()[0] if said else '?'} {java}", remedy)
+
+
+def _spark() -> Check:
+    """Look at the Spark that will be started: pyspark takes the one that SPARK_HOME names for its own, whatever it is."""
+    home = os.environ.get("SPARK_HOME")
+    if home is None:
+        return Check("spark", ok=True, found="the one in pyspark")
+    jars = Path(home, "jars").glob(f"{SPARK_CORE}*.jar")
+    found = " and ".join(jar.stem.removeprefix(SPARK_CORE) for jar in jars) or "no Spark for Scala 2.13"
+    told = f"SPARK_HOME={home} has {found}, pyspark is {spark_version}"
+    return Check("spark", found == spark_version, told, "unset SPARK_HOME: pyspark brings its own Spark")
+
+
+def _shim() -> Check:
+    return _tried("shim", lambda: str(shim_jar()))
+
+
+def _delta() -> Check:
+    return _tried("delta", lambda: ", ".join(jar.name for jar in delta_jars()))
+
+
+def _catalog(conf: dict[str, str]) -> Check:
+    """Look whether the folders of tables and of the embedded metastore are there to be written, or can be made."""
+
+    def found() -> str:
+        given = {**load().spark, **conf}
+        places = _places({**given, **settings_for(given)})
+        closed = [str(place) for place in places if not _open(place)]
+        if closed:
+            raise NotEnabled(
+                f"not writable: {', '.join(closed)}",
+                hint=f"work in a folder that you may write, or let {WAREHOUSE} and a metastore in {FILE} name other places",
+            )
+        return ", ".join(map(str, places)) or "of your own"
+
+    return _tried("catalog", found)
+
+
+def _places(given: dict[str, str]) -> list[Path]:
+    """Return the folders of this machine among the places of catalog and tables."""
+    warehouse = urlsplit(given.get(WAREHOUSE, ""))
+    metastore = re.match(r"jdbc:derby:;databaseName=([^;]+)", given.get(METASTORE, ""))
+    local = [warehouse.path] if warehouse.path and warehouse.scheme in ("", "file") else []
+    return [Path(each).absolute() for each in (*local, *(metastore.groups() if metastore else ()))]
+
+
+def _open(place: Path) -> bool:
+    there = next(path for path in (place, *place.parents) if path.exists())
+    return there.is_dir() and os.access(there, os.R_OK | os.W_OK | os.X_OK)
+
+
+def _tried(name: str, find: Callable[[], str]) -> Check:
+    try:
+        return Check(name, ok=True, found=find())
+    except (NotEnabled, InvalidStatement) as error:
+        return Check(name, ok=False, found=error.reason, remedy=error.hint or "")
+
+
+def _extras() -> Iterator[Check]:
+    for module, extra in OPTIONAL.items():
+        there = find_spec(module) is not None
+        yield Check(extra, ok=True, found="installed" if there else f"not there; pip install 'streamtable[{extra}]' if you need it")
+
+
+def _in_session(remote: str | None, conf: dict[str, str], fix: bool) -> Iterator[Check]:
+    try:
+        with opened(remote, conf) as spark:
+            databases = spark.sql("SHOW DATABASES").count()
+            spark.sql("SHOW STREAM TABLES").collect()
+            yield Check("session", ok=True, found=f"Spark {spark.version}, {databases} schemas, statements are answered")
+            if not remote:
+                yield _leftovers(spark, fix)
+    except (NotEnabled, InvalidStatement) as error:
+        yield Check("session", ok=False, found=error.reason, remedy=error.hint or "")
+    except Exception as error:  # whatever it is, a person wants to read it here
+        yield Check("session", ok=False, found=message_of(error), remedy="the message above is Spark's own")
+
+
+def _leftovers(spark: SparkSession, fix: bool) -> Check:
+    """Look for what statements left that were killed, and mend it if that is wished."""
+    found = list(leftovers(spark))
+    for each in found if fix else ():
+        each.mend()
+    told = "; ".join(each.found for each in found)
+    if fix and found:
+        return Check("leftovers", ok=True, found=f"mended: {told}")
+    return Check("leftovers", not found, told or "none", "streamtable doctor --fix takes away or finishes what is listed")

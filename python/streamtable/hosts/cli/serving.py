@@ -1,0 +1,98 @@
+"""The commands around the server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from streamtable.hosts.cli.options import AsJson, Conf, reported, settings_of
+from streamtable.hosts.cli.output import Printer
+from streamtable.hosts.cli.sessions import local
+from streamtable.settings.server_file import load
+
+__all__ = ["add_user", "server"]
+
+File = Annotated[Path | None, typer.Option("--config", help="The settings; streamtable.toml if it is there.")]
+
+
+def server(
+    config: File = None,
+    host: Annotated[str | None, typer.Option(help="The address on which all end points listen.")] = None,
+    thrift_port: Annotated[int | None, typer.Option(help="JDBC and ODBC; 0 takes a free port, -1 leaves it out.")] = None,
+    connect_port: Annotated[int | None, typer.Option(help="Spark Connect.")] = None,
+    metrics_port: Annotated[int | None, typer.Option(help="Prometheus.")] = None,
+    users: Annotated[str | None, typer.Option(help="The file of users and passwords for Thrift.")] = None,
+    token_file: Annotated[str | None, typer.Option(help="The file of the token for Spark Connect.")] = None,
+    allow_anonymous: Annotated[bool | None, typer.Option("--allow-anonymous", help="Let anybody in, also beyond loopback.")] = None,
+    allow: Annotated[str | None, typer.Option(help="What clients may use beyond tables: code, files, sources, settings.")] = None,
+    paths: Annotated[str | None, typer.Option(help="Folders that clients may use by path, separated by commas.")] = None,
+    scheduler: Annotated[bool | None, typer.Option(help="Refresh by the schedules.")] = None,
+    stop_seconds: Annotated[float | None, typer.Option(help="How long the server may take to end.")] = None,
+    conf: Conf = None,
+    as_json: AsJson = False,
+) -> None:
+    """Serve JDBC, Spark Connect, metrics and the schedules in one process, until SIGTERM or Ctrl-C.
+
+    Options win over streamtable.toml. It says when it is ready, and where.
+
+    streamtable server --thrift-port 10001 --conf spark.driver.memory=4g
+    """
+    from streamtable.hosts.server.endpoints import with_options
+    from streamtable.hosts.server.serve import serve
+
+    out = Printer(as_json)
+    with reported(out):
+        found = load(config)
+        options = {
+            "host": host,
+            "thrift_port": thrift_port,
+            "connect_port": connect_port,
+            "metrics_port": metrics_port,
+            "users": users,
+            "token_file": token_file,
+            "allow_anonymous": allow_anonymous,
+            "allow": allow,
+            "paths": paths,
+            "scheduler": scheduler,
+            "stop_seconds": stop_seconds,
+        }
+        serve(
+            with_options(found.server, options),
+            {**found.spark, **settings_of(conf)},
+            lambda settings: local(settings, quiet=False),
+            lambda addresses: _ready(out, addresses),
+        )
+
+
+def add_user(
+    name: Annotated[str, typer.Argument(help="The name to log in with.")],
+    users: Annotated[Path, typer.Option(help="The file, which is made if need be.")] = Path("users.txt"),
+    password: Annotated[
+        str, typer.Option(prompt=True, confirmation_prompt=True, hide_input=True, help="Asked for if it is not given here.")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Write a user and the hash of the password into the file that the server's setting `users` names.
+
+    streamtable add-user ada --users users.txt
+    """
+    from streamtable.hosts.server.passwords import add_user as add
+
+    out = Printer(as_json)
+    with reported(out):
+        add(users, name, password)
+        if as_json:
+            out.json({"user": name, "users": str(users)})
+        else:
+            out.text(f"{name} is in {users}")
+
+
+def _ready(out: Printer, addresses: Mapping[str, str]) -> None:
+    if out.as_json:
+        out.json({"ready": True, **addresses})
+    else:
+        out.text("streamtable server is ready\n" + "\n".join(f"  {name:8} {address}" for name, address in addresses.items()))
+    out.flush()

@@ -1,0 +1,98 @@
+"""The session behind a command: one of its own, or that of a server."""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
+
+from streamtable.errors import NotEnabled
+from streamtable.hosts.session import configure
+from streamtable.hosts.start import not_started, started
+from streamtable.jvm.output import jvm_output
+from streamtable.sessions.remote import connected, unanswered
+from streamtable.settings.server_file import load
+
+__all__ = ["NO_JAVA", "ended", "local", "opened", "silence"]
+
+QUIET = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.app.name": "streamtable",
+}
+
+LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging")
+"""They write errors to stderr, as JSON with stack traces; what is in them is in the exceptions as well."""
+
+WORDS_OF_JAVA = 15
+
+NO_JAVA = (Py4JError, ConnectionRefusedError, ConnectionResetError)
+"""What py4j raises when the Java at its other end is gone, and of Py4JError much else."""
+
+
+def silence() -> None:
+    """Keep these loggers from telling each error a second time."""
+    for name in LOGGERS:  # by this class, or Spark would meet a logger that does not understand it
+        PySparkLogger.getLogger(name).disabled = True
+    logging.getLogger().addFilter(_not_of_py4j)
+    warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    """Pick what py4j writes to the root logger: Java's end, and an interrupt, with a traceback."""
+    return "py4j" not in record.pathname
+
+
+@contextmanager
+def opened(remote: str | None, conf: Mapping[str, str]) -> Iterator[SparkSession]:
+    """Give a session and end it afterwards. Raises NotEnabled where none can be had."""
+    spark = connected(remote) if remote else local({**load().spark, **conf})
+    try:
+        yield spark
+    finally:
+        with suppress(*NO_JAVA):  # what there was to say of it has been said
+            spark.stop()
+
+
+def ended(error: BaseException) -> NotEnabled | None:
+    """Say that the session came to its end, if that is what `error` is about: its Java did, or its server."""
+    network = isinstance(error, (Py4JNetworkError, ConnectionRefusedError, ConnectionResetError))
+    # Of the call that was under way; what Java answers has a trace.
+    cut_off = type(error) is Py4JError and "An error occurred while calling" in str(error) and "Trace:" not in str(error)
+    if network or cut_off:
+        return NotEnabled(
+            "Java ended before the statement did; a refresh that was cut off has not happened",
+            hint="where it was killed for want of memory, give it more: --conf spark.driver.memory=4g",
+        )
+    if unanswered(error):
+        return NotEnabled("the server does not answer any more", hint="see whether it runs, and what it said last")
+    return None
+
+
+def local(conf: Mapping[str, str], *, quiet: bool = True) -> SparkSession:
+    """Start Spark in this process, on the catalog of the current folder unless the settings say otherwise.
+
+    If `quiet`, what Java prints is shown only when it does not start.
+    """
+    # With this variable PySpark would make a client, and refuse spark.master; the option --remote has read it before.
+    os.environ.pop("SPARK_REMOTE", None)
+    builder = configure(SparkSession.builder)
+    given: dict[str, bool | float | int | str | None] = {**QUIET, **conf}
+    with TemporaryDirectory(prefix="streamtable-") as folder:
+        log = Path(folder, "jvm.log")
+        with jvm_output(log) if quiet else nullcontext():
+            found = started(builder.config(map=given))
+        if isinstance(found, SparkSession):
+            return found
+        # Java's own words are many, and needed only where we do not know better.
+        said = log.read_text(encoding="utf-8", errors="replace").strip() if quiet else ""
+        raise not_started(found, "\n".join(said.splitlines()[-WORDS_OF_JAVA:])) from found

@@ -1,0 +1,126 @@
+"""Jupyter: `%load_ext streamtable`, then cells that begin with `%%sql`.
+
+Until a statement is done, its place in the output says how far it has come. The session is the notebook's variable `spark`;
+where there is none, that of the server which SPARK_REMOTE names, or a new one.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from streamtable.hosts.progress import watched
+from streamtable.hosts.session import configure
+from streamtable.hosts.start import not_started, started
+from streamtable.language.scripts import split
+from streamtable.sessions.remote import connected
+
+__all__ = ["ShownRows", "load_ipython_extension"]
+
+SHOWN = 100
+"""Rows of a result that a cell shows."""
+
+
+@dataclass(frozen=True)
+class ShownRows:
+    """What a cell shows of a statement's answer."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    more: bool
+    seconds: float
+
+    def _repr_html_(self) -> str:
+        if not self.columns:
+            return f"<small>{escape(self._note())}</small>"
+        head = _line("th", self.columns)
+        body = "".join(_line("td", row) for row in self.rows)
+        return f"<table><thead>{head}</thead><tbody>{body}</tbody></table><small>{escape(self._note())}</small>"
+
+    def __repr__(self) -> str:
+        lines = (" | ".join(map(_text, row)) for row in (self.columns, *self.rows) if self.columns)
+        return "\n".join((*lines, self._note()))
+
+    def _note(self) -> str:
+        rows = f"the first {len(self.rows)} rows" if self.more else f"{len(self.rows)} rows"
+        return f"{rows if self.columns else 'done'}, {self.seconds:.1f} s"
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Give the notebook `%%sql` for a cell and `%sql` for a line; Jupyter calls this."""
+
+    def sql(line: str, cell: str | None = None) -> None:
+        """Run SQL statements and show their answers; a variable of the notebook called `spark` is the session."""
+        spark = _session(shell.user_ns)
+        pieces = split(line if cell is None else f"{line}\n{cell}")
+        for piece in pieces:
+            place = _Place()
+            try:
+                with watched(spark, place.tell):
+                    rows = _answer(spark, piece.sql)
+            except Exception:
+                if len(pieces) > 1:
+                    place.show(_Line(f"failed at line {piece.line}: {piece.sql.partition(chr(10))[0]}"))
+                raise
+            place.show(rows)
+
+    shell.register_magic_function(sql, "line_cell")
+
+
+def _answer(spark: SparkSession, sql: str) -> ShownRows:
+    started = time.perf_counter()
+    frame = spark.sql(sql)
+    rows = frame.take(SHOWN + 1)
+    return ShownRows(frame.columns, rows[:SHOWN], len(rows) > SHOWN, time.perf_counter() - started)
+
+
+class _Line(str):
+    """Text that a cell shows without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class _Place:
+    """A place in a cell's output, where the last that is shown remains."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def tell(self, line: str, _: float | None) -> None:
+        self.show(_Line(line))
+
+    def show(self, shown: object) -> None:
+        from IPython.display import display
+
+        if self._handle is None:
+            self._handle = display(shown, display_id=True)  # type: ignore[no-untyped-call]
+        else:
+            self._handle.update(shown)
+
+
+def _session(names: dict[str, Any]) -> SparkSession:
+    if "spark" not in names:
+        remote = os.environ.get("SPARK_REMOTE")
+        found = connected(remote) if remote else started(configure(SparkSession.builder))
+        if isinstance(found, Exception):
+            raise not_started(found)
+        names["spark"] = found
+    spark: SparkSession = names["spark"]
+    return spark
+
+
+def _line(kind: str, values: Iterable[object]) -> str:
+    return f"<tr>{''.join(f'<{kind}>{escape(_text(value))}</{kind}>' for value in values)}</tr>"
+
+
+def _text(value: object) -> str:
+    return "NULL" if value is None else str(value)

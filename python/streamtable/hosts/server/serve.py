@@ -1,0 +1,152 @@
+"""The life of a server: start everything, say so, wait for the signal, stop everything in turn."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from tempfile import TemporaryDirectory
+from threading import Event
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from streamtable.errors import NotEnabled
+from streamtable.hosts.server.endpoints import Endpoints, endpoints_of, environment, has_strangers, spark_settings, wait_for
+from streamtable.hosts.server.guard import guard, kinds_of
+from streamtable.hosts.server.health import Health
+from streamtable.hosts.server.metrics import Metrics
+from streamtable.hosts.server.pages import answering
+from streamtable.hosts.server.passwords import Passwords
+from streamtable.hosts.server.watchdog import STOPS, Watchdog
+from streamtable.hosts.session import start_scheduler
+from streamtable.jvm.gateway import SHIM, java_class
+from streamtable.schedule.loop import Scheduler
+from streamtable.settings.server_file import ServerSettings
+
+__all__ = ["serve"]
+
+LOOK_AFTER_JAVA = 1.0
+SECONDS_OF_SPARK = 10.0
+"""What Spark may need to end when nothing runs any more."""
+
+
+def serve(
+    server: ServerSettings,
+    given: Mapping[str, str],
+    start: Callable[[Mapping[str, str]], SparkSession],
+    ready: Callable[[Mapping[str, str]], None],
+) -> None:
+    """Serve until SIGTERM or SIGINT, with the user's settings of Spark; `start` makes the session, `ready` is told the addresses.
+
+    Running refreshes may finish; those that take too long are cancelled and leave their tables as they were. The process has ended
+    `stop_seconds` after the signal, whatever hangs.
+    """
+    stopping = SimpleQueue[int]()  # unlike an Event, a signal may write to it while the same thread waits for it
+    watchdog, metrics = Watchdog(server.stop_seconds), Metrics()
+    health = Health(metrics.silence)
+    _stop_by_signals(stopping, health)
+    endpoints = endpoints_of(server, given)
+    settings = spark_settings(server, endpoints, given)
+    kinds_of(server)  # what is wrong with them is told before anything starts
+    os.environ.update(environment(endpoints))
+    passwords = Passwords(Path(server.users)) if server.users else None
+    # By default all servers of a user log their operations to one folder, which each of them deletes when it stops.
+    with (
+        _pages(endpoints, metrics, health),
+        TemporaryDirectory(prefix="streamtable-operations-", ignore_cleanup_errors=True) as operations,
+    ):
+        spark = start({"spark.hadoop.hive.server2.logging.operation.log.location": operations, **settings})
+        java_class(spark, "org.apache.spark.sql.hive.streamtable.Metastore").shield(spark._jsparkSession)
+        _stop_by_signals(stopping, health)  # again: at Ctrl-C, pyspark's own handler cancels all jobs and raises KeyboardInterrupt
+        scheduler = start_scheduler(spark) if server.scheduler else None
+        stopped = Event()
+        try:
+            if passwords:
+                passwords.register(spark)
+            if has_strangers(server, given):
+                guard(spark, server)
+            _listen(spark, endpoints)
+            if endpoints.metrics:
+                metrics.watch(spark, scheduler, stopped.wait)
+            health.ready()
+            ready(endpoints.addresses(bool(server.token_file)))
+            _notify("READY=1")
+            _wait(spark, stopping)
+        finally:
+            health.stop()
+            watchdog.begin()
+            _notify("STOPPING=1")
+            stopped.set()
+            _stop(spark, scheduler, _for_refreshes(server.stop_seconds))
+
+
+def _pages(endpoints: Endpoints, metrics: Metrics, health: Health) -> AbstractContextManager[None]:
+    if not endpoints.metrics:
+        return nullcontext()
+    pages = {"/metrics": metrics.page, "/healthz": health.healthz, "/readyz": health.readyz}
+    return answering(endpoints.open_host, endpoints.metrics, pages)
+
+
+def _for_refreshes(seconds: float) -> float:
+    """Return how long refreshes may take to end, so that Spark has time to end as well."""
+    return seconds - min(SECONDS_OF_SPARK, seconds / 2)
+
+
+def _stop_by_signals(stopping: SimpleQueue[int], health: Health) -> None:
+    def stop(received: int, _: object) -> None:
+        health.stop()
+        stopping.put(received)
+
+    for signum in STOPS:
+        signal.signal(signum, stop)
+
+
+def _listen(spark: SparkSession, endpoints: Endpoints) -> None:
+    """Open the doors, after everything behind them is there."""
+    jvm: Any = spark._jvm
+    if endpoints.thrift:
+        hive = jvm.org.apache.spark.sql.hive.thriftserver.HiveThriftServer2.startWithSparkSession(spark._jsparkSession, False)
+        wait_for(endpoints.host, endpoints.thrift)
+        java_class(spark, f"{SHIM}.Addresses").remember(hive)
+    if endpoints.connect:
+        jvm.org.apache.spark.sql.connect.service.SparkConnectService.start(spark.sparkContext._jsc.sc())
+        wait_for(endpoints.host, endpoints.connect)
+
+
+def _wait(spark: SparkSession, stopping: SimpleQueue[int]) -> None:
+    while True:
+        with suppress(Empty):
+            stopping.get(timeout=LOOK_AFTER_JAVA)
+            return
+        if (code := _end_of_java(spark)) is not None:
+            raise NotEnabled(f"Java ended with exit code {code}", hint="its last words are on stderr; start again")
+
+
+def _stop(spark: SparkSession, scheduler: Scheduler | None, seconds: float) -> None:
+    try:
+        if scheduler:
+            scheduler.stop(seconds)
+        spark.stop()  # HiveServer2 listens for the end of the application
+    except (Py4JError, OSError):
+        if _end_of_java(spark) is None:
+            raise  # otherwise there is nothing left to stop, and `_wait` has said why
+
+
+def _end_of_java(spark: SparkSession) -> int | None:
+    """Return its exit code once it ended. Where spark-submit started this process, Java is its parent, and takes it along."""
+    gateway: Any = spark.sparkContext._gateway
+    return gateway.proc.poll() if gateway.proc else None
+
+
+def _notify(state: str) -> None:
+    """Tell systemd, where it started this process and wants to know."""
+    if path := os.environ.get("NOTIFY_SOCKET"):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            sender.connect(f"\0{path[1:]}" if path.startswith("@") else path)
+            sender.sendall(state.encode())

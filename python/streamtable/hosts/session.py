@@ -1,0 +1,199 @@
+"""Put streamtable into a Spark session: the settings before it starts, the Python side once it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from py4j.java_gateway import JavaClass
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from streamtable.errors import NotEnabled
+from streamtable.hosts.launch import launch
+from streamtable.jvm.callback import register
+from streamtable.jvm.gateway import SHIM, JavaRows, java_class
+from streamtable.settings.spark import DELTA_EXTENSION, EXTENSION, EXTENSIONS, items, recipe, settings_for
+
+if TYPE_CHECKING:
+    from streamtable.language.parse import AnyStatement
+    from streamtable.observe.alerts import Alert
+    from streamtable.queue.reader import ChangeQueue
+    from streamtable.schedule.loop import Scheduler
+    from streamtable.subscribe.subscriber import Subscriber
+
+
+def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
+    """Return a builder like `builder` whose getOrCreate() gives a session that knows stream tables.
+
+    Adds Delta's extension and ours, Delta's catalog, and the jars. Unless a catalog was chosen, tables last: Hive's
+    embedded metastore keeps them, in `metastore_db` and `spark-warehouse` in the folder that is current now. What the
+    builder, spark-defaults.conf, hive-site.xml or PYSPARK_SUBMIT_ARGS set stays as it is.
+    """
+    return _Builder(builder._options, Path.cwd())
+
+
+def enable(spark: SparkSession) -> None:
+    """Let the session's stream table statements be answered by this process; call it as often as you like.
+
+    Needed only where `configure` did not make the session. Raises NotEnabled for one without our extension or jar.
+    """
+    if not isinstance(spark, SparkSession):
+        raise NotEnabled(
+            f"a {type(spark).__module__}.{type(spark).__name__} is a client without a JVM",
+            hint="enable the session on the server; its clients need nothing",
+        )
+    extensions = items(spark.conf.get(EXTENSIONS, "") or "")
+    # Spark leaves out an extension whose class is missing, with no more than a warning.
+    loaded = EXTENSION in extensions and isinstance(getattr(spark._jvm, EXTENSION), JavaClass)
+    if not loaded or DELTA_EXTENSION in extensions[extensions.index(EXTENSION) :]:
+        raise NotEnabled(
+            "the session was made without streamtable's extension (after Delta's), and Spark cannot add one later",
+            hint="in a new process, make the session by streamtable.configure(SparkSession.builder), or with these "
+            "settings:\n" + "\n".join(f"  {key} = {value}" for key, value in recipe(extensions).items()),
+        )
+    register(spark, _Statements())
+    java_class(spark, f"{SHIM}.Origins").forget(spark._jsparkSession)
+
+
+def start_scheduler(spark: SparkSession, on_alert: Callable[[Alert], object] | None = None) -> Scheduler:
+    """Refresh stream tables by their schedules, and apply enabled subscriptions, in threads, until the scheduler is stopped.
+
+    Alerts go to the logger `streamtable.alerts` and to `on_alert`. The session's settings count as they are at each moment.
+    """
+    from streamtable.observe.watch import Watch
+    from streamtable.replication.worker import ApplyWorker
+    from streamtable.schedule.engine import SparkEngine
+    from streamtable.schedule.loop import Scheduler
+
+    enable(spark)
+    scheduler = Scheduler(SparkEngine(spark)).start()
+    Watch(spark, on_alert).start(scheduler.wait)
+    ApplyWorker(spark).start(scheduler.wait)
+    return scheduler
+
+
+def subscribe(
+    spark: SparkSession,
+    relation: str,
+    *,
+    progress: bool = False,
+    snapshot: bool = True,
+    as_of: int | None = None,
+    at_least: bool = False,
+    up_to: int | None = None,
+) -> Subscriber:
+    """Begin what `SUBSCRIBE relation` says: a name, or a query in parentheses, and options if you like.
+
+    with subscribe(spark, "orders ENVELOPE UPSERT (KEY (id))", progress=True) as rows:
+        for row in rows: ...
+    """
+    from streamtable.language.parse import parse
+    from streamtable.language.subscribe.ast import Subscribe
+    from streamtable.subscribe.subscriber import Subscriber
+
+    enable(spark)
+    statement = parse(f"SUBSCRIBE TO {relation}")
+    assert isinstance(statement, Subscribe), "what opens with SUBSCRIBE is nothing else"
+    said = replace(
+        statement,
+        progress=progress or statement.progress,
+        snapshot=snapshot and statement.snapshot,
+        as_of=statement.as_of if as_of is None else as_of,
+        at_least=at_least or statement.at_least,
+        up_to=statement.up_to if up_to is None else up_to,
+    )
+    return Subscriber(spark, said)
+
+
+def open_queue(spark: SparkSession, name: str) -> ChangeQueue:
+    """Return a queue that CREATE QUEUE made, to register consumers and to read batches.
+
+    with open_queue(spark, "orders_queue").batch("mailer") as batch:
+        if batch: batch.append_to("mails")
+    """
+    from streamtable.queue.reader import ChangeQueue
+
+    enable(spark)
+    return ChangeQueue(spark, name)
+
+
+class _Builder(SparkSession.Builder):
+    """Add the settings at the last moment, so that what is set after `configure` counts as well."""
+
+    def __init__(self, options: Mapping[str, Any], folder: Path) -> None:
+        super().__init__()
+        self._options = dict(options)
+        self._folder = folder
+
+    def getOrCreate(self) -> SparkSession:  # noqa: N802  (pyspark's own spelling)
+        return self._enabled(super().getOrCreate)
+
+    def create(self) -> SparkSession:
+        return self._enabled(super().create)
+
+    def _enabled(self, make: Callable[[], SparkSession]) -> SparkSession:
+        self._options.update(settings_for(self._options, self._folder))
+        launch(self._options)
+        spark = make()
+        enable(spark)
+        return spark
+
+
+class _Statements:
+    """Answer statements by the grammar and the dispatch; both are imported with the first statement."""
+
+    def describe(self, spark: SparkSession, sql: str) -> StructType:
+        from streamtable.statements import dispatch
+        from streamtable.statements.failures import named
+
+        with named(statement := _read(sql)):
+            return dispatch.describe(spark, statement)
+
+    def run(self, spark: SparkSession, sql: str) -> list[tuple[Any, ...]] | JavaRows:
+        from streamtable.statements import dispatch
+        from streamtable.statements.failures import named
+
+        with named(statement := _read(sql)):
+            return dispatch.run(spark, statement)
+
+    def latest(self, spark: SparkSession, sql: str, start: int | None, newest: int | None) -> int | None:
+        from streamtable.subscribe import micro_batches
+
+        return micro_batches.latest(spark, _read(sql), start, newest)
+
+    def batch(self, spark: SparkSession, sql: str, start: int | None, end: int) -> DataFrame:
+        from streamtable.subscribe import micro_batches
+
+        return micro_batches.batch(spark, _read(sql), start, end)
+
+    def mentioned(self, sql: str) -> dict[str, Any]:
+        from streamtable.statements.mentions import mentioned
+
+        return mentioned(_read(sql))
+
+    def describe_function(self, name: str, arguments: Sequence[str | None]) -> StructType:
+        from streamtable.observe import functions
+
+        return functions.describe(name, arguments)
+
+    def call_function(self, spark: SparkSession, name: str, arguments: Sequence[str | None]) -> Iterable[Sequence[Any]]:
+        from streamtable.observe import functions
+
+        return functions.call(spark, name, arguments)
+
+    def check_source_ddl(self, spark: SparkSession, operation: str, name: str, place: str) -> None:
+        from streamtable.definitions.checks import check_source_ddl
+
+        check_source_ddl(spark, operation, name, place)
+
+
+@lru_cache(maxsize=64)
+def _read(sql: str) -> AnyStatement:
+    """Parse once what `describe` and `run` both ask for; statements are immutable."""
+    from streamtable.language.parse import parse
+
+    return parse(sql)

@@ -1,0 +1,111 @@
+"""Find the jars that a session needs: the shim, which comes with this package, and Delta's, which Spark fetches once.
+
+Works standalone (the package's build asks it for the compile class path): of the package it imports the errors only.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, cast
+
+from py4j.protocol import Py4JJavaError
+from pyspark import __version__ as spark_version
+from pyspark.java_gateway import launch_gateway
+
+from streamtable.errors import NotEnabled
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaGateway
+
+SHIM = Path(__file__).parents[1] / "shim" / "streamtable-shim.jar"
+SHIM_VARIABLE = "STREAMTABLE_SHIM_JAR"
+
+
+def shim_jar() -> Path:
+    """Return the jar of the Scala shim: the one in this package, else the one that STREAMTABLE_SHIM_JAR names."""
+    found = SHIM if SHIM.is_file() else Path(os.environ.get(SHIM_VARIABLE, ""))
+    if not found.is_file():
+        raise NotEnabled(
+            f"the shim's jar is missing: {SHIM} is no file, nor is {SHIM_VARIABLE}={os.environ.get(SHIM_VARIABLE, '')}",
+            hint="install the package with pip, which builds the jar; in a checkout, ./run builds it",
+        )
+    return found.resolve()
+
+
+@lru_cache(maxsize=1)
+def delta_jars() -> tuple[Path, ...]:
+    """Return Delta's jars for the installed delta-spark and pyspark, fetching them when they are not there yet.
+
+    These two are enough to compile against and to run: Delta's other dependencies serve other engines (kernel, Unity
+    Catalog) or come with Spark. A JVM is started only when they are not in a folder of Spark's resolver.
+    """
+    delta = version("delta-spark")
+    artifacts = (f"delta-spark_{'.'.join(spark_version.split('.')[:2])}_2.13", "delta-storage")
+    for folder in _resolver_folders():
+        jars = tuple(folder / "jars" / f"io.delta_{artifact}-{delta}.jar" for artifact in artifacts)
+        if all(jar.is_file() for jar in jars):
+            return jars
+    # What Delta depends on is left out: its kernel would bring in a second Hadoop of 100 MB.
+    return resolve(tuple(f"io.delta:{artifact}:{delta}" for artifact in artifacts))
+
+
+def _resolver_folders() -> tuple[Path, ...]:
+    """Return where Spark's resolver keeps jars: its default name under $HOME, and under the home that Java sees."""
+    homes = [Path.home()]
+    if os.name == "posix":
+        from pwd import getpwuid
+
+        homes.append(Path(getpwuid(os.getuid()).pw_dir))  # user.home does not follow $HOME
+    return tuple(home / ".ivy2.5.2" for home in dict.fromkeys(homes))
+
+
+def resolve(coordinates: tuple[str, ...], transitive: bool = False, without: str | None = None) -> tuple[Path, ...]:
+    """Have Spark's own resolver fetch `coordinates`, and what they depend on if `transitive`, in a JVM of its own."""
+    with TemporaryFile() as log:
+        try:
+            gateway = launch_gateway(popen_kwargs={"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
+            try:
+                return _fetch(gateway, coordinates, transitive, without)
+            finally:
+                _end(gateway)
+        except Exception as error:  # py4j and Spark have no common class for "did not work"
+            log.seek(0)
+            said = "\n".join(log.read().decode(errors="replace").strip().splitlines()[-15:])
+            raise NotEnabled(
+                f"jars could not be fetched ({', '.join(coordinates)}): {error}\n{said}",
+                hint="connect once to a Maven repository (spark.jars.repositories or spark.jars.ivySettings in "
+                "spark-defaults.conf name another one than Maven Central), and check that Java is installed",
+            ) from error
+
+
+def _fetch(gateway: JavaGateway, coordinates: tuple[str, ...], transitive: bool, without: str | None) -> tuple[Path, ...]:
+    """Call the resolver with the settings that spark-defaults.conf and PYSPARK_SUBMIT_ARGS give it."""
+    jvm = gateway.jvm
+    setting = jvm.java.lang.System.getProperty
+    try:
+        found = jvm.org.apache.spark.util.DependencyUtils.resolveMavenDependencies(
+            transitive,
+            without,
+            ",".join(coordinates),
+            setting("spark.jars.repositories"),
+            setting("spark.jars.ivy"),
+            jvm.scala.Option.apply(setting("spark.jars.ivySettings")),
+        )
+    except Py4JJavaError as error:
+        raise LookupError(error.java_exception.getMessage()) from None  # py4j's error asks the JVM for its text
+    return tuple(Path(cast(str, found.apply(i))) for i in range(found.size()))
+
+
+def _end(gateway: JavaGateway) -> None:
+    """End the gateway's JVM, unless spark-submit started it and this process is only its guest."""
+    process = gateway.proc
+    if process is None:
+        gateway.close()
+        return
+    gateway.shutdown()
+    process.stdin.close()
+    process.wait()

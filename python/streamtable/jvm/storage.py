@@ -1,0 +1,59 @@
+"""Trouble of the storage: what it says itself comes first, however often Spark, Delta and the metastore have wrapped it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from streamtable.errors import StorageFailed
+from streamtable.jvm.failures import causes, interrupted, java_exception
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+
+__all__ = ["no_space", "storage_failed", "storage_trouble"]
+
+_NO_SPACE = r"No space left on device|Disk quota exceeded|There is not enough space on the disk"
+_SAID = {
+    _NO_SPACE: "free some space, then run the statement again",
+    r"Read-only file system|Permission denied|Operation not permitted|AccessDenied\w*|AccessControlException|in read-only mode": (
+        "let this process write there, then run the statement again"
+    ),
+    r"Input/output error|Stale file handle|Transport endpoint is not connected|No such device|Host is down|Connection timed out": (
+        "see that the storage is mounted and answers, then run the statement again"
+    ),
+}
+"""How an operating system says what is wrong with its storage, and what to do about it."""
+
+_LASTING = ("FileNotFoundException", "NoSuchFileException", "AccessDeniedException", "AccessControlException")
+"""Trouble of the storage that stays until somebody does something."""
+
+
+def storage_failed(error: BaseException) -> StorageFailed | None:
+    """Return what is told in place of an exception that the storage caused."""
+    java = java_exception(error)
+    if java is None or interrupted(error):
+        return None
+    texts = [str(each) for each in causes(java)]
+    for text in reversed(texts):  # the innermost says it shortest
+        for said, hint in _SAID.items():
+            if found := re.search(rf"[^\n:]*(?::[^\n:]*)?\b(?:{said})", text):
+                return StorageFailed(f"the storage failed: {found[0].strip()}", hint=hint)
+    if not storage_trouble(java):
+        return None
+    hint = "try again; if it stays so, look at the storage: the log has all of it"
+    return StorageFailed(f"the storage failed: {java.getClass().getSimpleName()}: {java.getMessage()}", hint=hint)
+
+
+def no_space(error: BaseException) -> bool:
+    """Tell whether the disk is full."""
+    return any(re.search(_NO_SPACE, str(each)) for each in causes(java_exception(error)))
+
+
+def storage_trouble(java: JavaObject) -> bool:
+    """Tell whether an exception is the storage's, and may be over a moment later."""
+    kind, names = java.getClass(), list[str]()
+    while kind is not None:
+        names.append(str(kind.getName()))
+        kind = kind.getSuperclass()
+    return "java.io.IOException" in names and not any(name.endswith(_LASTING) for name in names)

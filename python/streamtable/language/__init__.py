@@ -1,0 +1,1 @@
+"""The statement language: text to statements and back. Nothing here knows Spark or a table."""

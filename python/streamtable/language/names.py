@@ -1,0 +1,34 @@
+"""Names of tables and texts of queries, as all statements hold them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from streamtable.sql.literals import quote_name
+
+__all__ = ["Name", "Query"]
+
+
+@dataclass(frozen=True)
+class Name:
+    """Hold the parts of a table's name, unquoted: at most catalog, schema and table. As text: in backquotes."""
+
+    parts: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return ".".join(map(quote_name, self.parts))
+
+
+@dataclass(frozen=True)
+class Query:
+    """Hold the text after AS as it was written, and where in the statement it starts (line and column from 1).
+
+    Two queries with the same text are equal, wherever they start. `columns` are those of its tables as they were when it was read
+    first, a JSON object; none before that.
+    """
+
+    text: str
+    offset: int = field(default=0, compare=False)
+    line: int = field(default=1, compare=False)
+    column: int = field(default=1, compare=False)
+    columns: str = field(default="{}", compare=False, repr=False)

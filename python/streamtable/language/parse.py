@@ -1,0 +1,108 @@
+"""Text to statements: the grammar is grammar/streamtable.lark, the read.py of each family makes dataclasses of its trees."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from lark import Lark, UnexpectedInput
+from lark.exceptions import VisitError
+from lark.tree import Meta
+
+from streamtable.errors import StatementSyntaxError
+from streamtable.language.comments import blanked
+from streamtable.language.names import Name
+from streamtable.language.queue.ast import QueueStatement
+from streamtable.language.queue.read import QUEUES, QueueRules
+from streamtable.language.replication.ast import ReplicationStatement
+from streamtable.language.replication.read import REPLICATION
+from streamtable.language.stream_table.ast import Schedule, Statement
+from streamtable.language.stream_table.read import STREAM_TABLES, StreamTableRules
+from streamtable.language.stream_table.schedule import MINIMUM_SECONDS
+from streamtable.language.subscribe.ast import SubscribeStatement
+from streamtable.language.syntax_errors import explain
+
+AnyStatement: TypeAlias = Statement | SubscribeStatement | QueueStatement | ReplicationStatement
+
+_GRAMMAR = "streamtable.lark"
+
+
+_OF_THEIR_CHILDREN: Mapping[str, Callable[..., Any]] = {**STREAM_TABLES, **QUEUES, **REPLICATION}
+"""Rules whose statement has the rule's children as its fields."""
+
+
+class _ToStatement(StreamTableRules, QueueRules):
+    """The rules of all families together."""
+
+    def __default__(self, data: Any, children: list[Any], meta: Meta) -> Any:
+        return _OF_THEIR_CHILDREN[data](*children)
+
+
+@lru_cache(maxsize=256)
+def parse(text: str, minimum_seconds: int = MINIMUM_SECONDS) -> AnyStatement:
+    """Return the statement that `text` is; a schedule by duration may not be shorter than `minimum_seconds`.
+
+    Raises StatementSyntaxError for what does not parse, and InvalidStatement for what cannot be meant.
+    """
+    statement: AnyStatement = _read(text, "statement", minimum_seconds)
+    return statement
+
+
+def parse_schedule(text: str, minimum_seconds: int = MINIMUM_SECONDS) -> Schedule:
+    """Return the schedule that `text` means, which is what stands after SCHEDULE; raises as `parse` does."""
+    schedule: Schedule = _read(text, "schedule", minimum_seconds)
+    return schedule
+
+
+def parse_name(text: str) -> Name:
+    """Return the name of a table, written as in a statement; raises as `parse` does."""
+    name: Name = _read(text, "name", MINIMUM_SECONDS)
+    return name
+
+
+def grammar() -> str:
+    """Return the text of the grammar: from the package where it is installed, else from the checkout."""
+    packaged = files("streamtable") / "grammar" / _GRAMMAR
+    checkout = Path(__file__).parents[3] / "grammar" / _GRAMMAR
+    return (packaged if packaged.is_file() else checkout).read_text(encoding="utf-8")
+
+
+def keywords() -> list[str]:
+    """Return the words of the grammar, sorted."""
+    return sorted(set(re.findall(r"^_([A-Z]+)\.1:", grammar(), re.MULTILINE)))
+
+
+def whole(text: str) -> str:
+    """Return the text of a statement. Raises StatementSyntaxError for half of a surrogate pair, which is no character."""
+    half = re.search("[\ud800-\udfff]", text)
+    if half:
+        line = text.count("\n", 0, half.start()) + 1
+        message = f"line {line}: the text has {half[0]!r}, half of a character, which cannot be stored"
+        raise StatementSyntaxError(message, hint="write the whole character; text that was cut or decoded wrongly has such halves")
+    return text
+
+
+@lru_cache(maxsize=1)
+def _language() -> Lark:
+    return Lark(
+        grammar(),
+        parser="lalr",
+        lexer="contextual",
+        start=["statement", "schedule", "name"],
+        propagate_positions=True,
+        maybe_placeholders=True,
+    )
+
+
+def _read(text: str, start: str, minimum_seconds: int) -> Any:
+    try:
+        tree = _language().parse(blanked(whole(text)), start=start)
+        return _ToStatement(text, minimum_seconds).transform(tree)
+    except UnexpectedInput as error:
+        raise explain(text, error) from None
+    except VisitError as error:  # lark's wrapping of what a method of the transformer raised
+        raise error.orig_exc from None

@@ -1,0 +1,1 @@
+"""Stream tables: statements as data, read from the grammar's trees, and written as text."""

@@ -1,0 +1,201 @@
+"""Trees of stream tables to statements, and the refusals of what the grammar alone lets through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from lark import Token, v_args
+from lark.tree import Meta
+
+from streamtable.language.names import Name
+from streamtable.language.stream_table import schedule
+from streamtable.language.stream_table.ast import (
+    AcceptDefinition,
+    AlterStreamTable,
+    Calculated,
+    ColumnSpec,
+    CreateStreamTable,
+    Cron,
+    DescribeStreamTable,
+    DropStreamTable,
+    Every,
+    ExplainAlter,
+    ExplainCreate,
+    ExplainStreamTable,
+    Manual,
+    RefreshMode,
+    RefreshStreamTable,
+    Rename,
+    Resume,
+    Schedule,
+    SetMode,
+    SetProperties,
+    SetQuery,
+    SetSchedule,
+    ShowCreateStreamTable,
+    ShowDependencies,
+    ShowRefreshHistory,
+    ShowStreamTables,
+    Suspend,
+    VerifyStreamTable,
+)
+from streamtable.language.transformer import Clause, Rules, second
+from streamtable.sql.literals import unquote_string
+
+__all__ = ["STREAM_TABLES", "StreamTableRules"]
+
+Properties = tuple[tuple[str, str], ...]
+
+MAXIMUM_LIMIT = 2**31 - 1  # Spark's LIMIT is an int
+
+_RESERVED = ("owner", "provider", "location", "external", "is_managed_location")
+"""Properties that Spark sets itself: what a user sets is dropped without a word."""
+
+# Rules whose statement has the rule's children as its fields.
+STREAM_TABLES: Mapping[str, Callable[..., Any]] = {
+    "accept_definition": AcceptDefinition,
+    "alter": AlterStreamTable,
+    "auto": lambda: RefreshMode.AUTO,
+    "calculated": Calculated,
+    "differential": lambda: RefreshMode.DIFFERENTIAL,
+    "explain_alter": ExplainAlter,
+    "explain_create": ExplainCreate,
+    "full": lambda: RefreshMode.FULL,
+    "manual": Manual,
+    "rename": Rename,
+    "resume": Resume,
+    "set_query": SetQuery,
+    "show_create": ShowCreateStreamTable,
+    "show_dependencies": ShowDependencies,
+    "show_refresh_history": ShowRefreshHistory,
+    "show_stream_tables": ShowStreamTables,
+    "suspend": Suspend,
+    "verify": VerifyStreamTable,
+}
+
+
+@v_args(meta=True, inline=True)
+class StreamTableRules(Rules):
+    """The rules of the statements on stream tables."""
+
+    or_replace = if_not_exists = if_exists = cascade = full_refresh = extended = delta = Rules.flag
+
+    # Clauses
+
+    def schedule_clause(self, at: Meta, value: Schedule) -> Clause:
+        return Clause("SCHEDULE", "schedule", value, at)
+
+    def every(self, at: Meta, token: Token) -> Every:
+        return self._at(at, lambda: schedule.duration(unquote_string(token), self._minimum))
+
+    def cron(self, at: Meta, expression: Token, zone: Token | None) -> Cron:
+        return self._at(at, lambda: schedule.cron(unquote_string(expression), None if zone is None else unquote_string(zone)))
+
+    def mode_clause(self, at: Meta, value: RefreshMode) -> Clause:
+        return Clause("REFRESH MODE", "mode", value, at)
+
+    def with_no_data(self, at: Meta) -> Clause:
+        return Clause("WITH NO DATA", "with_data", False, at)
+
+    def partitioned_by(self, at: Meta, *columns: Token) -> Clause:
+        return Clause("PARTITIONED BY", "partitioned_by", self._columns(columns), at)
+
+    def cluster_by(self, at: Meta, *columns: Token) -> Clause:
+        return Clause("CLUSTER BY", "clustered_by", self._columns(columns), at)
+
+    def comment(self, at: Meta, value: str) -> Clause:
+        return Clause("COMMENT", "comment", value, at)
+
+    def location(self, at: Meta, value: str) -> Clause:
+        if not value.strip():
+            raise self._invalid(at, "the location is empty", "write a path, or leave LOCATION out")
+        return Clause("LOCATION", "location", value, at)
+
+    def tblproperties(self, at: Meta, value: Properties) -> Clause:
+        return Clause("TBLPROPERTIES", "properties", value, at)
+
+    def properties(self, at: Meta, *pairs: tuple[Token, str]) -> Properties:
+        again = second((key for key, _ in pairs), key=str)
+        if again is not None:
+            raise self._invalid(again, f"the property '{again}' is set twice", "set it once")
+        ours = next((key for key, _ in pairs if key.casefold().startswith("streamtable.")), None)
+        if ours is not None:
+            message = f"the property '{ours}' is one of those in which streamtable keeps the definition"
+            raise self._invalid(ours, message, "choose a name that does not start with streamtable.")
+        reserved = next((key for key, _ in pairs if key.casefold() in _RESERVED), None)
+        if reserved is not None:
+            raise self._invalid(reserved, f"the property '{reserved}' is reserved by Spark", "choose another name")
+        return tuple((str(key), value) for key, value in pairs)
+
+    def property(self, at: Meta, key: Token, value: str) -> tuple[Token, str]:
+        return key, value
+
+    def property_key(self, at: Meta, *parts: Token) -> Token:
+        first = parts[0]
+        return first.update(value=unquote_string(first) if first.type == "STRING" else ".".join(parts))
+
+    def property_value(self, at: Meta, token: Token) -> str:
+        return unquote_string(token) if token.type == "STRING" else token.lower()
+
+    def column_list(self, at: Meta, *columns: tuple[Token, str | None]) -> tuple[ColumnSpec, ...]:
+        names = self._columns([name for name, _ in columns])
+        return tuple(ColumnSpec(name, comment) for name, (_, comment) in zip(names, columns, strict=True))
+
+    def column(self, at: Meta, name: Token, comment: str | None) -> tuple[Token, str | None]:
+        return name, comment
+
+    # Statements
+
+    def create(
+        self,
+        at: Meta,
+        or_replace: Meta | None,
+        if_not_exists: Meta | None,
+        name: Name,
+        columns: tuple[ColumnSpec, ...] | None,
+        *clauses_and_query: Any,
+    ) -> CreateStreamTable:
+        *clauses, query = clauses_and_query
+        if or_replace is not None and if_not_exists is not None:
+            message = "OR REPLACE and IF NOT EXISTS exclude each other"
+            raise self._invalid(if_not_exists, message, "leave one of them out")
+        fields = self._fields(clauses)
+        return CreateStreamTable(name, query, columns or (), or_replace is not None, if_not_exists is not None, **fields)
+
+    def set_schedule(self, at: Meta, clause: Clause) -> SetSchedule:
+        return SetSchedule(clause.value)
+
+    def set_mode(self, at: Meta, clause: Clause) -> SetMode:
+        return SetMode(clause.value)
+
+    def set_properties(self, at: Meta, clause: Clause) -> SetProperties:
+        return SetProperties(clause.value)
+
+    def drop(self, at: Meta, if_exists: Meta | None, name: Name, cascade: Meta | None) -> DropStreamTable:
+        return DropStreamTable(name, if_exists is not None, cascade is not None)
+
+    def refresh(self, at: Meta, name: Name, full: Meta | None, cascade: Meta | None) -> RefreshStreamTable:
+        return RefreshStreamTable(name, full is not None, cascade is not None)
+
+    def describe(self, at: Meta, extended: Meta | None, name: Name) -> DescribeStreamTable:
+        return DescribeStreamTable(name, extended is not None)
+
+    def limit(self, at: Meta, token: Token) -> int:
+        if len(token) > len(str(MAXIMUM_LIMIT)) or int(token) > MAXIMUM_LIMIT:
+            raise self._invalid(at, "the limit is too large", f"write at most {MAXIMUM_LIMIT}, or leave LIMIT out")
+        return int(token)
+
+    def explain(self, at: Meta, delta: Meta | None, name: Name) -> ExplainStreamTable:
+        return ExplainStreamTable(name, delta is not None)
+
+    # What several rules need
+
+    def _fields(self, clauses: Iterable[Clause]) -> dict[str, Any]:
+        """Return what the clauses of CREATE set; each may stand there once, and only one of the layouts."""
+        given = self._given(clauses)
+        if "partitioned_by" in given and "clustered_by" in given:
+            second = max(given["partitioned_by"], given["clustered_by"], key=lambda clause: clause.at.start_pos)
+            message = "PARTITIONED BY and CLUSTER BY exclude each other"
+            raise self._invalid(second.at, message, "leave one of them out; Delta lays a table out in one way")
+        return {field: clause.value for field, clause in given.items()}

@@ -1,0 +1,124 @@
+"""How old the contents of each stream table are, told from the logs of what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import networkx as nx
+from pyspark.sql import SparkSession
+
+from streamtable.algebra.sources import CLOCK
+from streamtable.catalog.entries import Entry
+from streamtable.delta.tables import commits
+from streamtable.engine import clock
+from streamtable.language.stream_table.ast import Manual
+from streamtable.refresh.frontier import Frontier, Vector
+from streamtable.schedule.due import NEVER, ONCE, ScheduledTable, deadlines, graph_of
+from streamtable.schedule.engine import table_of
+
+__all__ = ["Freshness", "freshness", "with_read"]
+
+
+@dataclass(frozen=True)
+class Freshness:
+    """Until when the contents were the query's (None: never), and by when they ought to be refreshed (None: no schedule asks).
+
+    A table that was never populated and is to be refreshed at once has `now` as its deadline.
+    `now` is the moment of looking: where no source has changed, the contents are the query's up to now.
+    """
+
+    data_timestamp: datetime | None
+    deadline: datetime | None
+    now: datetime
+
+    @property
+    def staleness(self) -> timedelta | None:
+        return None if self.data_timestamp is None else self.now - self.data_timestamp
+
+    @property
+    def stale(self) -> bool | None:
+        return None if self.deadline is None else self.data_timestamp is None or self.deadline < self.now
+
+    @property
+    def overdue(self) -> bool:
+        """Tell whether it is twice as old as its schedule allows: a refresh that is just about to come is no cause for alarm."""
+        if self.data_timestamp is None or self.deadline is None:
+            return self.stale is True
+        return self.now > self.deadline + (self.deadline - self.data_timestamp)
+
+
+def freshness(spark: SparkSession, found: Sequence[Entry]) -> dict[str, Freshness]:
+    """Return the freshness of all stream tables, by path: all at once, because the schedule of one may count for another."""
+    read = {source for entry in found for source in entry.definition.sources}
+    vector = Vector.read(spark, sorted(read))
+    since = {entry.path: _current_until(spark, entry, vector) for entry in found}
+    # What is suspended is not refreshed by its schedule, but late it is; and RESUME makes nothing late.
+    tables = {e.path: replace(table_of(e, vector), since=since[e.path], suspended=False, resumed=None) for e in found}
+    meant = {NEVER: None, ONCE: vector.at}
+    return {path: Freshness(since, meant.get(due, due), vector.at) for path, (since, due) in with_read(tables).items()}
+
+
+def with_read(tables: Mapping[str, ScheduledTable]) -> dict[str, tuple[datetime | None, datetime]]:
+    """Return of each table until when its contents were the query's, and its deadline, with the stream tables that it reads.
+
+    Contents are as old as the oldest that they were made of: a reader of a suspended table misses what that one misses. It is late
+    with that when both schedules have asked: a reader each minute of what is refreshed each hour is in order for that hour.
+    A MANUAL table is read as if it were a base table.
+    """
+    read = nx.DiGraph(
+        (source, path)
+        for path, table in tables.items()
+        for source in table.sources
+        if source in tables and not isinstance(tables[source].schedule, Manual)
+    )
+    read.add_nodes_from(tables)
+    since = {path: table.since for path, table in tables.items()}
+    order = [(path, list(read.predecessors(path))) for path in nx.topological_sort(read)]
+    for path, below in order:
+        ages = [since[each] for each in (path, *below)]
+        since[path] = None if None in ages else min(filter(None, ages))
+    graph = graph_of(tables.values())
+    own = deadlines(tables, graph)
+    asked = deadlines({path: replace(table, since=since[path]) for path, table in tables.items()}, graph)
+    due: dict[str, datetime] = {}
+    for path, below in order:
+        due[path] = min(own[path], max(asked[path], min((due[each] for each in below), default=NEVER)))
+    return {path: (since[path], due[path]) for path in tables}
+
+
+def _current_until(spark: SparkSession, entry: Entry, vector: Vector) -> datetime | None:
+    frontier = Frontier.of(entry.state.frontier)
+    if frontier is None:
+        return None
+    until = _left_to_the_tables(entry, frontier, vector.at)
+    if until is None:
+        return frontier.at
+    changed = [_changed_at(spark, path, frontier, vector) for path in frontier.sources if path != CLOCK.path]
+    return min((at or frontier.at or until for moved, at in changed if moved), default=until)
+
+
+def _left_to_the_tables(entry: Entry, frontier: Frontier, now: datetime) -> datetime | None:
+    """Return until when nothing but changed rows makes the contents old: at most now; None where something else may.
+
+    A view that was given another text does so too, which only a refresh finds out, and one that is due looks.
+    """
+    if frontier.exact:
+        return now
+    if frontier.clock != "date":
+        return None
+    ends = clock.day_ends(frontier.sources[CLOCK.path], entry.definition.settings["spark.sql.session.timeZone"])
+    return ends and min(ends, now)
+
+
+def _changed_at(spark: SparkSession, path: str, frontier: Frontier, vector: Vector) -> tuple[bool, datetime | None]:
+    """Tell whether rows of the source changed since they were read, and when they first did, if the log still says."""
+    before, latest = frontier.sources[path], vector.versions.get(path)
+    if latest is None or latest.table_id != before.table_id or latest.number < before.number:
+        return True, None
+    pending = commits(spark, path, before.number, latest.number, complete=False)
+    if len(pending) < latest.number - before.number:
+        return True, None
+    first = next((each for each in pending if each.data_change), None)
+    return first is not None, first.at if first else None

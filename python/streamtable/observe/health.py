@@ -1,0 +1,172 @@
+"""What each stream table still has to read of its sources, in which way, and until when it can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import Enum
+
+from pyspark.sql import SparkSession
+
+from streamtable.catalog.entries import Entry
+from streamtable.catalog.objects import CatalogObject
+from streamtable.delta.rows import reads_feed
+from streamtable.delta.tables import CommitSummary, Version, commits, holds_files, retention
+from streamtable.errors import HistoryLost, StreamTableError
+from streamtable.language.write import to_sql
+from streamtable.queue import consumers, history
+from streamtable.queue.definition import Queue, queues
+from streamtable.queue.events import session_context
+from streamtable.refresh.frontier import Frontier, Vector
+from streamtable.replication import slots
+from streamtable.replication.subscriptions import slots_in_sight
+from streamtable.subscribe.feed import opened
+from streamtable.subscribe.inputs import Inputs
+
+__all__ = ["Health", "SourceState", "health", "slot_health", "source_health"]
+
+ENOUGH = 0.25
+"""The history is expiring when less than this part of its time is left."""
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """What has to happen before history expires, and what follows when it is lost."""
+
+    acts: str
+    otherwise: str
+
+
+_TABLE = _Reader("refresh", "the next refresh recomputes")
+_SLOT = _Reader("apply", "the subscription has to copy it anew")
+_CONSUMER = _Reader("finish batches", "the consumer has to be registered anew")
+
+
+class SourceState(str, Enum):
+    """How a source stands with a stream table that reads it; the value is what people see."""
+
+    OK = "OK"
+    NOT_READ = "NOT_READ"
+    EXPIRING = "EXPIRING"
+    LOST = "LOST"
+    RECREATED = "RECREATED"
+    UNREADABLE = "UNREADABLE"
+    GONE = "GONE"
+
+
+@dataclass(frozen=True)
+class Health:
+    """One source of one stream table, one table of a slot or one input of a queue's consumer, which is then the `name`.
+
+    `read` and `latest` are versions of the source; `waiting` is how many between them changed rows, `behind_since` when the first
+    of them did. `history_until` is until when the log and the files that tell of it are kept at least. `warning` is for people.
+    """
+
+    name: str
+    source: str
+    path: str
+    state: SourceState
+    change_mode: str | None = None
+    read: int | None = None
+    latest: int | None = None
+    waiting: int = 0
+    behind_since: datetime | None = None
+    history_until: datetime | None = None
+    warning: str | None = None
+
+
+def health(spark: SparkSession, found: Sequence[Entry]) -> list[Health]:
+    """Look at every source of the given stream tables and of all who read changes otherwise: slots, and the consumers of queues."""
+    others = slot_health(spark, slots_in_sight(spark))
+    return [*source_health(spark, found), *others, *(each for queue in queues(spark) for each in _consumer_health(spark, queue))]
+
+
+def source_health(spark: SparkSession, found: Sequence[Entry]) -> list[Health]:
+    """Look at every source of the given stream tables."""
+    vector = Vector.read(spark, sorted({source for entry in found for source in entry.definition.sources}))
+    healths = list[Health]()
+    for entry in found:
+        frontier = Frontier.of(entry.state.frontier)
+        for path, source in entry.definition.sources.items():
+            read = frontier.sources.get(path) if frontier else None
+            healths.append(_health(spark, Health(entry.definition.name, source, path, SourceState.OK), read, vector, _TABLE))
+    return healths
+
+
+def slot_health(spark: SparkSession, found: Sequence[CatalogObject]) -> list[Health]:
+    """Look at every table of the given replication slots."""
+    positions = [(slot, each) for slot in found for each in slots.positions(slot).values()]
+    vector = Vector.read(spark, sorted({each.path for _, each in positions}))
+    return [
+        _health(
+            spark,
+            Health(str(slot), each.table, each.path, SourceState.OK),
+            Version(each.table_id, each.confirmed),
+            vector,
+            _SLOT,
+        )
+        for slot, each in positions
+    ]
+
+
+def _consumer_health(spark: SparkSession, queue: Queue) -> list[Health]:
+    """Look at what each consumer still has to read; a queue that cannot be read any more is one source that is gone."""
+    try:
+        with session_context(spark, queue) as session, opened(session, queue.subscribe.relation) as feed:
+            return list(_consumers(spark, queue, feed.relation.inputs))
+    except StreamTableError as error:
+        return [Health(str(queue), to_sql(queue.subscribe), queue.path, SourceState.GONE, warning=error.reason)]
+
+
+def _consumers(spark: SparkSession, queue: Queue, inputs: Inputs) -> Iterator[Health]:
+    vector = Vector.read(spark, sorted({each.path for each in inputs.opened}))
+    for consumer in consumers.of(spark, queue):
+        other = history.recreated(spark, consumer, inputs, consumer.finished)
+        for table, version in zip(inputs.opened, inputs.times.versions(consumer.finished), strict=True):
+            source = Health(f"{queue}: {consumer.name}", str(table), table.path, SourceState.OK)
+            table_id = "" if table == other else table.table_id
+            yield _health(spark, source, Version(table_id, version), vector, _CONSUMER)
+
+
+def _health(spark: SparkSession, source: Health, read: Version | None, vector: Vector, reader: _Reader) -> Health:
+    latest = vector.versions.get(source.path)
+    found = replace(source, read=read.number if read else None, latest=latest.number if latest else None)
+    if why := vector.unreadable.get(source.path):
+        return replace(found, state=SourceState.UNREADABLE, warning=f"it cannot be read, so that to {reader.acts} fails: {why}")
+    if latest is None:
+        return replace(found, state=SourceState.GONE, warning=f"it is gone: to {reader.acts} fails until it is restored")
+    if read is None:
+        return replace(found, state=SourceState.NOT_READ)
+    if read.table_id != latest.table_id or read.number > latest.number:
+        return replace(found, state=SourceState.RECREATED, warning=f"it was recreated: {reader.otherwise}")
+    try:
+        pending = commits(spark, source.path, read.number, latest.number)
+    except HistoryLost as error:
+        return replace(found, state=SourceState.LOST, warning=f"{error.reason}: {reader.otherwise}")
+    changing = [each.at for each in pending if each.data_change]
+    return replace(
+        _outlook(spark, found, pending, vector.at, reader),
+        change_mode="cdf" if reads_feed(spark, source.path, pending) else "diff",
+        waiting=len(changing),
+        behind_since=changing[0] if changing else None,
+    )
+
+
+def _outlook(spark: SparkSession, found: Health, pending: Sequence[CommitSummary], now: datetime, reader: _Reader) -> Health:
+    """Say until when what is still to be read is kept."""
+    if not pending:
+        return found
+    kept = retention(spark, found.path)
+    ends = [(pending[0].at + kept.log, kept.log, "the log is kept")]
+    if removal := next((each for each in pending if each.removes_files), None):
+        # VACUUM takes the oldest files first: while those of the first removal are there, all are.
+        if not holds_files(spark, found.path, removal.version):
+            text = f"VACUUM took files of version {removal.version}: {reader.otherwise}"
+            return replace(found, state=SourceState.LOST, warning=text)
+        ends.append((removal.at + kept.files, kept.files, "VACUUM keeps files"))
+    until, span, why = min(ends)
+    if until - now >= ENOUGH * span:
+        return replace(found, history_until=until)
+    text = f"{why} for {span}: {reader.acts} before {until:%Y-%m-%d %H:%M:%S} UTC; after that {reader.otherwise}"
+    return replace(found, state=SourceState.EXPIRING, history_until=until, warning=text)

@@ -1,0 +1,1 @@
+"""The user's query: rewritten for Spark, analysed, identified by a fingerprint, and checked."""

@@ -1,0 +1,143 @@
+"""The user's query as Spark analyses it, in a session of its own with the settings that were captured at CREATE."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from streamtable.algebra.distinct import merge_distincts
+from streamtable.algebra.normalise import normalise
+from streamtable.algebra.operators import Operator
+from streamtable.algebra.reading import BoundQuery, read_plan
+from streamtable.algebra.sources import Source
+from streamtable.differentiate.registry import RuleFinding, obstacle
+from streamtable.errors import InvalidQuery, message_of, near_names
+from streamtable.jvm.gateway import SHIM, frame_of, java_class
+from streamtable.language.names import Query
+from streamtable.query.fingerprint import Json, _used, fingerprint_of
+from streamtable.query.rewrite import rewritten
+from streamtable.query.spellings import instead
+from streamtable.sessions.internal import give_back
+
+__all__ = ["AnalysedQuery", "analyse", "release"]
+
+
+@dataclass(frozen=True)
+class AnalysedQuery:
+    """A query as Spark analysed it now: `frame` is lazy, `tree` normalised; the root's columns are the table's, in order."""
+
+    session: SparkSession
+    frame: DataFrame
+    bound: BoundQuery
+    tree: Operator
+    fingerprint: str
+    plan: str
+    """What the reader of plans wrote."""
+    rejected: RuleFinding | None = None
+    """Why Spark cannot plan the delta, where a dry run or a refresh found that out."""
+
+    @cached_property
+    def obstacle(self) -> RuleFinding | None:
+        """Return why the query cannot be maintained incrementally, or None when it can."""
+        return self.rejected or obstacle(self.tree)
+
+    def columns_of(self, path: str) -> frozenset[str]:
+        """Return the columns of a source that the query mentions, by name or in `*`, whether its result depends on them or not."""
+        plan = json.loads(self.plan)["plan"]
+        mentioned = set(_used(plan, wanted=True))
+        return frozenset(
+            each["name"] for node in _nodes(plan) if node.get("path") == path for each in node["output"] if each["id"] in mentioned
+        )
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Return the paths of the tables that the query reads, each once."""
+        return tuple(self.sources)
+
+    @property
+    def sources(self) -> dict[str, Source]:
+        """Return the tables that the query reads, by path."""
+        return {source.path: source for source in self.bound.sources}
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Return the names of the tables that the query reads, by path."""
+        return {path: str(source) for path, source in self.sources.items()}
+
+
+def analyse(session: SparkSession, query: Query) -> AnalysedQuery:
+    """Let Spark analyse `query` and read its plan. Raises InvalidQuery with Spark's own message."""
+    reader, name = java_class(session, f"{SHIM}.PlanReader"), uuid.uuid4().hex
+    try:
+        pins = java_class(session, f"{SHIM}.Pins").read(session._jsparkSession, rewritten(query.text), query.columns)
+        _check_names(json.loads(pins.gone()))
+        frame = frame_of(session, pins.frame())
+        plan = reader.read(frame._jdf, name)
+    except InvalidQuery:
+        give_back(session)
+        raise
+    except PySparkException as error:
+        text = _moved(message_of(error), query)
+        rejected = InvalidQuery(f"Spark rejects the query: {text}", hint=_nearest_table(session, text) or instead(query.text, text))
+        give_back(session)
+        raise rejected from error
+    bound = replace(read_plan(plan, name), columns=pins.columns())
+    merged = merge_distincts(bound.tree)
+    # Tables that were made when each DISTINCT was stored hold other states: they are another plan.
+    fingerprint = fingerprint_of(plan) if merged == bound.tree else fingerprint_of(plan, "distincts merged")
+    return AnalysedQuery(session, frame, bound, normalise(merged), fingerprint, plan)
+
+
+def _check_names(gone: Sequence[Json]) -> None:
+    """Refuse a query whose columns, or the fields of its structs, are not what they were when it was written."""
+    for each in gone:
+        column, now = each["column"], each["now"]
+        if was := each.get("was"):
+            reason = f"the query reads the struct {column} as a whole, whose fields are in other places now: {now[0]}, before {was}"
+            raise InvalidQuery(reason, hint="write the query again: ALTER STREAM TABLE ... AS")
+        raise InvalidQuery(
+            f"the column {column} that the query reads is not there any more, among {', '.join(now)}.{near_names(column, now)}",
+            hint="give the column its name again, or write a query that fits: ALTER STREAM TABLE ... AS",
+        )
+
+
+def _moved(message: str, query: Query) -> str:
+    """Give Spark's positions, which count from the start of the query, as positions in the whole statement."""
+
+    def moved(found: re.Match[str]) -> str:
+        line, column = int(found[1]), int(found[2])
+        if line == 1:
+            column += query.column - 1
+        return f"line {line + query.line - 1}, pos {column}"
+
+    return re.sub(r"line (\d+),? pos(?:ition)? (\d+)", moved, message)
+
+
+def _nearest_table(session: SparkSession, message: str) -> str | None:
+    """Suggest tables for a name that Spark does not find; for columns it suggests some itself."""
+    missing = re.search(r"The table or view (\S+) cannot be found", message)
+    if missing is None:
+        return None
+    wanted = missing[1].replace("`", "").split(".")[-1]
+    known = [row["tableName"] for row in session.sql("SHOW TABLES").collect()]
+    return near_names(wanted, known).strip() or None
+
+
+def _nodes(node: Json) -> Iterator[Json]:
+    yield node
+    for child in node.get("children", ()):
+        yield from _nodes(child)
+
+
+def release(analysed: AnalysedQuery) -> None:
+    """Forget the expressions that were registered for the query, and give its session back."""
+    registry = java_class(analysed.session, f"{SHIM}.ExpressionRegistry")
+    registry.release(analysed.bound.id)
+    give_back(analysed.session)

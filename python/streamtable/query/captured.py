@@ -1,0 +1,55 @@
+"""The settings that a query was written under: captured at CREATE, and set again wherever it is read."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from pyspark.sql import SparkSession
+
+from streamtable.jvm.gateway import java_class
+
+__all__ = ["CAPTURED", "captured_settings"]
+
+CAPTURED = (
+    "spark.sql.ansi.enabled",
+    "spark.sql.session.timeZone",
+    "spark.sql.caseSensitive",
+    "spark.sql.storeAssignmentPolicy",
+    "spark.sql.mapKeyDedupPolicy",
+    "spark.sql.legacy.timeParserPolicy",
+    "spark.sql.decimalOperations.allowPrecisionLoss",
+    "spark.sql.groupByOrdinal",
+    "spark.sql.groupByAliases",
+    "spark.sql.orderByOrdinal",
+    "spark.sql.legacy.sizeOfNull",
+)
+"""The settings that change what a query means, and that every definition holds."""
+
+_CHANGING = re.compile(
+    r"spark\.sql\.("
+    r"legacy\..*"  # what an older Spark did
+    r"|(ansi|function|functionResolution|collation|tvf)\..*"  # names, quotes, types and functions
+    # How text is read; not the limits of the parser's memory.
+    r"|parser\.(escapedStringLiterals|quotedRegexColumnNames|singleCharacterPipeOperator\.enabled)"
+    r"|operatorPipeSyntaxEnabled|allowNamedFunctionArguments|lateralColumnAlias\.enableImplicitResolution"
+    r"|cteRecursionLevelLimit|cteRecursionRowLimit|pivotMaxValues|transposeMaxValues|crossJoin\.enabled"  # what is still an answer
+    r"|timestampType|charAsVarchar|readSideCharPadding|preserveCharVarcharTypeInfo"  # what a type is
+    r"|chunkBase64String\.enabled|icu\.caseMappings\.enabled"
+    r")"
+)
+"""The settings that change it as well and that few set: a definition holds those that are set. No tuning is among them."""
+
+
+def captured_settings(spark: SparkSession) -> dict[str, str]:
+    """Read the current values of the settings that change what a query means, defaults as well: those of another session differ."""
+    modified = {key: value for key, value in sorted(_set_in(spark).items()) if _CHANGING.fullmatch(key)}
+    unusual = {key: value for key, value in modified.items() if key not in CAPTURED and spark.conf.isModifiable(key)}
+    return {key: str(spark.conf.get(key)) for key in CAPTURED} | unusual
+
+
+def _set_in(spark: SparkSession) -> dict[str, str]:
+    """Return what is set in a session in one piece: PySpark's own asks the JVM three times for each of some sixty settings."""
+    mapper = java_class(spark, "com.fasterxml.jackson.databind.ObjectMapper")()
+    found: dict[str, str] = json.loads(mapper.writeValueAsString(spark._jsparkSession.conf().getAllAsJava()))
+    return found

@@ -1,0 +1,75 @@
+"""Checks of a query: names that end with the caller's session, and what the mode DIFFERENTIAL cannot maintain."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from streamtable.errors import (
+    InvalidQuery,
+    InvalidStatement,
+    NotIncremental,
+)
+from streamtable.jvm.handles import catalog_of
+from streamtable.language.names import Name
+from streamtable.language.stream_table.ast import RefreshMode
+from streamtable.query.analyse import AnalysedQuery
+from streamtable.sql.literals import unquote_name
+
+__all__ = ["AUTO", "allow", "refuse_session_names", "temporary_view_refused"]
+
+
+def refuse_session_names(spark: SparkSession, error: InvalidQuery) -> None:
+    """Say that a name which Spark does not find is one of the caller's session: a refresh has a session of its own."""
+    # Not spark.catalog.listTables(): it asks the metastore for every table of the database.
+    for view in spark.sql("SHOW VIEWS").collect():
+        if view["isTemporary"] and f"`{view['viewName']}` cannot be found" in error.reason:
+            raise temporary_view_refused(view["viewName"]) from error
+    for unknown, exists, what, hint in _OF_SESSION:
+        if found := re.search(unknown, error.reason):
+            *space, name = map(unquote_name, re.findall(r"`(?:[^`]|``)+`", found[1]))
+            if tuple(space) in ((), ("session",), ("system", "session")) and exists(spark, name):
+                raise InvalidStatement(f"the query {what} {name}, which ends with this session", hint=hint) from error
+
+
+def _is_variable(spark: SparkSession, name: str) -> bool:
+    try:
+        spark.sql(f"SELECT {Name((name,))}")
+    except AnalysisException:
+        return False
+    return True
+
+
+_OF_SESSION: tuple[tuple[str, Callable[[SparkSession, str], bool], str, str], ...] = (
+    (
+        r"(?:Cannot resolve routine|Could not resolve) (`.+?`) (?:on search path|to a table-valued function)",
+        lambda spark, name: catalog_of(spark).functionExists(str(Name((name,)))),
+        "calls the temporary function",
+        "create a permanent function with CREATE FUNCTION, or write what it computes into the query",
+    ),
+    (
+        r"(?:function parameter with name|Cannot resolve variable) (`.+?`) (?:cannot be resolved|on search path)",
+        _is_variable,
+        "reads the session variable",
+        "write its value into the query, or keep it in a table",
+    ),
+)
+"""How Spark says that it does not find a name, whether the caller's session knows it, what it is then, and what to do."""
+
+
+def temporary_view_refused(view: str) -> InvalidStatement:
+    hint = "create a permanent view, or write its query in WITH"
+    return InvalidStatement(f"the query reads the temporary view {view}, which ends with this session", hint=hint)
+
+
+AUTO = "use REFRESH MODE AUTO"
+"""What to do about a query that the mode DIFFERENTIAL cannot maintain."""
+
+
+def allow(analysed: AnalysedQuery, mode: RefreshMode) -> None:
+    """Raise NotIncremental for a query that the mode DIFFERENTIAL cannot maintain."""
+    if mode is RefreshMode.DIFFERENTIAL and (stands := analysed.obstacle):
+        raise NotIncremental(f"{stands.operator} cannot be maintained: {stands.reason}", hint=AUTO)

@@ -1,0 +1,63 @@
+"""The fingerprint of a query: two plans with the same one have the same answer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+__all__ = ["fingerprint_of"]
+
+Json = Mapping[str, Any]
+
+
+_PLACE = ("path", "table")
+"""Where a table is and what it is called: a plan knows it by its id."""
+
+
+def fingerprint_of(plan: str, form: str = "") -> str:
+    """Identify a plan up to the numbering of its attributes, to columns of its tables that it does not use, and to their places."""
+    document = json.loads(plan)
+    sources = document["sources"]
+    ids = [each["table_id"] for each in sources]
+    # Copies of a table's files share its id: which of them stands where is told by their places, in the order of the plan.
+    document["sources"] = ids if len(set(ids)) == len({each["path"] for each in sources}) else sources
+    used = json.dumps(_without(document, set(_used(document["plan"], wanted=True))), separators=(",", ":"))
+    numbers: dict[str, str] = {}
+    renamed = re.sub(r'"c\d+"', lambda found: numbers.setdefault(found[0], f'"a{len(numbers)}"'), used)
+    stable = re.sub(r'"(number|leaf)":\d+,?|"loop":"\w+",?', "", renamed)
+    return hashlib.sha256((json.dumps(stable) + form).encode()).hexdigest()[:16]
+
+
+_BY_PLACE = frozenset({"Union", "Intersect", "Except", "Distinct", "Recursion"})
+"""Operators that know the columns of their inputs by their places, and so use all of them."""
+
+
+def _used(node: Json, wanted: bool) -> Iterator[str]:
+    """Yield the ids that a plan mentions, other than by handing them on from below; with `wanted`, its own output as well."""
+    mentioned = {key: value for key, value in node.items() if key != "children" and (wanted or key != "output")}
+    yield from re.findall(r'"(c\d+)"', json.dumps(mentioned))
+    for child in node.get("children", ()):
+        yield from _used(child, node["op"] in _BY_PLACE or node.get("unknown", False))
+
+
+def _without(node: Any, used: set[str]) -> Any:
+    """Leave out the columns that are only handed on."""
+    match node:
+        case {"op": _, "output": output}:
+            kept = [each for each in output if each["id"] in used]
+            # A struct of which the query reads fields alone is known by these.
+            places = node.get("stored", {})
+            stored = {name: places[name] for each in kept if "parts" not in each and (name := each["name"]) in places}
+            rest = {key: _without(value, used) for key, value in node.items() if key not in ("output", "stored", *_PLACE)}
+            return {**rest, "output": _without(kept, used), "stored": stored}
+        case {"parts": parts, **column}:
+            return _without({**column, "type": parts}, used)
+        case dict():
+            return {key: _without(value, used) for key, value in node.items()}
+        case list():
+            return [_without(each, used) for each in node]
+        case _:
+            return node

@@ -1,0 +1,72 @@
+"""Small files of a stream table and its arrangements made few; what they hold stays the same, and so does the frontier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from delta.tables import DeltaTable
+from pyspark.sql import SparkSession
+
+from streamtable.catalog.entries import Entry
+from streamtable.delta.folders import left_behind
+from streamtable.delta.tables import drop_files, files_to_compact, retention
+from streamtable.engine import limits
+from streamtable.engine.arrangements import folder_of, path_of
+from streamtable.engine.jobs import jobs_named_after
+from streamtable.refresh.frontier import Frontier
+from streamtable.sessions.internal import new
+from streamtable.settings.session import SMALL_FILES, VACUUM, read_setting
+
+__all__ = ["compact", "maintain"]
+
+_OPTIMIZE = {
+    "spark.databricks.delta.optimize.minFileSize": str(limits.SMALL_FILE_BYTES),
+    "spark.databricks.delta.optimize.maxFileSize": str(limits.FULL_FILE_BYTES),
+    "spark.databricks.delta.optimize.maxDeletedRowsRatio": str(limits.DELETED_SHARE),
+}
+
+
+def maintain(spark: SparkSession, entry: Entry) -> list[str]:
+    """Compact the tables of `entry` that have too many small files, and VACUUM them where the settings say so; return their paths.
+
+    The commits change no data: who reads the table or its change feed sees nothing come or go, and the next refresh goes on
+    from the frontier. Raises what Delta raises, as when a refresh commits meanwhile; nothing was changed then.
+    """
+    frontier = Frontier.of(entry.state.frontier)
+    if frontier is None:
+        return []
+    paths = [entry.path, *(path_of(entry.path, frontier.fingerprint, name) for name in frontier.arrangements)]
+    with jobs_named_after(spark, entry.definition.name, "compaction of"):
+        crowded = compact(spark, paths)
+        vacuum = read_setting(spark, VACUUM)
+        if crowded and vacuum:
+            _forget(spark, entry.path, frontier.fingerprint)
+    return crowded
+
+
+def compact(spark: SparkSession, paths: Sequence[str], settings: Mapping[str, str] | None = None) -> list[str]:
+    """Compact the tables that have too many small files, and VACUUM them where the settings say so; return their paths.
+
+    `settings` are some of Delta's, for these tables alone. Raises what Delta raises.
+    """
+    most = read_setting(spark, SMALL_FILES)
+    crowded = (
+        [path for path in paths if files_to_compact(spark, path, limits.SMALL_FILE_BYTES, limits.DELETED_SHARE) > most]
+        if most
+        else []
+    )
+    if crowded:
+        vacuum = read_setting(spark, VACUUM)
+        session = new(spark, {**_OPTIMIZE, **(settings or {})})
+        for path in crowded:
+            table = DeltaTable.forPath(session, path)
+            table.optimize().executeCompaction()
+            if vacuum:
+                table.vacuum()
+    return crowded
+
+
+def _forget(spark: SparkSession, path: str, fingerprint: str) -> None:
+    """Delete the arrangements of former plans; young ones are kept, as another session may be building them this moment."""
+    for folder in left_behind(spark, folder_of(path), fingerprint, retention(spark, path).files):
+        drop_files(spark, folder)

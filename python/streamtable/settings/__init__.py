@@ -1,0 +1,1 @@
+"""Settings: of a session (spark.streamtable.*), of the file streamtable.toml, and those that Spark starts with."""

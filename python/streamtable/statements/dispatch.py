@@ -1,0 +1,292 @@
+"""From a statement to its answer: the columns of each statement's result, and what carries it out."""
+
+from __future__ import annotations
+
+import fnmatch
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import BooleanType, LongType, StringType, StructType, TimestampType
+
+from streamtable.catalog.definition import Definition
+from streamtable.catalog.entries import Entry, entries, find, load
+from streamtable.definitions.alter import alter, with_query
+from streamtable.definitions.checks import analysed_for
+from streamtable.definitions.create import create
+from streamtable.definitions.drop import drop
+from streamtable.definitions.replace import effect
+from streamtable.differentiate.registry import findings
+from streamtable.jvm.gateway import JavaRows
+from streamtable.jvm.handles import namespace_of
+from streamtable.language.names import Name
+from streamtable.language.parse import AnyStatement
+from streamtable.language.queue.ast import QueueStatement
+from streamtable.language.replication.ast import ReplicationStatement
+from streamtable.language.stream_table.ast import (
+    AlterStreamTable,
+    CreateStreamTable,
+    DescribeStreamTable,
+    DropStreamTable,
+    ExplainAlter,
+    ExplainCreate,
+    ExplainStreamTable,
+    RefreshStreamTable,
+    SetQuery,
+    ShowCreateStreamTable,
+    ShowDependencies,
+    ShowRefreshHistory,
+    ShowStreamTables,
+    VerifyStreamTable,
+)
+from streamtable.language.subscribe.ast import CloseCursor, CopyToStdout, DeclareCursor, Fetch, Subscribe
+from streamtable.language.write import to_sql
+from streamtable.observe.dependencies import dependency_rows
+from streamtable.observe.results import Rows, columns
+from streamtable.query.analyse import AnalysedQuery, analyse, release
+from streamtable.refresh.dry_run import rejected
+from streamtable.refresh.explain import delta_text
+from streamtable.refresh.frontier import Frontier
+from streamtable.refresh.history import Line, failure, history
+from streamtable.refresh.run import Outcome, refresh
+from streamtable.refresh.verdict import of_definition, of_next_refresh
+from streamtable.refresh.verify import verify
+from streamtable.schedule.cycle import cascade
+from streamtable.schedule.failures import recorded
+from streamtable.sessions.internal import lend
+from streamtable.statements.atomic import atomically
+from streamtable.statements.queue import describe_queue, run_queue
+from streamtable.statements.replication import describe_replication, run_replication
+from streamtable.subscribe import cursors
+from streamtable.subscribe.rows import LINES
+from streamtable.subscribe.subscription import schema_of
+
+__all__ = ["RESULTS", "describe", "run"]
+
+
+_REFRESHED = columns(
+    name=StringType,
+    action=StringType,
+    reason=StringType,
+    rows_inserted=LongType,
+    rows_deleted=LongType,
+    duration_ms=LongType,
+    version=LongType,
+)
+
+RESULTS: dict[type, StructType] = {
+    CreateStreamTable: _REFRESHED,
+    RefreshStreamTable: _REFRESHED,
+    AlterStreamTable: columns(name=StringType, status=StringType),
+    DropStreamTable: columns(name=StringType, status=StringType),
+    ShowStreamTables: columns(
+        name=StringType,
+        status=StringType,
+        refresh_mode=StringType,
+        schedule=StringType,
+        last_action=StringType,
+        version=LongType,
+        error=StringType,
+    ),
+    DescribeStreamTable: columns(property=StringType, value=StringType),
+    ShowCreateStreamTable: columns(createtab_stmt=StringType),
+    ShowRefreshHistory: columns(
+        name=StringType,
+        version=LongType,
+        at=TimestampType,
+        action=StringType,
+        reason=StringType,
+        rows_inserted=LongType,
+        rows_deleted=LongType,
+        duration_ms=LongType,
+    ),
+    ShowDependencies: columns(name=StringType, source=StringType, kind=StringType),
+    ExplainStreamTable: columns(operator=StringType, incremental=BooleanType, reason=StringType),
+    ExplainCreate: columns(operator=StringType, incremental=BooleanType, reason=StringType),
+    ExplainAlter: columns(operator=StringType, incremental=BooleanType, reason=StringType),
+    VerifyStreamTable: columns(name=StringType, ok=BooleanType, missing=LongType, surplus=LongType),
+    CopyToStdout: columns(line=StringType),
+    DeclareCursor: columns(cursor=StringType, status=StringType),
+    CloseCursor: columns(cursor=StringType, status=StringType),
+}
+
+
+def describe(spark: SparkSession, statement: AnyStatement) -> StructType:
+    """Return the columns of the statement's result."""
+    match statement:
+        case Subscribe():
+            return schema_of(spark, statement)
+        case Fetch(cursor):
+            return cursors.schema(spark, cursor)
+        case _ if isinstance(statement, QueueStatement):
+            return describe_queue(spark, statement)
+        case _ if isinstance(statement, ReplicationStatement):
+            return describe_replication(statement)
+        case _:
+            return RESULTS[type(statement)]
+
+
+def run(spark: SparkSession, statement: AnyStatement) -> Rows | JavaRows:
+    """Carry the statement out in the caller's session and return the rows of its result."""
+    return atomically(spark, statement, _run)
+
+
+def _run(spark: SparkSession, statement: AnyStatement) -> Rows | JavaRows:
+    match statement:
+        case CreateStreamTable():
+            return [_refreshed(create(spark, statement))]
+        case RefreshStreamTable(name, full, with_sources):
+            entry = load(spark, name)
+            if with_sources:
+                return [_refreshed(cascade(spark, entry, full))]
+            with recorded(spark, entry.path):
+                return [_refreshed(refresh(spark, entry, full))]
+        case AlterStreamTable():
+            altered = alter(spark, statement)
+            return [(altered.name, altered.status)]
+        case DropStreamTable():
+            return [(each.name, _dropped(each.left)) for each in drop(spark, statement)]
+        case ShowStreamTables(namespace, like):
+            return [_shown(spark, each) for each in _listed(spark, namespace, like)]
+        case DescribeStreamTable(name, extended):
+            return _described(load(spark, name), extended)
+        case ShowCreateStreamTable(name):
+            return [(to_sql(load(spark, name).definition.statement),)]
+        case ShowRefreshHistory(name, limit):
+            lines = history(spark, [load(spark, name)] if name else entries(spark))
+            return [_told(line) for line in islice(lines, limit)]
+        case ShowDependencies(name):
+            return dependency_rows(spark, [load(spark, name)] if name else None)
+        case ExplainStreamTable(name, delta):
+            return _explained(spark, load(spark, name), delta)
+        case ExplainCreate(planned):
+            return _explained_create(spark, planned)
+        case ExplainAlter(name, SetQuery(query)):
+            entry = load(spark, name)
+            return _planned(spark, entry, *with_query(spark, entry, query))
+        case VerifyStreamTable(name):
+            verdict = verify(spark, load(spark, name))
+            return [(verdict.name, verdict.ok, verdict.missing, verdict.surplus)]
+        case Subscribe():
+            return cursors.subscribe(spark, statement)
+        case CopyToStdout(subscription):
+            return cursors.subscribe(spark, subscription, LINES)
+        case DeclareCursor(cursor, subscription):
+            cursors.declare(spark, cursor, subscription)
+            return [(cursor, "DECLARED")]
+        case Fetch():
+            return cursors.fetch(spark, statement)
+        case CloseCursor(cursor):
+            cursors.close(spark, cursor)
+            return [(cursor, "CLOSED")]
+        case _ if isinstance(statement, QueueStatement):
+            return run_queue(spark, statement)
+        case _:
+            return run_replication(spark, statement)
+
+
+def _dropped(left: tuple[str, ...]) -> str:
+    return f"DROPPED, left what is not the table's: {', '.join(left)}" if left else "DROPPED"
+
+
+def _refreshed(done: Outcome) -> tuple[Any, ...]:
+    return (
+        done.name,
+        done.action.value,
+        done.reason,
+        done.rows_inserted,
+        done.rows_deleted,
+        done.duration_ms,
+        done.version,
+    )
+
+
+def _listed(spark: SparkSession, namespace: Name | None, like: str | None) -> list[Entry]:
+    space = namespace.parts if namespace else namespace_of(spark)
+    patterns = [part.strip().casefold() for part in (like or "*").split("|")]
+    return [
+        each
+        for each in entries(spark, space)
+        if any(fnmatch.fnmatchcase(each.definition.statement.name.parts[-1].casefold(), pattern) for pattern in patterns)
+    ]
+
+
+def _shown(spark: SparkSession, entry: Entry) -> tuple[Any, ...]:
+    definition, frontier = entry.definition, Frontier.of(entry.state.frontier)
+    failed = failure(spark, entry, frontier.base + 1 if frontier else 0)
+    error = definition.error.message if definition.error else None
+    return (
+        definition.name,
+        definition.status,
+        definition.statement.mode.value,
+        definition.statement.schedule.sql(),
+        failed.action.value if failed else frontier.action if frontier else None,
+        entry.state.version,
+        error or (failed.reason if failed else None),
+    )
+
+
+def _described(entry: Entry, extended: bool) -> Rows:
+    definition, frontier = entry.definition, Frontier.of(entry.state.frontier)
+    rows: Rows = [
+        ("name", definition.name),
+        ("status", definition.status),
+        ("refresh_mode", definition.statement.mode.value),
+        ("schedule", definition.statement.schedule.sql()),
+        ("query", definition.statement.query.text),
+        ("location", entry.path),
+        ("version", str(entry.state.version)),
+        ("last_action", frontier.action if frontier else None),
+    ]
+    if failure := definition.error:
+        rows += [("error", failure.message), ("error_condition", failure.condition)]
+        rows += [("failed_at", failure.at), ("failures_in_a_row", str(failure.failures))]
+    for path, name in definition.sources.items():
+        version = frontier.sources.get(path) if frontier else None
+        rows.append((f"source {name}", f"version {version.number}" if version else "not read yet"))
+    if extended:
+        rows.append(("namespace", str(Name(definition.namespace))))
+        rows += [(f"setting {key}", value) for key, value in sorted(definition.settings.items())]
+        rows += [(f"arrangement {key}", f"version {v}") for key, v in (frontier.arrangements if frontier else {}).items()]
+    return rows
+
+
+def _told(line: Line) -> tuple[Any, ...]:
+    record = line.record
+    rows = (record.rows_inserted, record.rows_deleted)
+    return (line.name, line.version, line.at, record.action.value, record.reason, *rows, record.duration_ms)
+
+
+def _explained(spark: SparkSession, entry: Entry, delta: bool) -> Rows:
+    definition = entry.definition
+    session = lend(spark, definition.namespace, definition.settings)
+    analysed = analyse(session, entry.query)
+    try:
+        analysed = replace(analysed, rejected=rejected(analysed))
+        rows = [of_next_refresh(spark, entry, analysed), *_judged(analysed)]
+        if delta:
+            rows += [("Delta SQL", True, text) for text in delta_text(analysed, entry)]
+        return rows
+    finally:
+        release(analysed)
+
+
+def _judged(analysed: AnalysedQuery) -> Rows:
+    judged = [analysed.rejected] if analysed.rejected else []
+    return [(f.operator, f.incremental, f.reason) for f in (*judged, *findings(analysed.tree))]
+
+
+def _explained_create(spark: SparkSession, statement: CreateStreamTable) -> Rows:
+    located, existing = find(spark, statement.name)
+    return _planned(spark, existing if statement.or_replace else None, *analysed_for(spark, statement, located, existing))
+
+
+def _planned(spark: SparkSession, replaced: Entry | None, definition: Definition, analysed: AnalysedQuery) -> Rows:
+    try:
+        rows = [of_definition(definition.statement.mode, analysed), *_judged(analysed)]
+        if replaced:
+            rows.append(("Replace", True, effect(spark, replaced, definition, analysed)))
+        return rows
+    finally:
+        release(analysed)

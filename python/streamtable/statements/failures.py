@@ -1,0 +1,51 @@
+"""What leaves a statement is an error of ours that names what the statement is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from streamtable.errors import StatementCancelled, StatementFailed, StreamTableError
+from streamtable.jvm.failures import cancelled, catalog_in_use, root_cause
+from streamtable.jvm.storage import storage_failed
+from streamtable.language.names import Name, Query
+from streamtable.language.parse import AnyStatement
+
+__all__ = ["named"]
+
+
+@contextmanager
+def named(statement: AnyStatement) -> Iterator[None]:
+    """Raise what Spark, Java or Python say inside as an error of ours; what is one already stays as it is."""
+    try:
+        yield
+    except StreamTableError:
+        raise
+    except (PySparkException, Py4JJavaError, RecursionError) as error:
+        raise _ours(_subject(statement), error) from error
+
+
+def _ours(subject: str, error: Exception) -> StreamTableError:
+    if told := catalog_in_use(error) or storage_failed(error):
+        return told
+    if cancelled(error):
+        return StatementCancelled(f"the statement on {subject} was cancelled")
+    return StatementFailed(f"the statement on {subject} failed: {root_cause(error)}")
+
+
+def _subject(part: object) -> str:
+    """Return the first name in a statement, or the query that it follows."""
+    match part:
+        case Name():
+            return str(part)
+        case Query(text):
+            return f"({text})"
+        case _ if is_dataclass(part):
+            parts = (_subject(getattr(part, each.name)) for each in fields(part))
+            return next(filter(None, parts), "") or str(getattr(part, "cursor", ""))
+        case _:
+            return ""

@@ -1,0 +1,123 @@
+"""One open relation for all who subscribe to the same object: what changed is computed once, whoever asks first."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import RLock
+from typing import Any, TypeVar
+
+from pyspark.sql import DataFrame, SparkSession
+
+from streamtable.delta.tables import find_table
+from streamtable.errors import InvalidStatement
+from streamtable.language.names import Name, Query
+from streamtable.sql.builder import qualified
+from streamtable.subscribe.output import Output
+from streamtable.subscribe.query import QueryRelation
+from streamtable.subscribe.relation import Relation
+from streamtable.subscribe.rows import ChangeRows, RowFormat
+from streamtable.subscribe.table import TableRelation
+
+__all__ = ["Feed", "close_feed", "open_feed", "opened"]
+
+R = TypeVar("R")
+
+_KEPT = 8
+"""Changes that are kept for subscribers who come to them a little later."""
+
+# Python's locks may be held here while the JVM works: the SQL of a subscription is Spark's own, and does not call back.
+_feeds: dict[object, Feed] = {}
+_registry = RLock()
+
+
+class Feed:
+    """A relation and its latest changes in the forms that were asked for."""
+
+    def __init__(self, key: object, relation: Relation) -> None:
+        self.key, self.relation = key, relation
+        self.subscribers = 0
+        self._lock = RLock()
+        self._changes: OrderedDict[object, ChangeRows[Any]] = OrderedDict()
+
+    def snapshot(self, time: int, output: Output, form: RowFormat[R]) -> ChangeRows[R]:
+        """Return the contents at a time."""
+        return ChangeRows(output.frame(self.relation.snapshot(time), several=False), form, shared=False)
+
+    def changes(self, after: int, upto: int, several: bool, output: Output, form: RowFormat[R]) -> ChangeRows[R]:
+        """Return the changes of (after, upto], computed by the first who asks."""
+        key = (after, upto, output.modifier, output.progress, form)
+        with self._lock:
+            if key not in self._changes:
+                expected = sum(step.events for step in self.relation.inputs.commits(after, upto, complete=False))
+                with self.lent(after, upto) as frame:
+                    self._changes[key] = ChangeRows(output.frame(frame, several), form, shared=True, expected=expected)
+                while len(self._changes) > _KEPT:
+                    self._changes.popitem(last=False)[1].forget()
+            self._changes.move_to_end(key)
+            return self._changes[key]
+
+    @contextmanager
+    def lent(self, after: int, upto: int) -> Iterator[DataFrame]:
+        """Lend the changes of (after, upto] to one at a time: the names that a relation gives to frames would meet."""
+        with self._lock, self.relation.changes(after, upto) as frame:
+            yield frame
+
+    def close(self) -> None:
+        """Free what is kept."""
+        with self._lock:
+            for rows in self._changes.values():
+                rows.forget()
+            self._changes.clear()
+            self.relation.close()
+
+
+def open_feed(spark: SparkSession, wanted: Name | Query) -> Feed:
+    """Return the feed of a table, a view or a query, shared with all who read the same; `close_feed` gives it back."""
+    relation = _open(spark, wanted)
+    key = (id(spark.sparkContext), relation.identity)
+    with _registry:
+        feed = _feeds.setdefault(key, Feed(key, relation))
+        feed.subscribers += 1
+    if feed.relation is not relation:
+        relation.close()
+    return feed
+
+
+def close_feed(feed: Feed) -> None:
+    """Leave a feed; the last one closes it."""
+    with _registry:
+        feed.subscribers -= 1
+        if feed.subscribers > 0:
+            return
+        del _feeds[feed.key]
+    feed.close()
+
+
+@contextmanager
+def opened(spark: SparkSession, wanted: Name | Query) -> Iterator[Feed]:
+    """Lend a feed for one question."""
+    feed = open_feed(spark, wanted)
+    try:
+        yield feed
+    finally:
+        close_feed(feed)
+
+
+def _open(spark: SparkSession, wanted: Name | Query) -> Relation:
+    if isinstance(wanted, Query):
+        return QueryRelation(spark, wanted)
+    located = find_table(spark, wanted.parts)
+    match located.kind:
+        case "delta":
+            return TableRelation(spark, located)
+        case "view":
+            return QueryRelation(spark, Query(f"TABLE {qualified(located.name)}"))
+        case "none":
+            return QueryRelation(spark, Query(f"TABLE {wanted}"))  # Spark says best what it does not find
+        case _:
+            raise InvalidStatement(
+                f"{'.'.join(located.name)} is no Delta table, so it has no history",
+                hint="subscribe to a Delta table, a stream table, a view or a query over them",
+            )

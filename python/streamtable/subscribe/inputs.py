@@ -1,0 +1,208 @@
+"""The tables that a subscription reads: how far they are, whether they are still the same, what of their past is kept."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from threading import Lock
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from streamtable.delta.tables import CommitSummary, commits, find_table, retained, state, versions
+from streamtable.errors import HistoryLost, InvalidStatement, SourceUnavailable
+from streamtable.language.subscribe.ast import Subscribe
+from streamtable.subscribe.times import Times, Versions
+
+__all__ = ["Input", "Inputs", "Step"]
+
+_COUNTED = {
+    "DELETE": ("numDeletedRows",),
+    "UPDATE": ("numUpdatedRows",),
+    "MERGE": ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted"),
+}
+"""Operations that count the rows that changed, where the files that they rewrote have more."""
+
+_NO_SCHEMA = ("SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "ADD CONSTRAINT", "DROP CONSTRAINT", "CLUSTER BY")
+"""Operations that write the metadata, and leave the columns as they are."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """One table as it was when the subscription began; `name` is empty for a table named by its path."""
+
+    path: str
+    name: tuple[str, ...]
+    table_id: str
+    schema_json: str
+
+    def __str__(self) -> str:
+        return ".".join(self.name) or f"delta.`{self.path}`"
+
+    @classmethod
+    def of(cls, session: SparkSession, path: str, name: tuple[str, ...]) -> Input:
+        """Look at the table as it is now."""
+        found = state(session, path)
+        return cls(path, name, found.table_id, found.schema_json)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A commit of one of the inputs: the time that it leads to, when it came, how many rows it changed, what it was and of whom.
+
+    `schema` is the input with its columns, as CREATE TABLE has them, where they are others from then on.
+    """
+
+    time: int
+    at: datetime
+    events: int
+    operation: str = ""
+    applications: tuple[str, ...] = ()
+    schema: str | None = None
+
+
+class Inputs:
+    """All tables of a subscription, and the views by which it reads them.
+
+    `fits` raises SourceChanged when a table's new schema is no longer the one subscribed to, `texts` when views or functions
+    have others. They are no methods of who holds the inputs, or both would be in a cycle.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        inputs: Sequence[Input],
+        fits: Callable[[Input, str], None],
+        views: Sequence[tuple[str, ...]] = (),
+        texts: Callable[[], None] | None = None,
+        changes_need_contents: bool = False,
+    ) -> None:
+        self._session = session
+        self._changes_need_contents = changes_need_contents
+        self._views, self._texts = views, texts
+        self.opened = tuple(inputs)
+        self._inputs = list(inputs)
+        self._fits = fits
+        self._seen: Versions = ()
+        self._read_at = -math.inf
+        self._lock = Lock()
+        self.times = Times(len(self._inputs))
+
+    def latest(self) -> Versions:
+        """Return the latest versions. Raises SourceUnavailable, HistoryLost or SourceChanged, which end the subscription.
+
+        Of many who ask at once one looks: whoever waited for the lock takes what was read since.
+        """
+        asked = time.monotonic()
+        with self._lock:
+            if self._read_at < asked:
+                self._read_at = time.monotonic()
+                latest = self._read()
+                if latest != self._seen:
+                    self._check()
+                    self._seen = latest
+            return self._seen
+
+    def _read(self) -> Versions:
+        for view in self._views:
+            if find_table(self._session, view).kind != "view":
+                raise SourceUnavailable(f"the view {'.'.join(view)} was dropped: the subscription ends")
+        found = list[int]()
+        for each, version in zip(self._inputs, versions(self._session, [each.path for each in self._inputs]), strict=True):
+            # Spark may drop a table and leave its files behind: its name tells.
+            if version is None or (each.name and find_table(self._session, each.name).path != each.path):
+                raise SourceUnavailable(f"{each} was dropped: the subscription ends", hint="subscribe to another table")
+            if version.table_id != each.table_id:
+                raise HistoryLost(f"{each} was dropped and created again: the subscription ends", hint="subscribe anew")
+            found.append(version.number)
+        return tuple(found)
+
+    def _check(self) -> None:
+        for n, each in enumerate(self._inputs):
+            schema = state(self._session, each.path).schema_json
+            if schema != each.schema_json:
+                self._fits(each, schema)
+                self._inputs[n] = replace(each, schema_json=schema)
+        if self._texts and self._seen:  # they were read when the inputs were opened
+            self._texts()
+
+    def first(self, statement: Subscribe) -> int:
+        """Return the time at which a subscription begins. Raises HistoryLost, and InvalidStatement where it ends before."""
+        up_to = statement.up_to
+        if statement.as_of is None:
+            as_of = self.times.of(self.latest())
+        else:
+            as_of = self.begin(statement.as_of, statement.at_least, statement.snapshot)
+        if up_to is not None and up_to < as_of:
+            chosen = "" if statement.as_of == as_of else ", which was chosen,"
+            raise InvalidStatement(f"UP TO {up_to} is before AS OF {as_of}{chosen}: there are no such times")
+        return as_of
+
+    def begin(self, as_of: int, at_least: bool, snapshot: bool) -> int:
+        """Return the time to begin at: `as_of`, or with `at_least` the first after it whose history is kept.
+
+        Raises HistoryLost for a time that is not kept.
+        """
+        snapshot = snapshot or self._changes_need_contents
+        wanted, latest = self.times.versions(as_of), self.latest()
+        kept = tuple(map(max, wanted, self._kept(wanted, latest, snapshot)))
+        if kept == wanted or at_least:
+            return self.times.of(kept) if self._inputs else as_of
+        which = next(each for each, want, have in zip(self._inputs, wanted, kept, strict=True) if want < have)
+        what = "contents and changes" if snapshot else "changes"
+        raise HistoryLost(
+            f"AS OF {as_of} is before what {which} retains: its {what} are there from AS OF {self.times.of(kept)} on",
+            hint=f"AS OF AT LEAST {as_of} begins at the first time that is kept; the table's properties "
+            "delta.logRetentionDuration and delta.deletedFileRetentionDuration say how long that is",
+        )
+
+    def _kept(self, wanted: Versions, latest: Versions, snapshot: bool) -> Versions:
+        found = list[int]()
+        for each, want, newest in zip(self._inputs, wanted, latest, strict=True):
+            if want >= newest:  # nothing of the past is read
+                found.append(want)
+                continue
+            kept = retained(self._session, each.path, want)
+            found.append(max(kept.table, kept.changes) if snapshot else kept.changes)
+        return tuple(found)
+
+    def commits(self, after: int, upto: int, complete: bool = True) -> list[Step]:
+        """Return the commits of all inputs in (after, upto] by their timestamps, which is the order of a query's times.
+
+        Raises HistoryLost when one of them is not in the log any more, unless those that are there will do (`complete` False).
+        """
+        old, new = self.times.versions(after), self.times.versions(upto)
+        each_input = (self._commits(n, *bounds, complete) for n, bounds in enumerate(zip(old, new, strict=True)))
+        vector, found = list(old), list[Step]()
+        for at, n, commit in heapq.merge(*each_input, key=lambda entry: entry[:2]):
+            vector[n] = commit.version
+            schema = _schema(self._inputs[n], commit)
+            step = Step(self.times.of(tuple(vector)), at, _changed(commit), commit.operation, commit.transactions, schema)
+            found.append(step)
+        return found
+
+    def _commits(self, n: int, after: int, upto: int, complete: bool) -> Iterator[tuple[datetime, int, CommitSummary]]:
+        at = datetime.min.replace(tzinfo=timezone.utc)
+        for each in commits(self._session, self._inputs[n].path, after, upto, complete):
+            at = max(at, each.at)  # a clock that went back does not change the order of versions
+            yield at, n, each
+
+
+def _schema(table: Input, commit: CommitSummary) -> str | None:
+    if commit.schema_json is None or commit.operation in _NO_SCHEMA:
+        return None
+    return f"{table} ({StructType.fromJson(json.loads(commit.schema_json)).toDDL()})"
+
+
+def _changed(commit: CommitSummary) -> int:
+    """Count the rows that a commit changed, as the log tells: at least one if there are any."""
+    if not commit.data_change:
+        return 0
+    counted = [commit.metrics.get(name) for name in _COUNTED.get(commit.operation, ())]
+    told = sum(int(each) for each in counted if each is not None)
+    return max(1, told or commit.rows)

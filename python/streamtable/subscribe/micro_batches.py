@@ -1,0 +1,96 @@
+"""SUBSCRIBE as a source of Structured Streaming: an offset is a time, so that a checkpoint says where to go on."""
+
+from __future__ import annotations
+
+from functools import reduce
+from itertools import islice
+
+from pyspark.sql import DataFrame, SparkSession
+
+from streamtable.errors import HistoryLost, InvalidStatement
+from streamtable.language.parse import AnyStatement
+from streamtable.language.subscribe.ast import Subscribe, WithinTimestamp
+from streamtable.language.write import to_sql
+from streamtable.subscribe.feed import opened
+from streamtable.subscribe.inputs import Inputs
+from streamtable.subscribe.output import Output
+from streamtable.subscribe.relation import Relation
+
+__all__ = ["batch", "latest"]
+
+
+def latest(spark: SparkSession, statement: AnyStatement, start: int | None, newest: int | None = None) -> int | None:
+    """Return the latest time before UP TO, for a stream that has come to `start`; None while it cannot begin.
+
+    With `newest`, such a time: where the next batch ends, there or before it when it is far away.
+    """
+    subscribe = _checked(statement)
+    with opened(spark, subscribe.relation) as feed:
+        if newest is None:
+            return _latest(subscribe, feed.relation, start)
+        return _end(subscribe, feed.relation, start, newest)
+
+
+def _latest(subscribe: Subscribe, relation: Relation, start: int | None) -> int | None:
+    inputs, times, up_to = relation.inputs, relation.inputs.times, subscribe.up_to
+    begin = inputs.first(subscribe) if start is None else start
+    now = inputs.latest()
+    if start is None and (up_to == begin or not times.reached(begin, now)):
+        return None
+    time = times.of(now)
+    if up_to is None or time < up_to:
+        return time
+    if times.inputs == 1:
+        return up_to - 1
+    return max((step for step in relation.steps(begin, time) if step < up_to), default=begin)
+
+
+def _end(subscribe: Subscribe, relation: Relation, start: int | None, newest: int) -> int:
+    if start is None and subscribe.as_of is None:
+        return newest  # with the contents then
+    inputs = relation.inputs
+    begin = inputs.first(subscribe) if start is None else start
+    if not inputs.times.reached(begin, inputs.times.versions(newest)):
+        return newest  # `batch` says what is wrong
+    return next(islice(relation.steps(begin, newest), relation.together - 1, None), newest)
+
+
+def batch(spark: SparkSession, statement: AnyStatement, start: int | None, end: int) -> DataFrame:
+    """Return what a batch holds, the same whenever it is asked for: the contents to begin with, and what came after."""
+    subscribe = _checked(statement)
+    with opened(spark, subscribe.relation) as feed:
+        relation = feed.relation
+        _there(subscribe, relation.inputs, end if start is None else max(start, end))
+        output = Output(relation.schema, relation.inputs.times.type, subscribe.modifier, progress=False)
+        frames, position = list[DataFrame](), start
+        if position is None:
+            as_of, inputs = subscribe.as_of, relation.inputs
+            position = end if as_of is None else inputs.begin(as_of, subscribe.at_least, subscribe.snapshot)
+            if not inputs.times.reached(position, inputs.times.versions(end)):
+                inputs.begin(end, at_least=False, snapshot=True)  # what the batch had held is not kept any more, and this says so
+            if subscribe.snapshot:
+                frames.append(output.frame(relation.snapshot(position), several=False))
+        for step in relation.steps(position, end):
+            with feed.lent(position, step) as changes:
+                frames.append(output.frame(changes, several=False))
+            position = step
+        if not frames:
+            frames.append(output.frame(relation.snapshot(end), several=False).limit(0))
+        return reduce(DataFrame.unionAll, frames)
+
+
+def _there(subscribe: Subscribe, inputs: Inputs, time: int) -> None:
+    """Raise HistoryLost when the tables have not come to a time that a checkpoint says they had come to."""
+    latest = inputs.latest()
+    if not inputs.times.reached(time, latest):
+        message = f"the stream of {to_sql(subscribe)} had come to {time}, and its tables have come to {inputs.times.of(latest)}: "
+        message += "one of them was dropped and created again, so that the history of the one before is lost"
+        raise HistoryLost(message, hint="begin with a new checkpoint")
+
+
+def _checked(statement: AnyStatement) -> Subscribe:
+    assert isinstance(statement, Subscribe), "the shim puts SUBSCRIBE in front"
+    if statement.progress or isinstance(statement.modifier, WithinTimestamp):
+        message = "a stream has neither rows of progress nor an order within a time"
+        raise InvalidStatement(message, hint="leave PROGRESS and WITHIN TIMESTAMP out; the checkpoint keeps the progress")
+    return statement

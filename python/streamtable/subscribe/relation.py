@@ -1,0 +1,59 @@
+"""What can be subscribed to: something with contents at a time, and changes from one time to a later one."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructField, StructType
+
+from streamtable.subscribe.inputs import Inputs
+
+__all__ = ["TIME", "Relation", "ids", "plain"]
+
+TIME = "__streamtable_time"
+
+
+class Relation(Protocol):
+    """A table or a query.
+
+    Its frames have the columns TIME and WEIGHT, then those of `schema` under the names that `ids` gives.
+    """
+
+    schema: StructType
+    inputs: Inputs
+    together: int
+    """How many steps a batch of a stream holds at most."""
+
+    @property
+    def identity(self) -> Hashable:
+        """Return what two relations have in common that will always give the same rows."""
+        ...
+
+    def snapshot(self, time: int) -> DataFrame:
+        """Return the contents at a time, each row once per copy."""
+        ...
+
+    def steps(self, after: int, latest: int) -> Iterator[int]:
+        """Yield the times at which to go on from `after`, in order; the last is `latest`."""
+        ...
+
+    def changes(self, after: int, upto: int) -> AbstractContextManager[DataFrame]:
+        """Lend the changes of (after, upto]; what they are computed from is kept while they are lent."""
+        ...
+
+    def close(self) -> None:
+        """Give back what is held."""
+        ...
+
+
+def ids(schema: StructType) -> list[str]:
+    """Name the columns by their places: the names of a query may be double, or any text."""
+    return [f"c{n}" for n in range(len(schema))]
+
+
+def plain(schema: StructType) -> StructType:
+    """Return names, types and nullability alone."""
+    return StructType([StructField(each.name, each.dataType, each.nullable) for each in schema])

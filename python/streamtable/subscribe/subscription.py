@@ -1,0 +1,185 @@
+"""One subscriber's way through a feed: from AS OF to UP TO, with or without the contents to begin with."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Generic, NoReturn, TypeVar
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors.exceptions.captured import CapturedException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from streamtable.errors import HistoryLost, StatementCancelled
+from streamtable.jvm.failures import cancelled, interrupted, missing_file
+from streamtable.jvm.gateway import java_class
+from streamtable.language.subscribe.ast import Subscribe
+from streamtable.settings.session import SUBSCRIBE_POLL, read_setting
+from streamtable.subscribe.feed import close_feed, open_feed, opened
+from streamtable.subscribe.output import Output
+from streamtable.subscribe.rows import ChangeRows, RowFormat
+from streamtable.subscribe.times import Versions
+
+__all__ = ["Subscription", "schema_of"]
+
+R = TypeVar("R")
+
+_LOOK_SECONDS = 0.1
+"""How often a statement that waits looks whether it was cancelled."""
+
+_GO_ON = "to go on FETCH again; nothing was taken, and nothing is lost"
+
+_log = logging.getLogger(__name__)
+
+
+def schema_of(spark: SparkSession, statement: Subscribe) -> StructType:
+    """Return the columns of a subscription without beginning it; raises what is wrong with it."""
+    with opened(spark, statement.relation) as feed:
+        relation = feed.relation
+        return Output(relation.schema, relation.inputs.times.type, statement.modifier, statement.progress).schema
+
+
+class Subscription(Generic[R]):
+    """A SUBSCRIBE. What it holds is its position and what is being read, however far behind its reader is.
+
+    It has `begun` when AS OF was reached, and `ended` when nothing will come any more.
+    """
+
+    def __init__(self, spark: SparkSession, statement: Subscribe, form: RowFormat[R]) -> None:
+        self._spark, self._statement, self._form = spark, statement, form
+        self._feed = open_feed(spark, statement.relation)
+        try:
+            relation = self._feed.relation
+            self._inputs = relation.inputs
+            self._output = Output(relation.schema, self._inputs.times.type, statement.modifier, statement.progress)
+            self._as_of = self._inputs.first(statement)
+            if statement.up_to == self._as_of:
+                _log.warning("AS OF and UP TO are both %s: the subscription ends without rows", self._as_of)
+        except BaseException:
+            close_feed(self._feed)
+            raise
+        self._known = self._inputs.latest()
+        self._steps = self._run()
+        self._step: Callable[[], R] | None = None  # what gives the next rows, or gave the last ones
+        self._again = False  # whether that has still to give them
+        self._failed: Exception | None = None
+        self.begun = self.ended = self.closed = False
+
+    @property
+    def schema(self) -> StructType:
+        """Return the columns of the rows."""
+        return self._output.schema
+
+    def next(self) -> R | None:
+        """Return rows to be read, or None when there are none now; `ended` says that there will be none.
+
+        What ends the subscription is raised, each time.
+        """
+        if self._failed is not None:
+            raise self._failed
+        try:
+            if not self._again:
+                self._step = next(self._steps)
+                self._again = self._step is not None
+            rows = self._step() if self._step else None
+        except StopIteration:
+            self.ended = True
+            return None
+        except Exception as error:
+            self.fail(error, untouched=self._again)
+        self._again = False
+        return rows
+
+    def fail(self, error: Exception, untouched: bool = False) -> NoReturn:
+        """End with an error, which may come while rows are read. Raises it, or HistoryLost for one that means that.
+
+        What was cancelled while the next rows were `untouched` does not end it: they are computed once more. Raises
+        StatementCancelled then. Those of which some were taken would come in another order.
+        """
+        if untouched and cancelled(error):
+            self._again = True
+            raise StatementCancelled("the statement was cancelled while rows were computed", hint=_GO_ON) from error
+        self._failed = error
+        if missing := missing_file(error):
+            message = f"files that the subscription had still to read were vacuumed: the subscription ends ({missing})"
+            hint = "subscribe anew; delta.deletedFileRetentionDuration says how long a slow reader may take"
+            self._failed = HistoryLost(message, hint=hint)
+            raise self._failed from error
+        raise error
+
+    def pause(self, longest: float | None = None) -> None:
+        """Wait until it is time to look again, at most so many seconds. Raises StatementCancelled.
+
+        The servers cancel a statement by its Spark jobs, of which there are none now, and by an interrupt of its thread in the
+        JVM, which waits for Python: the interrupt lasts until it is asked for.
+        """
+        poll = read_setting(self._spark, SUBSCRIBE_POLL)
+        until = time.monotonic() + (poll if longest is None else min(poll, longest))
+        while True:
+            if java_class(self._spark, "java.lang.Thread").interrupted():
+                message = "the statement was cancelled while it waited for rows"
+                raise StatementCancelled(message, hint=_GO_ON)
+            left = until - time.monotonic()
+            if left <= 0:
+                return
+            time.sleep(min(left, _LOOK_SECONDS))
+
+    def close(self) -> None:
+        """Stop; what others share stays."""
+        if not self.closed:
+            self.closed = self.ended = True
+            self._steps, self._step = iter(()), None  # they refer to this
+            close_feed(self._feed)
+
+    def _run(self) -> Iterator[Callable[[], R] | None]:
+        """Yield what computes rows, in the order of their times, and None whenever all that is there was yielded."""
+        as_of, statement, times = self._as_of, self._statement, self._inputs.times
+        if statement.up_to == as_of:
+            return
+        yield from self._progress(as_of)
+        while not times.reached(as_of, self._latest()):
+            yield None
+        self.begun = True
+        if statement.snapshot:
+            yield lambda: self._feed.snapshot(as_of, self._output, self._form).read()
+            yield from self._progress(as_of + 1)
+        position = as_of
+        while times.inputs:
+            latest = times.of(self._latest())
+            for step in self._feed.relation.steps(position, latest if times.inputs > 1 else self._bounded(latest)):
+                if self._beyond(step):
+                    return
+                several = times.inputs == 1 and step > position + 1
+                yield partial(self._changes, position, step, several)
+                position = step
+                yield from self._progress(position + 1)
+            if self._beyond(latest + 1):
+                return
+            yield None
+
+    def _latest(self) -> Versions:
+        """Look how far the inputs are; who is interrupted meanwhile has seen nothing new, and `pause` asks for the interrupt."""
+        try:
+            self._known = self._inputs.latest()
+        except (Py4JJavaError, CapturedException) as error:
+            if not interrupted(error):
+                raise
+            java_class(self._spark, "java.lang.Thread").currentThread().interrupt()
+        return self._known
+
+    def _bounded(self, latest: int) -> int:
+        """Several commits of one input are read together: not beyond UP TO."""
+        return latest if self._statement.up_to is None else min(latest, self._statement.up_to - 1)
+
+    def _beyond(self, step: int) -> bool:
+        return self._statement.up_to is not None and step >= self._statement.up_to
+
+    def _changes(self, after: int, upto: int, several: bool) -> R:
+        return self._feed.changes(after, upto, several, self._output, self._form).read()
+
+    def _progress(self, at: int) -> Iterator[Callable[[], R]]:
+        if self._statement.progress and not self._beyond(at):
+            yield lambda: ChangeRows(self._output.progressed(self._spark, at), self._form, shared=True).read()

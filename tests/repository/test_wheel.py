@@ -1,0 +1,33 @@
+"""The wheel holds all that an installation needs, and nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_wheel_holds_the_jar_and_the_grammar(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("streamtable-*-py3-none-any.whl")
+    with ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+        sources = {path.relative_to(ROOT / "python").as_posix() for path in (ROOT / "python").rglob("*.py")}
+        data = {
+            "py.typed",
+            "shim/streamtable-shim.jar",
+            "grammar/streamtable.lark",
+            "hosts/cli/demo.sql",
+            "hosts/cli/streamtable.toml",
+        }
+        assert names == sources | {f"streamtable/{name}" for name in data}
+        assert archive.read("streamtable/grammar/streamtable.lark") == (ROOT / "grammar/streamtable.lark").read_bytes()
+        archive.extract("streamtable/shim/streamtable-shim.jar", tmp_path)
+    with ZipFile(tmp_path / "streamtable/shim/streamtable-shim.jar") as jar:
+        names = set(jar.namelist())
+    assert "org/apache/spark/sql/streamtable/StreamTableExtension.class" in names
+    assert "META-INF/MANIFEST.MF" in names

@@ -1,0 +1,128 @@
+"""What a refresh does, and why: the choice between a delta and a full refresh."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.trees import count_by, join, kept, left_join, scalar, scan, source, top, union, window
+
+from streamtable.algebra.columns import Call
+from streamtable.algebra.operators import Aggregate, Filter, JoinType, Operator
+from streamtable.delta.tables import Version
+from streamtable.differentiate.registry import RuleFinding, findings, prunes_nothing
+from streamtable.language.stream_table.ast import RefreshMode
+from streamtable.refresh.choose import Action, Facts, choose
+from streamtable.refresh.cost import Costs
+from streamtable.refresh.frontier import Frontier
+
+L, R = scan("l", "k v"), scan("r", "w", rk="k")
+COUNTED = count_by(R, g="rk")
+WHOLE = "Window (count(1)): without PARTITION BY every row is computed, before and after, so that a full refresh is cheaper"
+
+BEFORE = {"/l": Version("t", 1), "/r": Version("t", 1)}
+FRONTIER = Frontier(BEFORE, {}, 0, 1, "plan", "FULL", exact=True)
+
+
+@pytest.mark.parametrize(
+    ("tree", "changed", "found"),
+    [
+        (top(L, "v k", 3), "l", True),
+        (top(L, "v k", 3), "r", False),
+        (top(COUNTED, "g n", 3), "r", False),  # of stored groups
+        (window(L, "n"), "l", True),
+        (window(L, "n", "k"), "l", False),
+        (window(COUNTED, "m"), "r", False),
+        (join(window(L, "n"), R, on="k = rk"), "l", True),
+        (join(window(L, "n"), R, on="k = rk"), "r", False),
+        (left_join(L, R, JoinType.LEFT_ANTI, "v < w"), "r", True),
+        (left_join(L, R, JoinType.LEFT_ANTI, "v < w"), "l", False),  # linear in what it keeps
+        (left_join(L, R, JoinType.LEFT_ANTI, "v = w"), "r", False),
+        (left_join(L, COUNTED, JoinType.LEFT_ANTI, "v < n"), "r", True),  # every row of l is compared
+    ],
+)
+def test_what_prunes_nothing(tree: Operator, changed: str, found: bool) -> None:
+    assert (prunes_nothing(tree, frozenset({source(changed)})) is not None) is found
+
+
+EQUAL = "the rows equal to it in the condition"
+STORED = "what changed of its input, and the stored states of these groups"
+
+
+@pytest.mark.parametrize(
+    ("tree", "read"),
+    [
+        (L, "reads what changed of the table: its change data feed where that is on, else the files that came and went"),
+        (Filter(L, (scalar("k = 1"),)), "reads what changed of its input"),
+        (
+            Filter(L, (scalar("v < __streamtable_now"),)),
+            "reads what changed of its input, and the rows for which the time makes a difference",
+        ),
+        (kept(L, "k"), "reads what changed of its input"),
+        (union("k v", L, R), "reads what changed of its input"),
+        (join(L, R, on="k = rk"), f"reads what changed of each input, and {EQUAL} of the others"),
+        (join(L, R, on="k < rk"), "reads what changed of each input, and every row of the others"),
+        (left_join(L, R, JoinType.LEFT_ANTI, "v = w"), f"reads what changed of both inputs, and {EQUAL} of the other"),
+        (
+            left_join(L, R, JoinType.LEFT_ANTI, "v < w"),
+            "without an equality to look partners up by, every row is compared, before and after",
+        ),
+        (COUNTED, f"reads {STORED}"),
+        (Aggregate(L, (), (Call("m", scalar("max(v)"), "Max"),)), f"reads {STORED}, and all rows of those that lost an extreme"),
+        (
+            Aggregate(L, (), (Call("m", scalar("mode(v)"), "Mode"),)),
+            "reads what changed of its input, and the stored states and all rows of these groups",
+        ),
+        (window(L, "n", "k"), "reads what changed of its input, and all rows of these partitions"),
+        (window(L, "n"), "without PARTITION BY every row is computed, before and after"),
+        (top(L, "v k", 3), "which rows come first is found among all rows, before and after"),
+    ],
+)
+def test_explain_says_what_is_read(tree: Operator, read: str) -> None:
+    assert findings(tree)[0].reason.partition("; ")[2] == read
+
+
+def test_explain_says_where_the_order_of_rows_decides() -> None:
+    sorted_list = "listagg(v) WITHIN GROUP (ORDER BY v)"
+    calls = [("first(v)", "First"), ("max(v)", "Max"), ("listagg(v)", "ListAgg"), (sorted_list, "ListAgg")]
+    told, silent = (
+        findings(Aggregate(L, (), tuple(Call(text, scalar(text), function) for text, function in some)))[0].reason
+        for some in (calls, calls[1::2])
+    )
+    assert "; the order of rows decides first(v), listagg(v), and Spark leaves it open" in told
+    assert "order of rows" not in silent
+
+
+@pytest.mark.parametrize(
+    ("mode", "action"),
+    [(RefreshMode.AUTO, Action.FULL), (RefreshMode.DIFFERENTIAL, Action.DIFFERENTIAL), (RefreshMode.FULL, Action.FULL)],
+)
+def test_only_auto_prefers_a_full_refresh_where_nothing_prunes(mode: RefreshMode, action: Action) -> None:
+    whole = prunes_nothing(window(L, "n"), frozenset({source("l")}))
+    choice = choose(mode, False, FRONTIER, {**BEFORE, "/l": Version("t", 2)}, Facts("plan", full_scan=whole))
+    assert choice.action is action
+    if mode is RefreshMode.AUTO:
+        assert choice.reason == WHOLE
+
+
+def test_what_comes_before_the_cost() -> None:
+    changed = {**BEFORE, "/l": Version("t", 2)}
+    obstacle = RuleFinding("Limit", False, "no order")
+
+    def action(frontier: Frontier | None, target: dict[str, Version], plan: str = "plan", **more: object) -> tuple[Action, str]:
+        choice = choose(RefreshMode.AUTO, False, frontier, target, Facts(plan, **more))  # type: ignore[arg-type]
+        return choice.action, choice.reason
+
+    assert action(FRONTIER, BEFORE) == (Action.NO_DATA, "no source changed")
+    assert action(FRONTIER, changed, resting={"/l"}) == (Action.NO_DATA, "no row of a source changed")
+    both = {path: Version("t", 2) for path in BEFORE}
+    assert action(FRONTIER, both, resting={"/l"}) == (Action.DIFFERENTIAL, "1 of 2 sources changed")
+    assert action(FRONTIER, changed, resting={"/l"}, unversioned="rand()")[0] is Action.DIFFERENTIAL
+    assert action(None, BEFORE)[0] is Action.REINITIALIZE
+    assert action(FRONTIER, changed, "other")[0] is Action.REINITIALIZE
+    assert action(FRONTIER, {**BEFORE, "/l": Version("u", 1)})[1] == "the source at /l was recreated"
+    assert action(FRONTIER, {**BEFORE, "/l": Version("t", 0)})[1] == "the source at /l is at an older version than before"
+    assert action(FRONTIER, changed, foreign="somebody wrote")[1] == "somebody wrote"
+    assert action(FRONTIER, changed, lost="gone")[1] == "gone"
+    assert action(FRONTIER, changed, obstacle=obstacle) == (Action.FULL, "Limit: no order")
+    assert action(FRONTIER, changed, too_expensive="9 of 10 rows changed") == (Action.FULL, "9 of 10 rows changed")
+    assert action(FRONTIER, changed) == (Action.DIFFERENTIAL, "1 of 2 sources changed")
+    assert action(FRONTIER, changed, estimated=Costs(10, 2000))[1] == "1 of 2 sources changed; estimated 10 ms, in full 2,000 ms"

@@ -1,0 +1,184 @@
+"""What is due: deadlines of every kind of schedule, the order of the work, and what belongs together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from streamtable.language.stream_table.ast import Calculated, Manual, Schedule
+from streamtable.language.stream_table.schedule import cron, duration
+from streamtable.schedule.due import NEVER, ONCE, Plan, ScheduledTable, branches, deadlines, graph_of, plan
+
+NOON = datetime(2026, 6, 1, 12, tzinfo=timezone.utc)
+MINUTE, HOUR = duration("1m"), duration("1h")
+CALCULATED, MANUAL = Calculated(), Manual()
+
+
+def at(seconds: float) -> datetime:
+    return NOON + timedelta(seconds=seconds)
+
+
+def table(
+    path: str,
+    sources: str = "base",
+    schedule: Schedule = MINUTE,
+    since: datetime | None = NOON,
+    suspended: bool = False,
+    behind: bool = True,
+) -> ScheduledTable:
+    return ScheduledTable(path, f"shop.{path}", schedule, tuple(sources.split()), since, suspended, behind)
+
+
+def tables(*them: ScheduledTable) -> dict[str, ScheduledTable]:
+    return {each.path: each for each in them}
+
+
+def deadline_of(path: str, *them: ScheduledTable) -> datetime:
+    return deadlines(tables(*them), graph_of(them))[path]
+
+
+def planned(seconds: float, *them: ScheduledTable, busy: Sequence[str] = ()) -> Plan:
+    return plan(tables(*them), at(seconds), busy)
+
+
+def order(found: Plan) -> list[str]:
+    return [work.path for work in found.work]
+
+
+def test_a_duration_counts_from_the_last_refresh() -> None:
+    assert deadline_of("a", table("a")) == at(60)
+    assert order(planned(59.9, table("a"))) == []
+    assert order(planned(60, table("a"))) == ["a"]
+
+
+def test_a_table_that_was_never_refreshed_comes_first() -> None:
+    assert deadline_of("a", table("a", since=None)) == ONCE
+    assert order(planned(90, table("b"), table("a", since=None, schedule=HOUR))) == ["a", "b"]
+
+
+def test_cron_comes_at_its_next_time_once_however_many_were_missed() -> None:
+    nightly = table("a", schedule=cron("0 2 * * *", "Europe/Berlin"), since=NOON - timedelta(days=10))
+    found = planned(0, nightly)
+    assert [work.deadline for work in found.work] == [datetime(2026, 5, 23, 0, tzinfo=timezone.utc)]
+    refreshed = table("a", schedule=nightly.schedule)
+    assert order(planned(0, refreshed)) == []
+    assert planned(0, refreshed).wake == datetime(2026, 6, 2, 0, tzinfo=timezone.utc)
+
+
+def test_cron_without_a_zone_is_read_in_the_table_s_own_and_so_it_is_for_the_tables_it_reads() -> None:
+    tokyo = ScheduledTable("b", "b", cron("0 6 * * *"), ("a",), NOON, zone=ZoneInfo("Asia/Tokyo"))
+    six = datetime(2026, 6, 1, 21, tzinfo=timezone.utc)
+    assert deadline_of("b", tokyo) == six
+    assert deadline_of("a", table("a", schedule=CALCULATED), tokyo) == six
+
+
+@pytest.mark.parametrize("schedule", [duration("1d"), cron("0 2 * * *", "UTC")])
+def test_a_resumed_table_is_due_at_once_and_after_a_try_by_its_schedule_again(schedule: Schedule) -> None:
+    resumed = replace(table("a", schedule=schedule), resumed=at(60))
+    assert deadline_of("a", resumed) == at(60)
+    tried = replace(resumed, since=at(61))
+    assert deadline_of("a", tried) == deadline_of("a", replace(tried, resumed=None)) > at(3600)
+
+
+def test_resume_asks_for_no_table_that_no_schedule_asks_for() -> None:
+    for schedule in (MANUAL, CALCULATED):
+        assert deadline_of("a", replace(table("a", schedule=schedule), resumed=at(60))) == NEVER
+    calculated = replace(table("a", schedule=CALCULATED), resumed=at(60))
+    assert deadline_of("a", calculated, table("b", "a", HOUR)) == at(60)
+
+
+def test_manual_and_suspended_tables_are_never_due() -> None:
+    for never in (table("a", schedule=MANUAL), table("a", suspended=True), table("a", since=None, schedule=MANUAL)):
+        assert deadline_of("a", never) == NEVER
+        assert planned(1e6, never) == Plan((), (), {}, NEVER)
+
+
+def test_calculated_is_the_tightest_of_the_readers_through_calculated_ones() -> None:
+    chain = (table("a", schedule=CALCULATED), table("b", "a", CALCULATED))
+    assert deadline_of("a", *chain) == NEVER
+    assert deadline_of("a", *chain, table("c", "b", HOUR)) == at(3600)
+    assert deadline_of("a", *chain, table("c", "b", HOUR), table("d", "a", MINUTE)) == at(60)
+    assert deadline_of("b", *chain, table("c", "b", HOUR), table("d", "a", MINUTE)) == at(3600)
+    assert deadline_of("a", *chain, table("c", "b", HOUR), table("d", "a", cron("30 12 * * *", "UTC"))) == at(1800)
+
+
+def test_calculated_does_not_look_past_a_reader_with_a_schedule_of_its_own() -> None:
+    a = table("a", schedule=CALCULATED)
+    assert deadline_of("a", a, table("b", "a", HOUR), table("c", "b", MINUTE)) == at(3600)
+    assert deadline_of("a", a, table("b", "a", MANUAL), table("c", "b", MINUTE)) == NEVER
+    assert deadline_of("a", a, table("b", "a", MINUTE, suspended=True)) == NEVER
+
+
+def test_calculated_tables_come_along_with_a_reader() -> None:
+    a, b = table("a", schedule=CALCULATED, since=at(50)), table("b", "a", CALCULATED, since=at(50))
+    assert order(planned(60, a, b, table("c", "b"))) == ["a", "b", "c"]
+
+
+def test_other_sources_keep_their_own_schedule() -> None:
+    assert order(planned(60, table("a", schedule=HOUR), table("m", schedule=MANUAL), table("c", "a m"))) == ["c"]
+
+
+def test_the_earliest_deadline_is_first_but_what_is_read_comes_before() -> None:
+    late, later, on_time = (table(name, since=at(since)) for name, since in (("late", -90), ("later", -30), ("on_time", 0)))
+    assert order(planned(60, on_time, later, late)) == ["late", "later", "on_time"]
+    reader = table("reader", "on_time", since=at(-99))
+    assert order(planned(60, late, later, on_time, reader)) == ["on_time", "reader", "late", "later"]
+    through_busy = table("a", since=at(-99)), table("b", "a"), table("c", "b", since=None)
+    assert order(planned(60, *through_busy, busy=["b"])) == ["a", "c"]
+
+
+def test_what_did_not_change_is_no_work_unless_a_source_is_about_to_change() -> None:
+    chain = (table("a"), table("b", "a", behind=False), table("c", behind=False), table("d", "c", behind=False))
+    found = planned(60, *chain)
+    assert (order(found), found.current) == (["a", "b"], ("c", "d"))
+
+
+def test_the_readers_of_a_suspended_table_are_blocked_and_name_it() -> None:
+    chain = (table("a", suspended=True), table("b", "a"), table("c", "b"), table("other"))
+    found = planned(60, *chain)
+    assert (order(found), found.blocked) == (["other"], {"b": "shop.a", "c": "shop.a"})
+    behind_manual = (table("a", suspended=True), table("m", "a", MANUAL), table("c", "m"))
+    assert order(planned(60, *behind_manual)) == ["c"]
+
+
+DIAMOND = (table("a"), table("b", schedule=HOUR), table("j", "a b"))
+
+
+def test_the_branches_of_a_diamond_are_refreshed_together() -> None:
+    assert order(planned(60, *DIAMOND)) == ["a", "b", "j"]
+    assert order(planned(60, *DIAMOND[:2])) == ["a"]
+
+
+def test_a_branch_that_is_busy_makes_the_diamond_wait() -> None:
+    assert order(planned(60, *DIAMOND, busy=["b"])) == ["a"]
+    assert order(planned(60, *DIAMOND, busy=["a", "j"])) == []
+    assert order(planned(60, table("a"), table("b", "a"), busy=["a"])) == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ("a:base j:a", ""),
+        ("a:base j:a,base", "a"),
+        ("a:base b:base j:a,b", "a b"),
+        ("a:base b:other j:a,b", ""),
+        ("s:base a:s b:s j:a,b", "a b"),  # all ways pass through s, whose version decides
+        ("s:base a:s b:s,base j:a,b", "s a b"),
+        ("s:base a:s b:s d:a,b j:d", ""),  # a diamond of d's own
+        ("s:base a:s b:s d:a,b j:d,s", "a b d"),
+        ("a:base b:base m:a j:m,b,a", "m a b"),
+    ],
+)
+def test_branches_lie_between_a_table_and_what_it_reaches_by_several_ways(shape: str, expected: str) -> None:
+    parsed = [part.partition(":") for part in shape.split()]
+    graph = graph_of([table(path, sources.replace(",", " ")) for path, _, sources in parsed])
+    assert branches(graph, "j") == set(expected.split())
+
+
+def test_a_manual_table_is_a_base_whose_owner_decides() -> None:
+    graph = graph_of([table("a"), table("m", schedule=MANUAL), table("j", "a m")])
+    assert branches(graph, "j") == set()

@@ -1,0 +1,193 @@
+"""What the scheduler's engine does when a refresh fails: tries again, counts, suspends. Spark is played."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from itertools import count
+from threading import Event
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.unit.jvm import Raised, java
+
+from streamtable.catalog.definition import ACTIVE, SUSPENDED, Definition, Failure
+from streamtable.catalog.entries import Entry
+from streamtable.delta.tables import TableState, Version
+from streamtable.errors import ConcurrentRefresh, RefreshError, SourceUnavailable, StreamTableSuspended
+from streamtable.language.parse import parse
+from streamtable.language.stream_table.ast import CreateStreamTable
+from streamtable.refresh.choose import Action
+from streamtable.refresh.frontier import Vector
+from streamtable.refresh.history import Line
+from streamtable.refresh.records import Initiator, Record
+from streamtable.schedule.cycle import Refreshed, Task
+from streamtable.schedule.engine import LONGEST_BACKOFF, SparkEngine
+from streamtable.schedule.loop import Again, Failed
+
+STATEMENT = parse("CREATE STREAM TABLE shop.a SCHEDULE '1m' AS SELECT 1 AS x")
+assert isinstance(STATEMENT, CreateStreamTable)
+DEFINITION = Definition(STATEMENT, "id", ("spark_catalog",), {}, {})
+TASK = Task("/a", "shop.a", Vector({}, datetime(2026, 6, 1, tzinfo=timezone.utc)), joins=False)
+DONE = Refreshed(Version("id", 2), {})
+CONFLICT = ConcurrentRefresh("another commit came first")
+GONE = SourceUnavailable("the source is gone")
+TROUBLE = RefreshError("the storage does not answer")
+TROUBLE.__cause__ = Raised(java("java.io.IOException"))
+
+
+class Played:
+    """A table and engines whose refreshes end as told; `written` is what came into its history, with why it was suspended."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **settings: str) -> None:
+        self.ends: list[Exception | Refreshed] = []
+        self.written: list[tuple[Record, Failure | None]] = []
+        self.pauses: list[float] = []
+        self.definition = DEFINITION
+        self.groups: list[str] = []
+        self.stopping = Event()
+        monkeypatch.setattr("streamtable.schedule.engine.carry_out", self._carry_out)
+        monkeypatch.setattr("streamtable.schedule.failures.find_at", lambda *_: self._entry())
+        monkeypatch.setattr("streamtable.schedule.failures.history", lambda *_: self._history())
+        monkeypatch.setattr("streamtable.schedule.failures.annotate", self._annotate)
+        keys = {f"spark.streamtable.scheduler.{key}": value for key, value in settings.items()}
+        context = SimpleNamespace(setJobGroup=lambda group, *_, **__: self.groups.append(group))
+        self._spark: Any = SimpleNamespace(conf=SimpleNamespace(get=keys.get), sparkContext=context)
+        self.start_again()
+
+    def start_again(self) -> None:
+        """Go on with the engine of another process."""
+        self.engine = SparkEngine(self._spark)
+
+    def resume(self) -> None:
+        """Do what the statement does, before anybody looks."""
+        self.definition = self.definition.resumed_by(len(self.written), TASK.vector.at)
+
+    def _carry_out(self, spark: object, task: Task, initiator: Initiator) -> tuple[None, Refreshed]:
+        assert initiator is Initiator.SCHEDULER
+        end = self.ends.pop(0)
+        if isinstance(end, Exception):
+            raise end
+        self.written.append((Record(Action.DIFFERENTIAL, "1 of 1 sources changed", 0), None))
+        return None, end
+
+    def _entry(self) -> Entry:
+        return Entry(self.definition, TableState("/a", "id", len(self.written), {}, "", (), None), ("c", "d", "a"))
+
+    def _history(self) -> list[Line]:
+        lines = enumerate((record for record, _ in self.written), start=1)
+        return [Line(TASK.name, version, TASK.vector.at, record) for version, record in lines][::-1]
+
+    def _annotate(self, spark: object, entry: Entry, record: Record, properties: Mapping[str, str] | None) -> None:
+        if properties is not None:
+            definition = Definition.of({key: value for key, value in properties.items() if value is not None})
+            assert definition is not None
+            self.definition = definition
+        self.written.append((record, self.definition.error if properties else None))
+
+    @property
+    def failures(self) -> list[int | None]:
+        """Return for each failure in the history how many in a row suspended the table, if it did."""
+        return [by.failures if by else None for record, by in self.written if record.action is Action.FAILED]
+
+    def refresh(self, *ends: Exception | Refreshed) -> Any:
+        """Refresh once, and insist that it was tried as often as there are ends."""
+        self.ends.extend(ends)
+        self.pauses.clear()
+        attempts = count(1)
+        while isinstance(found := self.engine.refresh(TASK, next(attempts), self.stopping), Again):
+            self.pauses.append(found.pause.total_seconds())
+        assert self.ends == []
+        return found
+
+
+def test_a_transient_error_is_tried_again_and_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch)
+    assert played.refresh(CONFLICT, CONFLICT, DONE) == DONE
+    assert (played.failures, set(played.groups)) == ([], {"streamtable shop.a"})
+
+
+def test_a_transient_error_counts_once_when_it_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch, retries="2")
+    assert played.refresh(*[TROUBLE] * 3) == Failed("shop.a failed")
+    ((record, suspended_by),) = played.written
+    assert (record.action, record.initiated_by) == (Action.FAILED, "SCHEDULER")
+    assert record.reason == "[STREAMTABLE_REFRESH_FAILED] the storage does not answer"
+    assert suspended_by is None
+
+
+def test_another_refresh_that_comes_first_each_time_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch, retries="2", suspendAfter="1")
+    assert played.refresh(*[CONFLICT] * 3) == Failed("another session refreshed shop.a meanwhile")
+    assert played.written == []
+
+
+def test_the_pauses_double_up_to_a_minute_with_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch, retries="8")
+    played.refresh(*[CONFLICT] * 8, DONE)
+    assert all(2**n <= pause < 2**n + 1 for n, pause in enumerate(played.pauses[:6]))
+    assert played.pauses[6:] == [LONGEST_BACKOFF] * 2
+    assert any(pause % 1 for pause in played.pauses[:6])
+
+
+def test_a_permanent_error_is_not_tried_again_and_the_third_in_a_row_suspends(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch)
+    for _ in range(3):
+        assert played.refresh(GONE) == Failed("shop.a failed")
+    assert [record.reason for record, _ in played.written] == ["[STREAMTABLE_SOURCE_UNAVAILABLE] the source is gone"] * 3
+    first, second, third = (suspended_by for _, suspended_by in played.written)
+    assert (first, second) == (None, None)
+    assert third is not None
+    assert (third.message, third.condition, third.failures) == ("the source is gone", "STREAMTABLE_SOURCE_UNAVAILABLE", 3)
+    assert third.at <= datetime.now(timezone.utc)
+
+
+def test_a_success_begins_the_count_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch, suspendAfter="2")
+    for end in (GONE, DONE, GONE, DONE, ValueError("whatever")):
+        played.refresh(end)
+    assert played.failures == [None, None, None]
+    played.refresh(GONE)
+    assert played.failures == [None, None, None, 2]
+
+
+def test_failures_count_across_schedulers_and_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch)
+    for _ in range(3):
+        played.refresh(GONE)
+        played.start_again()
+    assert played.failures == [None, None, 3]
+
+
+def test_a_skip_in_between_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch, suspendAfter="2")
+    played.refresh(GONE)
+    played.engine.skip(TASK.path, "another one failed")
+    played.refresh(GONE)
+    assert played.failures == [None, 2]
+
+
+def test_a_resume_that_nobody_saw_begins_the_count_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch, suspendAfter="2")
+    for _ in range(2):
+        played.refresh(GONE)
+    assert (played.definition.status, played.failures) == (SUSPENDED, [None, 2])
+    played.resume()
+    assert (played.definition.status, played.definition.error) == (ACTIVE, None)
+    for _ in range(2):
+        played.refresh(GONE)
+    assert played.failures == [None, 2, None, 2]
+
+
+def test_a_suspended_table_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch)
+    assert played.refresh(StreamTableSuspended("it is")) == Failed("shop.a is suspended")
+    assert played.written == []
+
+
+def test_what_fails_because_the_scheduler_stops_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch)
+    played.stopping.set()
+    assert played.refresh(CONFLICT) == Failed("shop.a failed")
+    assert played.written == []

@@ -1,0 +1,97 @@
+"""The index of stream tables: what is read again at each look, and what is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from streamtable.catalog import index
+from streamtable.catalog.index import FORGET_AFTER, Index
+from streamtable.delta.tables import Version
+from streamtable.errors import InternalError
+
+
+class Catalog:
+    """Tables by name: a path and a version, no path for one that is no stream table."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **tables: tuple[str, int]) -> None:
+        self.tables = tables
+        self.clock = 1000.0
+        self.read: list[str] = []
+        monkeypatch.setattr(index, "table_names", lambda _: [("db", name) for name in self.tables])
+        monkeypatch.setattr(index, "entry_of", self.entry_of)
+        monkeypatch.setattr(index, "versions_or_why", self.versions)
+        monkeypatch.setattr("streamtable.catalog.index.monotonic", lambda: self.clock)
+
+    def entry_of(self, _: object, name: Sequence[str]) -> Any:
+        self.read.append(name[-1])
+        path, version = self.tables[name[-1]]
+        if path == "broken":
+            raise InternalError("the definition makes no sense")
+        return SimpleNamespace(path=path, state=SimpleNamespace(table_id=path, version=version)) if path else None
+
+    def versions(self, _: object, paths: Sequence[str]) -> tuple[Version | None, ...]:
+        found = {path: Version(path, version) for path, version in self.tables.values()}
+        return tuple(found.get(path) for path in paths)
+
+    def poll(self, index: Index) -> tuple[list[str], list[str]]:
+        """Return the paths that were found, and the names that were read for it."""
+        self.read.clear()
+        return sorted(index.poll()), sorted(self.read)
+
+
+def test_only_what_changed_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = Catalog(monkeypatch, a=("/a", 1), b=("/b", 1), plain=("", 0))
+    index = Index(None)  # type: ignore[arg-type]
+    assert catalog.poll(index) == (["/a", "/b"], ["a", "b", "plain"])
+    assert catalog.poll(index) == (["/a", "/b"], [])
+    catalog.tables["b"] = ("/b", 2)
+    assert catalog.poll(index) == (["/a", "/b"], ["b"])
+    assert index.poll()["/b"].state.version == 2
+
+
+def test_tables_come_go_and_are_renamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = Catalog(monkeypatch, a=("/a", 1), b=("/b", 1))
+    index = Index(None)  # type: ignore[arg-type]
+    catalog.poll(index)
+    catalog.tables = {"a": ("/elsewhere", 0), "c": ("/b", 1)}
+    assert catalog.poll(index) == (["/b", "/elsewhere"], ["a", "c"])
+    catalog.tables = {}
+    assert catalog.poll(index) == ([], [])
+
+
+def test_new_names_are_looked_for_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = Catalog(monkeypatch, a=("/a", 1))
+    index = Index(None)  # type: ignore[arg-type]
+    assert list(index.poll(every=5)) == ["/a"]
+    catalog.tables = {"a": ("/a", 2), "b": ("/b", 1)}
+    catalog.clock += 4.9
+    assert {path: entry.state.version for path, entry in index.poll(every=5).items()} == {"/a": 2}
+    catalog.clock += 0.1
+    assert sorted(index.poll(every=5)) == ["/a", "/b"]
+
+
+def test_a_name_that_becomes_a_stream_table_s_is_found_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = Catalog(monkeypatch, plain=("", 0))
+    index = Index(None)  # type: ignore[arg-type]
+    catalog.poll(index)
+    catalog.tables["plain"] = ("/plain", 0)
+    assert catalog.poll(index) == ([], [])
+    catalog.clock += FORGET_AFTER
+    assert catalog.poll(index) == (["/plain"], ["plain"])
+
+
+def test_a_definition_that_cannot_be_read_does_not_hide_the_others(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    catalog = Catalog(monkeypatch, bad=("broken", 1), good=("/good", 1))
+    index = Index(None)  # type: ignore[arg-type]
+    assert catalog.poll(index) == (["/good"], ["bad", "good"])
+    assert catalog.poll(index) == (["/good"], ["bad"]), "what was wrong may be over"
+    told = [record.getMessage() for record in caplog.records]
+    assert [text.partition(": ")[0] for text in told] == ["db.bad cannot be read and is left out"], "once"
+    catalog.tables["bad"] = ("/bad", 1)
+    assert catalog.poll(index) == (["/bad", "/good"], ["bad"])

@@ -1,0 +1,426 @@
+"""The scheduler's loop, with tables, clock and workers that are played."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from itertools import pairwise
+from threading import Event
+
+import pytest
+from tests.unit.workers import AtOnce, OnDemand
+
+from streamtable.delta.tables import Version
+from streamtable.language.stream_table.ast import Schedule
+from streamtable.language.stream_table.schedule import cron, duration
+from streamtable.refresh.frontier import Vector
+from streamtable.schedule.cycle import Refreshed, Task
+from streamtable.schedule.due import ScheduledTable
+from streamtable.schedule.loop import ELSEWHERE, Again, Failed, Observation, Scheduler
+
+NOON = datetime(2026, 6, 1, 12, tzinfo=timezone.utc)
+
+
+class Played:
+    """Tables whose refresh takes a version each; `broken` ones fail, `resting` ones after so many pauses of ten
+    seconds; another session gives those that are `elsewhere` another version of the source. diamonds are `needless`.
+    """
+
+    def __init__(self, *tables: ScheduledTable) -> None:
+        self.tables = {table.path: table for table in tables}
+        self.versions = {path: 1 for table in tables for path in (table.path, *table.sources)}
+        self.now, self.parallelism, self.looks = NOON, 4, 0
+        self.broken: set[str] = set()
+        self.attempts: list[tuple[str, int, float]] = []
+        self.resting: dict[str, int] = {}
+        self.elsewhere, self.needless = set[str](), False
+        self.refreshed: list[Task] = []
+        self.skips: list[tuple[str, str]] = []
+        self.cancelled: list[str] = []
+        self.living, self.in_real_time = True, False
+
+    def alive(self) -> bool:
+        return self.living
+
+    def observe(self) -> Observation:
+        self.looks += 1
+        if self.in_real_time:
+            self.now = datetime.now(timezone.utc)
+        vector = Vector({path: Version("id", number) for path, number in self.versions.items()}, self.now)
+        return Observation(dict(self.tables), vector, timedelta(seconds=1), self.parallelism)
+
+    def refresh(self, task: Task, attempt: int, stopping: Event) -> Refreshed | Failed | Again:
+        self.attempts.append((task.path, attempt, (self.now - NOON).total_seconds()))
+        if attempt <= self.resting.get(task.path, 0):
+            return Again(timedelta(seconds=10))
+        self.refreshed.append(task)
+        if task.path in self.broken:
+            return Failed(f"{task.name} failed")
+        self.versions[task.path] += 1
+        self.tables[task.path] = replace(self.tables[task.path], since=task.vector.at)
+        moved = {path: Version("id", 99) for path in task.vector.versions if task.path in self.elsewhere}
+        return Refreshed(
+            Version("id", self.versions[task.path]), {**task.vector.versions, **moved}, skipped=self.needless and task.joins
+        )
+
+    def skip(self, path: str, reason: str) -> None:
+        self.skips.append((path, reason))
+
+    def cancel(self, task: Task) -> None:
+        self.cancelled.append(task.path)
+
+    def paths(self) -> list[str]:
+        """Return what was refreshed since the last call."""
+        found = [task.path for task in self.refreshed]
+        self.refreshed.clear()
+        return found
+
+
+def table(path: str, sources: str = "base", schedule: Schedule | None = None, since: datetime | None = None) -> ScheduledTable:
+    return ScheduledTable(path, f"shop.{path}", schedule or duration("10s"), tuple(sources.split()), since)
+
+
+def turns(scheduler: Scheduler, played: Played, seconds: float, count: int = 6) -> None:
+    """Move the clock on, and let the loop go round until nothing is left to do at that time."""
+    played.now += timedelta(seconds=seconds)
+    for _ in range(count):
+        scheduler.turn(played.now)
+
+
+def test_a_chain_is_refreshed_in_order_and_then_only_when_it_is_due() -> None:
+    played = Played(table("c", "b"), table("b", "a"), table("a"))
+    scheduler = Scheduler(played, AtOnce())
+    turns(scheduler, played, 0)
+    assert played.paths() == ["a", "b", "c"]
+    turns(scheduler, played, 9)
+    assert played.paths() == []
+    turns(scheduler, played, 1)
+    assert played.paths() == ["a", "b", "c"]
+
+
+def test_a_cycle_reads_each_base_table_at_one_version_whatever_is_written_meanwhile() -> None:
+    played = Played(table("a"), table("b"), table("j", "a b base"))
+    workers = OnDemand()
+    scheduler = Scheduler(played, workers)
+    turns(scheduler, played, 0)
+    for path in ("a", "b"):
+        workers.finish(path)
+        played.versions["base"] += 1
+    turns(scheduler, played, 0.1)
+    workers.finish("j")
+    read = {task.path: {path: version.number for path, version in task.vector.versions.items()} for task in played.refreshed}
+    assert read == {"a": {"base": 1}, "b": {"base": 1}, "j": {"a": 2, "b": 2, "base": 1}}
+
+
+def test_independent_tables_run_side_by_side_up_to_the_setting_the_most_urgent_first() -> None:
+    played = Played(*(table(name, since=NOON - timedelta(seconds=age)) for name, age in (("a", 11), ("b", 99), ("c", 50))))
+    played.parallelism = 2
+    workers = OnDemand()
+    scheduler = Scheduler(played, workers)
+    turns(scheduler, played, 0)
+    assert workers.paths() == ["b", "c"]
+    workers.finish("c")
+    turns(scheduler, played, 0.1)
+    assert workers.paths() == ["b", "a"]
+
+
+def test_a_table_that_is_tried_again_takes_no_place_of_the_others_meanwhile() -> None:
+    played = Played(
+        table("a", schedule=duration("1m")), table("reader", "a"), *(table(name, schedule=duration("5s")) for name in ("b", "c"))
+    )
+    played.parallelism, played.resting, played.broken = 1, {"a": 2}, {"a"}
+    scheduler = Scheduler(played, AtOnce())
+    turns(scheduler, played, 0)
+    assert (played.paths(), played.skips) == (["b", "c"], [])
+    for _ in range(2):
+        turns(scheduler, played, 5)
+        assert played.paths() == ["b", "c"]
+    turns(scheduler, played, 10)
+    assert played.paths() == ["a", "b", "c"]
+    assert played.skips == [("reader", "shop.a failed")], "it waited until the last attempt"
+    for seconds in (39, 1):
+        turns(scheduler, played, seconds)
+    expected = [("a", 1, 0), ("a", 2, 10), ("a", 3, 20), ("a", 1, 60)]
+    assert [each for each in played.attempts if each[0] == "a"] == expected, "then by its schedule again"
+
+
+def test_nobody_starves_when_there_is_more_to_do_than_time() -> None:
+    """Each refresh takes two seconds: three tables that are wanted each second are always late, and the fourth is never the latest."""
+    often = (table(name, schedule=duration("1s"), since=NOON) for name in "abc")
+    played = Played(*often, table("d", since=NOON))
+    played.parallelism = 1
+    workers, begun = OnDemand(), list[str]()
+    scheduler = Scheduler(played, workers)
+    for _ in range(60):
+        turns(scheduler, played, 2)
+        begun += workers.paths()
+        workers.finish(begun[-1])
+    assert len(begun) == 60
+    assert all(set(begun[i : i + 10]) == set("abcd") for i in range(50)), begun
+
+
+def test_a_table_is_never_refreshed_twice_at_once_and_does_not_hold_up_others() -> None:
+    played = Played(table("slow", since=NOON), table("quick", "slow", since=NOON), table("other", since=NOON))
+    workers = OnDemand()
+    scheduler = Scheduler(played, workers)
+    turns(scheduler, played, 10)
+    assert sorted(workers.paths()) == ["other", "slow"]
+    workers.finish("other")
+    turns(scheduler, played, 30)
+    assert sorted(workers.paths()) == ["other", "slow"]
+    workers.finish("slow")
+    turns(scheduler, played, 1)
+    assert sorted(workers.paths()) == ["other", "quick", "slow"]
+
+
+def test_nothing_is_refreshed_that_did_not_change() -> None:
+    played = Played(replace(table("a", since=NOON), behind=False))
+    scheduler = Scheduler(played, AtOnce())
+    turns(scheduler, played, 60)
+    assert played.paths() == []
+    played.tables["a"] = replace(played.tables["a"], behind=True)
+    turns(scheduler, played, 9)
+    assert played.paths() == []
+    turns(scheduler, played, 1)
+    assert played.paths() == ["a"]
+
+
+def test_the_readers_of_a_failed_table_are_skipped_and_it_is_said_once() -> None:
+    played = Played(table("a"), table("b", "a"), table("c", "b"), table("other"))
+    played.broken = {"a"}
+    scheduler = Scheduler(played, AtOnce())
+    for _ in range(3):
+        turns(scheduler, played, 10)
+        assert sorted(played.paths()) == ["a", "other"]
+    assert played.skips == [("b", "shop.a failed"), ("c", "shop.a failed")]
+    played.broken = set()
+    turns(scheduler, played, 10)
+    assert sorted(played.paths()) == ["a", "b", "c", "other"]
+    played.broken = {"a"}
+    turns(scheduler, played, 10)
+    assert len(played.skips) == 4
+
+
+def test_the_readers_of_a_suspended_table_are_skipped() -> None:
+    played = Played(replace(table("a"), suspended=True), table("b", "a"))
+    scheduler = Scheduler(played, AtOnce())
+    for _ in range(3):
+        turns(scheduler, played, 10)
+    assert (played.paths(), played.skips) == ([], [("b", "shop.a is suspended")])
+
+
+@pytest.mark.parametrize("schedule", [duration("1d"), cron("0 2 * * *", "UTC")])
+def test_a_resumed_table_and_those_that_waited_for_it_are_refreshed_at_the_next_look(schedule: Schedule) -> None:
+    played = Played(
+        table("a", schedule=schedule, since=NOON), table("b", "a", schedule, NOON), table("other", schedule=schedule, since=NOON)
+    )
+    played.broken = {"a"}
+    scheduler = Scheduler(played, AtOnce())
+    turns(scheduler, played, 86_400)
+    assert sorted(played.paths()) == ["a", "other"]
+    played.tables["a"] = replace(played.tables["a"], suspended=True)
+    turns(scheduler, played, 86_400)
+    assert played.paths() == ["other"]
+    assert played.skips == [("b", "shop.a failed"), ("b", "shop.a is suspended")]
+    played.tables["a"] = replace(played.tables["a"], suspended=False, resumed=played.now + timedelta(seconds=1))
+    turns(scheduler, played, 2)
+    assert played.paths() == ["a"], "it fails again: its reader had its turn"
+    turns(scheduler, played, 60)
+    assert played.paths() == [], "the next try is by the schedule"
+    played.tables["a"] = replace(played.tables["a"], suspended=True)
+    turns(scheduler, played, 86_400)
+    assert played.paths() == ["other"]
+    played.broken = set()
+    played.tables["a"] = replace(played.tables["a"], suspended=False, resumed=played.now)
+    turns(scheduler, played, 2)
+    assert played.paths() == ["a", "b"]
+
+
+def test_a_tip_whose_branch_another_session_moved_is_skipped_and_says_so_once() -> None:
+    played = Played(table("a"), table("b"), table("j", "a b"), table("top", "j"))
+    played.elsewhere = {"a"}
+    scheduler = Scheduler(played, AtOnce())
+    for _ in range(2):
+        turns(scheduler, played, 10)
+    assert set(played.paths()) == {"a", "b"}
+    assert played.skips == [("j", ELSEWHERE), ("top", ELSEWHERE)]
+    played.elsewhere = set()
+    turns(scheduler, played, 10)
+    assert sorted(played.paths()) == ["a", "b", "j", "top"]
+    played.elsewhere = {"a"}
+    turns(scheduler, played, 10)
+    assert len(played.skips) == 2
+
+
+def test_a_refresh_that_another_session_made_needless_is_told_once() -> None:
+    played = Played(table("a"), table("b"), table("j", "a b"))
+    played.needless = True
+    scheduler = Scheduler(played, AtOnce())
+    for _ in range(3):
+        turns(scheduler, played, 10)
+    assert played.skips == [("j", ELSEWHERE)]
+
+
+def test_a_new_table_with_a_cron_schedule_waits_for_its_first_time() -> None:
+    played = Played(table("a", schedule=cron("*/5 * * * *", "UTC")))
+    scheduler = Scheduler(played, AtOnce())
+    turns(scheduler, played, 60)
+    turns(scheduler, played, 60)
+    assert played.paths() == []
+    turns(scheduler, played, 180)
+    assert played.paths() == ["a"]
+
+
+def test_tables_come_and_go() -> None:
+    played = Played(table("a"))
+    scheduler = Scheduler(played, AtOnce())
+    turns(scheduler, played, 0)
+    assert played.paths() == ["a"]
+    played.tables = {"b": table("b")}
+    played.versions["b"] = 1
+    turns(scheduler, played, 1)
+    assert played.paths() == ["b"]
+
+
+def test_two_schedulers_share_the_work() -> None:
+    played = Played(table("a"), table("b", "a"))
+    first, second = Scheduler(played, AtOnce()), Scheduler(played, AtOnce())
+    turns(first, played, 0)
+    turns(second, played, 0)
+    assert played.paths() == ["a", "b"]
+    turns(second, played, 10)  # the first is gone
+    assert played.paths() == ["a", "b"]
+
+
+def test_a_worker_that_breaks_down_counts_as_a_failure_of_its_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(table("a"), table("b", "a"))
+    refresh = played.refresh
+
+    def breaks(task: Task, attempt: int, stopping: Event) -> Refreshed | Failed:
+        raise MemoryError
+
+    monkeypatch.setattr(played, "refresh", breaks)
+    scheduler = Scheduler(played, AtOnce())
+    turns(scheduler, played, 0)
+    assert played.skips == [("b", "shop.a failed")]
+    monkeypatch.setattr(played, "refresh", refresh)
+    turns(scheduler, played, 10)
+    assert played.paths() == ["a", "b"]
+
+
+def test_looking_is_tried_again_ever_more_seldom_while_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(table("a"))
+    observe, failed = played.observe, list[float]()
+
+    def fails() -> Observation:
+        failed.append((played.now - NOON).total_seconds())
+        raise OSError("the catalog cannot be reached")
+
+    monkeypatch.setattr(played, "observe", fails)
+    scheduler = Scheduler(played, AtOnce())
+    for _ in range(300):
+        turns(scheduler, played, 1, count=1)
+    assert failed == [1, 2, 4, 8, 16, 32, 64, 124, 184, 244]
+    monkeypatch.setattr(played, "observe", observe)
+    turns(scheduler, played, 60)
+    assert played.paths() == ["a"]
+
+
+@contextmanager
+def started(played: Played) -> Iterator[Scheduler]:
+    """Run a scheduler on threads and on the real clock."""
+    played.in_real_time = True
+    scheduler = Scheduler(played)
+    assert not scheduler.running
+    with scheduler.start():
+        yield scheduler
+    assert not scheduler.running
+
+
+def eventually(holds: Callable[[], object]) -> None:
+    until = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_the_thread_refreshes_by_the_deadline_until_it_is_stopped() -> None:
+    played = Played(table("a", schedule=duration("1s")))
+    with started(played) as scheduler:
+        eventually(lambda: len(played.refreshed) == 3)
+        assert scheduler.stop(timeout=20)
+    times = [task.vector.at for task in played.refreshed]
+    assert all(later - earlier >= timedelta(seconds=1) for earlier, later in pairwise(times))
+    before = played.looks
+    time.sleep(1.2)
+    assert played.looks == before
+
+
+def test_the_thread_tries_again_after_the_pause_and_not_at_the_next_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(table("a", schedule=duration("1h")))
+    begun: list[float] = []
+
+    def soon(task: Task, attempt: int, stopping: Event) -> Refreshed | Failed | Again:
+        begun.append(time.monotonic())
+        return Again(timedelta(seconds=0.2)) if attempt < 3 else Failed("it failed")
+
+    sight = played.observe
+    monkeypatch.setattr(played, "observe", lambda: replace(sight(), poll=timedelta(hours=1)))
+    monkeypatch.setattr(played, "refresh", soon)
+    with started(played):
+        eventually(lambda: len(begun) == 3)
+    assert all(later - earlier >= 0.2 for earlier, later in pairwise(begun))
+
+
+def test_stop_waits_for_a_refresh_and_cancels_what_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(table("a"))
+    begun, may_end = Event(), Event()
+
+    def slow(task: Task, attempt: int, stopping: Event) -> Refreshed | Failed:
+        begun.set()
+        may_end.wait(20)
+        return Failed("stopped")
+
+    monkeypatch.setattr(played, "refresh", slow)
+    with started(played) as scheduler:
+        begun.wait(20)
+        assert not scheduler.stop(timeout=0.1)
+        assert played.cancelled == ["a"]
+        may_end.set()
+        assert scheduler.stop(timeout=20)
+
+
+def test_stop_takes_no_longer_than_it_may_when_the_look_hangs_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(table("a"))
+    begun, hanging, may_end = Event(), Event(), Event()
+
+    def slow(task: Task, attempt: int, stopping: Event) -> Refreshed | Failed:
+        begun.set()
+        may_end.wait(20)
+        return Failed("stopped")
+
+    def observe() -> Observation:
+        if begun.is_set():
+            hanging.set()
+            may_end.wait(20)
+        return Played.observe(played)
+
+    monkeypatch.setattr(played, "refresh", slow)
+    monkeypatch.setattr(played, "observe", observe)
+    with started(played) as scheduler:
+        hanging.wait(20)
+        began = time.monotonic()
+        assert not scheduler.stop(timeout=0.6)
+        assert time.monotonic() - began < 1.1  # one after the other, they would take 1.2
+        may_end.set()
+
+
+def test_the_thread_ends_with_spark() -> None:
+    played = Played(table("a"))
+    played.living = False
+    ended = Scheduler(played).start()
+    eventually(lambda: not ended.running)
+    assert ended.stop(timeout=20)

@@ -1,0 +1,213 @@
+"""The port of metrics: its pages, what else it answers, and how fast; without Spark."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection, HTTPResponse
+from threading import Event
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from pyspark.sql import Row
+
+from streamtable.hosts.server import health, metrics
+from streamtable.hosts.server.health import Health
+from streamtable.hosts.server.metrics import OF_ALL, OF_EACH_TABLE, Metrics
+from streamtable.hosts.server.pages import answering
+
+TABLE = {column: 1500 for _, column, _ in OF_EACH_TABLE} | {"name": 'a."b\\\n', "status": "ACTIVE"}
+
+
+class FakeSpark:
+    """Answers the two questions of Metrics, once it may."""
+
+    def __init__(self) -> None:
+        self.asked, self.may_answer = list[str](), Event()
+        self.may_answer.set()
+        self.conf = MagicMock(get=lambda key, default=None: "0.01")
+
+    def sql(self, question: str) -> Any:
+        self.asked.append(question)
+        self.may_answer.wait(60)
+        return MagicMock(collect=lambda: [Row(**TABLE)] if "stats" in question else [Row(alert="STALE")])
+
+
+@contextmanager
+def served() -> Iterator[tuple[Metrics, Health, int]]:
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        port = free.getsockname()[1]
+    found = Metrics()
+    state = Health(found.silence)
+    pages = {"/metrics": found.page, "/healthz": state.healthz, "/readyz": state.readyz}
+    with answering("127.0.0.1", port, pages):
+        yield found, state, port
+
+
+def asked(port: int, path: str, method: str = "GET") -> tuple[HTTPResponse, str]:
+    with closing(HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
+        connection.request(method, path)
+        answer = connection.getresponse()
+        return answer, answer.read().decode()
+
+
+@contextmanager
+def watched(found: Metrics, spark: FakeSpark) -> Iterator[None]:
+    ended = Event()
+    found.watch(spark, None, ended.wait)  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        ended.set()
+        spark.may_answer.set()
+
+
+def until(happened: Any) -> None:
+    patience = time.monotonic() + 20
+    while not happened():
+        assert time.monotonic() < patience, "it did not happen"
+        time.sleep(0.01)
+
+
+def test_a_scrape_asks_nobody_and_is_quick_while_the_tables_do_not_answer() -> None:
+    spark = FakeSpark()
+    with served() as (found, _, port), watched(found, spark):
+        until(lambda: "streamtable_tables" in asked(port, "/metrics")[1])
+        spark.may_answer.clear()
+        stuck = len(spark.asked) + 1
+        until(lambda: len(spark.asked) == stuck)
+        took = list[float]()
+        for _ in range(20):
+            began = time.perf_counter()
+            _, text = asked(port, "/metrics")
+            took.append(time.perf_counter() - began)
+            assert 'streamtable_tables{status="ACTIVE"} 1.0' in text
+        assert len(spark.asked) == stuck, "the scheduler's thread alone asks"
+        assert sorted(took)[10] < 0.1
+
+
+def test_metrics_are_in_base_units_and_keep_the_rules_of_prometheus() -> None:
+    spark = FakeSpark()
+    with served() as (found, _, port), watched(found, spark):
+        until(lambda: "streamtable_tables" in asked(port, "/metrics")[1])
+        answer, text = asked(port, "/metrics")
+    assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    families = {each.name: each for each in text_string_to_metric_families(text)}
+    assert {*OF_ALL, *(metric for metric, _, _ in OF_EACH_TABLE)} <= families.keys()
+    (duration,) = families["streamtable_refresh_duration_seconds"].samples
+    assert (duration.value, duration.labels) == (1.5, {"name": TABLE["name"]})
+    for name, family in families.items():
+        assert family.documentation and not any(unit in name for unit in ("milli", "minutes", "hours", "kilo", "_ms", "_kb", "_mb"))
+        assert name.islower() and not (family.type == "gauge" and name.endswith(("_total", "_count", "_sum", "_bucket")))
+    if promtool := shutil.which("promtool"):
+        checked = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True)
+        assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/metrics/", "/metricsx", "/-/metrics", "/healthz/x", "/favicon.ico", "/../metrics", "/%6detrics"]
+)
+def test_nothing_else_is_answered(path: str) -> None:
+    with served() as (_, _, port):
+        for method in ("GET", "HEAD"):
+            answer, text = asked(port, path, method)
+            assert answer.status == 404 and text == ("no such page\n" if method == "GET" else "")
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"])
+@pytest.mark.parametrize("path", ["/metrics", "/healthz", "/readyz", "/other"])
+def test_nobody_sends_anything(method: str, path: str) -> None:
+    with served() as (_, _, port):
+        assert asked(port, path, method)[0].status == (501 if method == "BREW" else 405)
+
+
+def test_head_says_what_get_says() -> None:
+    with served() as (_, _, port):
+        for path in ("/healthz", "/readyz", "/healthz?verbose"):
+            (got, text), (head, nothing) = asked(port, path), asked(port, path, "HEAD")
+            assert (got.status, got.headers["Content-Length"]) == (head.status, head.headers["Content-Length"]) and nothing == ""
+            assert str(len(text)) == got.headers["Content-Length"]
+            assert got.headers["Server"] == "streamtable ", "nor what it is made of"
+
+
+def test_ready_is_who_can_serve(monkeypatch: pytest.MonkeyPatch) -> None:
+    spark = FakeSpark()
+    with served() as (found, state, port):
+
+        def says() -> tuple[int, str]:
+            answer, text = asked(port, "/readyz")
+            return answer.status, text
+
+        assert says() == (503, "starting\n")
+        with watched(found, spark):
+            state.ready()
+            assert says() == (200, "ready\n")
+            spark.may_answer.clear()
+            monkeypatch.setattr(health, "LONGEST_SILENCE", 0.5)
+            monkeypatch.setattr(metrics, "REST", 0)
+            until(lambda: says() == (503, "the catalog does not answer\n"))
+            assert asked(port, "/healthz")[1] == "ok\n"
+            spark.may_answer.set()
+            until(lambda: says() == (200, "ready\n"))
+            state.stop()
+            assert says() == (503, "stopping\n")
+            state.ready()
+            assert says() == (503, "stopping\n"), "a signal while it starts counts"
+
+
+def test_who_sends_nothing_keeps_nobody_out() -> None:
+    with served() as (_, _, port):
+        silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(50)]
+        assert asked(port, "/healthz")[1] == "ok\n"
+        for each in silent:
+            each.close()
+
+
+STUCK = """
+import signal, subprocess, sys, threading, time
+from types import SimpleNamespace
+from pyspark import SparkContext
+from streamtable.hosts.server.watchdog import STOPS, Watchdog
+
+java = subprocess.Popen(["sleep", "1000"])
+java.send_signal(signal.SIGSTOP)  # it does not answer
+SparkContext._gateway = SimpleNamespace(proc=java)
+Watchdog(1.0)
+for signum in STOPS:
+    signal.signal(signum, lambda *_: None)
+threading.Thread(target=threading.Event().wait).start()  # would keep the process
+print(java.pid, flush=True)
+{hang}
+"""
+
+
+@pytest.mark.parametrize(
+    "hang",
+    [
+        "threading.Event().wait()",
+        "threading.Lock().acquire() and threading.RLock().acquire() and time.sleep(1000)",
+        "try:\n    time.sleep(1000)\nfinally:\n    time.sleep(1000)",
+        "import ctypes; ctypes.CDLL(None).sleep(1000) or time.sleep(1000)",
+        "sys.stderr.write('x' * 10_000_000)",
+    ],
+)
+def test_a_process_whose_threads_hang_ends(hang: str) -> None:
+    with subprocess.Popen([sys.executable, "-c", STUCK.format(hang=hang)], stdout=-1, stderr=-1, text=True) as process:
+        assert process.stdout is not None
+        java = int(process.stdout.readline())
+        time.sleep(0.3)
+        began = time.monotonic()
+        process.terminate()
+        assert process.wait(20) == 0
+        assert 0.9 < time.monotonic() - began < 10
+        assert subprocess.run(["ps", "-o", "stat=", "-p", str(java)], capture_output=True, text=True).stdout.strip()[:1] in (
+            "",
+            "Z",
+        )

@@ -1,0 +1,239 @@
+"""Statements: what each text means, what is refused, and that printing and parsing are each other's inverse."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from streamtable.errors import StatementSyntaxError
+from streamtable.language.names import Name, Query
+from streamtable.language.parse import keywords, parse, parse_name, parse_schedule
+from streamtable.language.stream_table.ast import (
+    AcceptDefinition,
+    AlterStreamTable,
+    Calculated,
+    ColumnSpec,
+    CreateStreamTable,
+    Cron,
+    DescribeStreamTable,
+    DropStreamTable,
+    Every,
+    ExplainAlter,
+    ExplainCreate,
+    ExplainStreamTable,
+    Manual,
+    RefreshMode,
+    RefreshStreamTable,
+    Rename,
+    Resume,
+    SetMode,
+    SetProperties,
+    SetQuery,
+    SetSchedule,
+    ShowCreateStreamTable,
+    ShowDependencies,
+    ShowRefreshHistory,
+    ShowStreamTables,
+    Statement,
+    Suspend,
+    VerifyStreamTable,
+)
+from streamtable.language.write import to_sql
+
+T, Q = Name(("t",)), Query("SELECT 1")
+KEYWORDS = keywords()
+
+
+def created(**fields: Any) -> CreateStreamTable:
+    return CreateStreamTable(T, Q, **fields)
+
+
+STATEMENTS: list[tuple[str, Statement]] = [
+    ("CREATE STREAM TABLE t AS SELECT 1", created()),
+    ("CREATE OR REPLACE STREAM TABLE t AS SELECT 1", created(or_replace=True)),
+    ("CREATE STREAM TABLE IF NOT EXISTS t AS SELECT 1", created(if_not_exists=True)),
+    ("CREATE STREAM TABLE t (a, b) AS SELECT 1", created(columns=(ColumnSpec("a"), ColumnSpec("b")))),
+    ("CREATE STREAM TABLE t (a COMMENT 'c') AS SELECT 1", created(columns=(ColumnSpec("a", "c"),))),
+    ("CREATE STREAM TABLE t (comment COMMENT '') AS SELECT 1", created(columns=(ColumnSpec("comment", ""),))),
+    ("CREATE STREAM TABLE t SCHEDULE '1h30m' AS SELECT 1", created(schedule=Every(5400, "1h30m"))),
+    ("CREATE STREAM TABLE t SCHEDULE CRON '@daily' AS SELECT 1", created(schedule=Cron("@daily"))),
+    (
+        "CREATE STREAM TABLE t SCHEDULE CRON '*/5 * * * *' AT TIME ZONE 'Europe/Paris' AS SELECT 1",
+        created(schedule=Cron("*/5 * * * *", "Europe/Paris")),
+    ),
+    ("CREATE STREAM TABLE t SCHEDULE CALCULATED AS SELECT 1", created(schedule=Calculated())),
+    ("CREATE STREAM TABLE t SCHEDULE MANUAL AS SELECT 1", created(schedule=Manual())),
+    ("CREATE STREAM TABLE t REFRESH MODE AUTO AS SELECT 1", created(mode=RefreshMode.AUTO)),
+    ("CREATE STREAM TABLE t REFRESH MODE DIFFERENTIAL AS SELECT 1", created(mode=RefreshMode.DIFFERENTIAL)),
+    ("CREATE STREAM TABLE t REFRESH MODE FULL AS SELECT 1", created(mode=RefreshMode.FULL)),
+    ("CREATE STREAM TABLE t WITH NO DATA AS SELECT 1", created(with_data=False)),
+    ("CREATE STREAM TABLE t PARTITIONED BY (a, `b,c`) AS SELECT 1", created(partitioned_by=("a", "b,c"))),
+    ("CREATE STREAM TABLE t CLUSTER BY (a, b) AS SELECT 1", created(clustered_by=("a", "b"))),
+    ('CREATE STREAM TABLE t COMMENT "it\'s" AS SELECT 1', created(comment="it's")),
+    ("CREATE STREAM TABLE t LOCATION 's3://b/p' AS SELECT 1", created(location="s3://b/p")),
+    (
+        "CREATE STREAM TABLE t TBLPROPERTIES ('a.b' = 'x', c.d = 1, d = -0.5, e = TRUE, f 'y', g FALSE) AS SELECT 1",
+        created(properties=(("a.b", "x"), ("c.d", "1"), ("d", "-0.5"), ("e", "true"), ("f", "y"), ("g", "false"))),
+    ),
+    ("EXPLAIN CREATE OR REPLACE STREAM TABLE t AS SELECT 1", ExplainCreate(created(or_replace=True))),
+    ("EXPLAIN ALTER STREAM TABLE t AS SELECT 1", ExplainAlter(T, SetQuery(Q))),
+    ("ALTER STREAM TABLE t SET SCHEDULE '30s'", AlterStreamTable(T, SetSchedule(Every(30, "30s")))),
+    ("ALTER STREAM TABLE t SET REFRESH MODE FULL", AlterStreamTable(T, SetMode(RefreshMode.FULL))),
+    ("ALTER STREAM TABLE t SET TBLPROPERTIES (a = 'b')", AlterStreamTable(T, SetProperties((("a", "b"),)))),
+    ("ALTER STREAM TABLE t SUSPEND", AlterStreamTable(T, Suspend())),
+    ("ALTER STREAM TABLE t RESUME", AlterStreamTable(T, Resume())),
+    ("ALTER STREAM TABLE t ACCEPT DEFINITION", AlterStreamTable(T, AcceptDefinition())),
+    ("ALTER STREAM TABLE t RENAME TO a.b", AlterStreamTable(T, Rename(Name(("a", "b"))))),
+    ("ALTER STREAM TABLE t AS SELECT 1", AlterStreamTable(T, SetQuery(Q))),
+    ("DROP STREAM TABLE t", DropStreamTable(T)),
+    ("DROP STREAM TABLE IF EXISTS t CASCADE", DropStreamTable(T, if_exists=True, cascade=True)),
+    ("REFRESH STREAM TABLE t", RefreshStreamTable(T)),
+    ("REFRESH STREAM TABLE t FULL", RefreshStreamTable(T, full=True)),
+    ("REFRESH STREAM TABLE t CASCADE", RefreshStreamTable(T, cascade=True)),
+    ("REFRESH STREAM TABLE t FULL CASCADE", RefreshStreamTable(T, full=True, cascade=True)),
+    ("SHOW STREAM TABLES", ShowStreamTables()),
+    ("SHOW STREAM TABLES IN c.s LIKE 'x*'", ShowStreamTables(Name(("c", "s")), "x*")),
+    ("SHOW STREAM TABLES FROM s", ShowStreamTables(Name(("s",)))),
+    ("SHOW STREAM TABLES LIKE ''", ShowStreamTables(None, "")),
+    ("DESCRIBE STREAM TABLE t", DescribeStreamTable(T)),
+    ("DESC STREAM TABLE EXTENDED t", DescribeStreamTable(T, extended=True)),
+    ("DESC STREAM TABLE extended", DescribeStreamTable(Name(("extended",)))),
+    ("SHOW CREATE STREAM TABLE t", ShowCreateStreamTable(T)),
+    ("SHOW REFRESH HISTORY", ShowRefreshHistory()),
+    ("SHOW REFRESH HISTORY FOR t LIMIT 20", ShowRefreshHistory(T, 20)),
+    ("SHOW REFRESH HISTORY LIMIT 0", ShowRefreshHistory(None, 0)),
+    ("SHOW STREAM TABLE DEPENDENCIES", ShowDependencies()),
+    ("SHOW STREAM TABLE DEPENDENCIES FOR t", ShowDependencies(T)),
+    ("EXPLAIN STREAM TABLE t", ExplainStreamTable(T)),
+    ("EXPLAIN DELTA STREAM TABLE t", ExplainStreamTable(T, delta=True)),
+    ("VERIFY STREAM TABLE t", VerifyStreamTable(T)),
+]
+
+
+@pytest.mark.parametrize(("text", "statement"), STATEMENTS, ids=[text for text, _ in STATEMENTS])
+class TestEveryStatement:
+    def test_reads(self, text: str, statement: Statement) -> None:
+        assert parse(text) == statement
+
+    def test_reads_in_lower_case_with_comments_and_semicolons(self, text: str, statement: Statement) -> None:
+        ours, as_, query = text.partition(" AS ")
+        words = re.split(r" (?=[^']*(?:'[^']*'[^']*)*$)", ours.replace('"it\'s"', "'it''s'"))
+        spaced = "/* AS /* ; */ ' */\n\t-- it's `\n".join(word if "'" in word else word.lower() for word in words)
+        # What was lowered is a keyword or a name of lower case already.
+        assert parse(f"-- first\n{spaced}{as_.lower()}{query} ; ;\n-- last ;\n/* ; */") == statement
+
+    def test_is_printed_so_that_it_reads_the_same(self, text: str, statement: Statement) -> None:
+        assert parse(to_sql(statement)) == statement
+
+
+def test_clauses_come_in_any_order() -> None:
+    clauses = ["SCHEDULE '1m'", "REFRESH MODE FULL", "WITH NO DATA", "COMMENT 'c'", "LOCATION 'l'", "CLUSTER BY (a)"]
+    orders = [clauses[n:] + clauses[:n] for n in range(len(clauses))] + [clauses[::-1]]
+    read = {parse(f"CREATE STREAM TABLE t {' '.join(order)} AS SELECT 1") for order in orders}
+    assert read == {
+        created(
+            schedule=Every(60, "1m"),
+            mode=RefreshMode.FULL,
+            with_data=False,
+            comment="c",
+            location="l",
+            clustered_by=("a",),
+        )
+    }
+
+
+def test_a_full_statement_is_printed_readably() -> None:
+    statement = parse(
+        "create stream table if not exists s.t (a comment 'it''s', b) tblproperties (x = 1) location 'p' comment 'c' "
+        "partitioned by (a) with no data refresh mode full schedule cron '@hourly' at time zone 'UTC' as select 1, 2;"
+    )
+    assert to_sql(statement) == (
+        "CREATE STREAM TABLE IF NOT EXISTS `s`.`t` (`a` COMMENT 'it\\'s', `b`)\n"
+        "SCHEDULE CRON '@hourly' AT TIME ZONE 'UTC'\n"
+        "REFRESH MODE FULL\n"
+        "WITH NO DATA\n"
+        "PARTITIONED BY (`a`)\n"
+        "COMMENT 'c'\n"
+        "LOCATION 'p'\n"
+        "TBLPROPERTIES ('x' = '1')\n"
+        "AS\n"
+        "select 1, 2"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("t", ("t",)),
+        ("c.s.t", ("c", "s", "t")),
+        ("c . s /* . */ . t", ("c", "s", "t")),
+        ("`a b`.`c``d`.`e.f`", ("a b", "c`d", "e.f")),
+        ("`as`", ("as",)),
+        ("AsOf", ("AsOf",)),
+        ("2024_sales", ("2024_sales",)),
+        ("_", ("_",)),
+        ("`größe`", ("größe",)),
+        ("delta.t", ("delta", "t")),
+    ],
+)
+def test_names(text: str, parts: tuple[str, ...]) -> None:
+    assert parse(f"REFRESH STREAM TABLE {text}") == RefreshStreamTable(Name(parts))
+    assert parse_name(text) == Name(parts)
+    assert parse_name(str(Name(parts))) == Name(parts)
+
+
+@pytest.mark.parametrize("keyword", [keyword for keyword in KEYWORDS if keyword != "AS"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        "CREATE STREAM TABLE {} AS SELECT 1",
+        "CREATE STREAM TABLE IF NOT EXISTS {} SCHEDULE MANUAL AS SELECT 1",
+        "CREATE STREAM TABLE s.{} ({} COMMENT 'c', x) PARTITIONED BY ({}) AS SELECT 1",
+        "CREATE STREAM TABLE t TBLPROPERTIES ({}.{} = 1, x.{} 2) AS SELECT 1",
+        "ALTER STREAM TABLE {} RENAME TO {}",
+        "DROP STREAM TABLE {}",
+        "DROP STREAM TABLE IF EXISTS {} CASCADE",
+        "REFRESH STREAM TABLE {} FULL CASCADE",
+        "SHOW STREAM TABLES IN {} LIKE 'x'",
+        "DESCRIBE STREAM TABLE {}",
+        "DESCRIBE STREAM TABLE EXTENDED {}",
+        "SHOW REFRESH HISTORY FOR {} LIMIT 1",
+        "SHOW STREAM TABLE DEPENDENCIES FOR {}",
+        "EXPLAIN STREAM TABLE {}",
+    ],
+)
+def test_keywords_are_names_too(form: str, keyword: str) -> None:
+    assert parse(form.replace("{}", keyword)) == parse(form.replace("{}", f"`{keyword}`"))
+
+
+def test_as_alone_is_reserved() -> None:
+    assert "AS" in KEYWORDS
+    with pytest.raises(StatementSyntaxError, match="put it in backquotes"):
+        parse("CREATE STREAM TABLE as AS SELECT 1")
+
+
+@pytest.mark.parametrize(
+    ("literal", "value"),
+    [
+        ("'it\\'s'", "it's"),
+        ("'it''s'", "it's"),
+        ('"a""b\'c"', "a\"b'c"),
+        ("'a\"\"b'", 'a""b'),
+        ("\"a''b\"", "a''b"),
+        (r"'\n\t\\\%\_\x\0'", "\n\t\\\\%\\_x\0"),
+        (r"'\101\377'", "A377"),
+        (r"'\u00e9\U0001F600\uD83D\uDE00'", "é😀😀"),
+        (r"'\uD83D|\U00110000'", "\ufffd|\ufffd"),
+        ("'-- /* AS ; \n'", "-- /* AS ; \n"),
+        ("''", ""),
+    ],
+)
+def test_strings(literal: str, value: str) -> None:
+    assert parse(f"CREATE STREAM TABLE t COMMENT {literal} /**/ AS SELECT 1") == created(comment=value)
+
+
+@pytest.mark.parametrize("schedule", [Manual(), Calculated(), Every(5400, "1h 30m"), Cron("@daily"), Cron("* * * * *", "UTC")])
+def test_schedules_are_read_on_their_own(schedule: Any) -> None:
+    assert parse_schedule(schedule.sql()) == schedule

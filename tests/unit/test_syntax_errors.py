@@ -1,0 +1,212 @@
+"""Syntax errors: where they are, what is underlined, what was expected and found, and what to do."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from streamtable.errors import StatementSyntaxError
+from streamtable.language.parse import parse
+from streamtable.language.syntax_errors import excerpt, place
+
+OPENINGS = (
+    "ALTER, APPLY SUBSCRIPTION, CLOSE, COPY, CREATE, DECLARE, DESC STREAM TABLE, DESCRIBE STREAM TABLE, DROP, EXPLAIN, FETCH, "
+    "FINISH BATCH, GIVE UP EVENTS FROM, NEXT BATCH FROM, PURGE QUEUE, REFRESH STREAM TABLE, REGISTER CONSUMER, "
+    "REPLAY DEAD LETTERS FROM, RETRY EVENTS FROM, SHOW, SUBSCRIBE, UNREGISTER CONSUMER or VERIFY STREAM TABLE"
+)
+CLAUSES = "AS, CLUSTER BY, COMMENT, LOCATION, PARTITIONED BY, REFRESH MODE, SCHEDULE, TBLPROPERTIES"
+END = "the end of the statement"
+BACKQUOTES = "put a name with other characters than ASCII letters, digits and _ in backquotes: `like this`"
+
+
+def refusal(text: str) -> StatementSyntaxError:
+    with pytest.raises(StatementSyntaxError) as caught:
+        parse(text)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "expected", "found"),
+    [
+        ("SELECT 1", 1, OPENINGS, "'SELECT'"),
+        ("REFRESH", 8, "STREAM TABLE", END),
+        ("REFRESH STREAM t", 16, "TABLE", "'t'"),
+        ("REFRESH STREAM TABLE", 21, "a name", END),
+        ("REFRESH STREAM TABLE ;", 22, "a name", "';'"),
+        ("REFRESH STREAM TABLE a.", 24, "a name", END),
+        ("REFRESH STREAM TABLE a b", 24, f"CASCADE, FULL or {END}", "'b'"),
+        ("REFRESH STREAM TABLE a FULL FULL", 29, f"CASCADE or {END}", "'FULL'"),
+        ("REFRESH STREAM TABLE a; b", 25, END, "'b'"),
+        ("DROP STREAM TABLE", 18, "IF EXISTS or a name", END),
+        ("DROP STREAM TABLE IF EXISTS", 28, "a name", END),
+        (
+            "CREATE TABLE",
+            8,
+            "OR REPLACE STREAM TABLE, PUBLICATION, QUEUE, REPLICATION SLOT, STREAM TABLE or SUBSCRIPTION",
+            "'TABLE'",
+        ),
+        ("CREATE STREAM TABLE", 20, "IF NOT EXISTS or a name", END),
+        ("CREATE STREAM TABLE t", 22, f"{CLAUSES}, WITH NO DATA or '('", END),
+        ("CREATE STREAM TABLE t (a) x", 27, f"{CLAUSES} or WITH NO DATA", "'x'"),
+        ("CREATE STREAM TABLE t ()", 24, "a name", "')'"),
+        ("CREATE STREAM TABLE t (a", 25, "COMMENT, ')' or ','", END),
+        ("CREATE STREAM TABLE t SCHEDULE AS", 32, "CALCULATED, CRON, MANUAL or a string", "'AS'"),
+        ("CREATE STREAM TABLE t REFRESH MODE AS", 36, "AUTO, DIFFERENTIAL or FULL", "'AS'"),
+        ("CREATE STREAM TABLE t PARTITIONED BY a", 38, "'('", "'a'"),
+        ("CREATE STREAM TABLE t TBLPROPERTIES (a =)", 41, "FALSE, TRUE, a string or a number", "')'"),
+        ("CREATE STREAM TABLE t TBLPROPERTIES (a.1 = 2)", 40, "a name", "'1'"),
+        ("CREATE STREAM TABLE t AS", 25, "a query", END),
+        ("CREATE STREAM TABLE t AS ;", 26, "a query", "';'"),
+        ("ALTER STREAM TABLE t", 21, "ACCEPT DEFINITION, AS, RENAME TO, RESUME, SET or SUSPEND", END),
+        ("ALTER STREAM TABLE t SET", 25, "REFRESH MODE, SCHEDULE or TBLPROPERTIES", END),
+        ("SHOW", 5, "CONSUMERS ON, CREATE STREAM TABLE, DEAD LETTERS FROM, QUEUES, REFRESH HISTORY or STREAM", END),
+        ("SHOW STREAM TABLES IN", 22, "a name", END),
+        ("SHOW STREAM TABLES x", 20, f"FROM, IN, LIKE or {END}", "'x'"),
+        ("SHOW STREAM TABLES LIKE", 24, "a string", END),
+        ("SHOW REFRESH HISTORY LIMIT '3'", 28, "a whole number", "'3'"),
+        ("SHOW REFRESH HISTORY LIMIT 3x", 28, "a whole number", "'3x'"),
+        ("DESCRIBE STREAM TABLE", 22, "EXTENDED or a name", END),
+        ("EXPLAIN", 8, "ALTER STREAM TABLE, CREATE, DELTA STREAM TABLE or STREAM TABLE", END),
+    ],
+)
+def test_where_and_what_was_expected_and_found(text: str, column: int, expected: str, found: str) -> None:
+    first_line = refusal(text).reason.splitlines()[0]
+    assert first_line == f"line 1, column {column}: expected {expected}, found {found}"
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("REFERSH STREAM TABLE t", "did you mean REFRESH STREAM TABLE?"),
+        ("refresh strem table t", "did you mean STREAM TABLE?"),
+        ("CREATE STREAM TABEL t AS SELECT 1", "did you mean TABLE?"),
+        ("CREATE STREAM TABLE t REFESH MODE FULL AS SELECT 1", "did you mean REFRESH MODE?"),
+        ("CREATE STREAM TABLE t SCHEDUL '1m' AS SELECT 1", "did you mean SCHEDULE?"),
+        ("CREATE STREAM TABLE t PARTITION BY (a) AS SELECT 1", "did you mean PARTITIONED BY?"),
+        ("CREATE STREAM TABLE t CLUSTERED BY (a) AS SELECT 1", "did you mean CLUSTER BY?"),
+        ("CREATE STREAM TABLE t REFRESH MODE DIFERENTIAL AS SELECT 1", "did you mean DIFFERENTIAL?"),
+        ("REFRESH STREAM TABLES t", "did you mean TABLE?"),
+        ("CREATE STREAM TABLE t SELECT 1", "write AS in front of the query"),
+        ("CREATE STREAM TABLE t (SELECT a FROM b)", "write AS in front of the query"),
+        ("CREATE STREAM TABLE t WITH a AS (SELECT 1) SELECT * FROM a", "write AS in front of the query"),
+        ("CREATE STREAM TABLE t WITH a(x) AS (SELECT 1) SELECT * FROM a", "write AS in front of the query"),
+        ("ALTER STREAM TABLE t SELECT 1", "write AS in front of the query"),
+        ("CREATE STREAM TABLE t USING delta AS SELECT 1", "leave USING out: a stream table is always a Delta table"),
+        (
+            "CREATE STREAM TABLE t WITH DATA AS SELECT 1",
+            "leave WITH DATA out: a stream table is filled unless WITH NO DATA is written",
+        ),
+        ("CREATE STREAM TABLE t REFRESH FULL AS SELECT 1", "write REFRESH MODE and then the mode"),
+        (
+            "CREATE STREAM TABLE t REFRESH EVERY '1m' AS SELECT 1",
+            "when a table is refreshed is said by SCHEDULE '1m', for example",
+        ),
+        (
+            "CREATE STREAM TABLE t REFRESH MODE INCREMENTAL AS SELECT 1",
+            "the mode that computes what changed is called DIFFERENTIAL",
+        ),
+        (
+            "CREATE STREAM TABLE t SCHEDULE 1m AS SELECT 1",
+            "write the time between two refreshes as a string: SCHEDULE '1m'",
+        ),
+        ("CREATE STREAM TABLE t SCHEDULE EVERY '1m' AS SELECT 1", "leave EVERY out: SCHEDULE '1m'"),
+        ("CREATE STREAM TABLE t SCHEDULE @hourly AS SELECT 1", "write SCHEDULE CRON '*/5 * * * *'"),
+        (
+            "CREATE STREAM TABLE t (a INT) AS SELECT 1",
+            "leave the type out: a column gets the type that the query gives it",
+        ),
+        (
+            "CREATE STREAM TABLE as AS SELECT 1",
+            "put it in backquotes if it is a name; AS is the only word that needs them",
+        ),
+        ("DROP STREAM TABLE 't'", "quotes make a string; put a name in backquotes"),
+        ("DROP STREAM TABLE größe", BACKQUOTES),
+        ("DROP STREAM TABLE 2024", BACKQUOTES),
+        ("DROP STREAM TABLE my-table", BACKQUOTES),
+        ("CREATE STREAM TABLE t COMMENT mine AS SELECT 1", "put it in quotes"),
+        ("CREATE STREAM TABLE t LOCATION /mine AS SELECT 1", "put it in quotes"),
+        ("CREATE STREAM TABLE t TBLPROPERTIES (a = b) AS SELECT 1", "put it in quotes"),
+        ("REFRESH /*+ BROADCAST(t) */ STREAM TABLE t", "hints belong into the query, behind AS"),
+        ("CREATE STREAM TABLE t COMMENT 'a AS SELECT 1", "close it with '; inside, a doubled one stands for one"),
+        ('CREATE STREAM TABLE t COMMENT "a AS SELECT 1', 'close it with "; inside, a doubled one stands for one'),
+        ("CREATE STREAM TABLE `t AS SELECT 1", "close it with `; inside, a doubled one stands for one"),
+        ("REFRESH STREAM TABLE t /* a /* b */", "close it with */; comments nest"),
+        ("CREATE STREAM TABLE t ASSELECT 1", None),
+        ("REFRESH STREAM TABLE t ALLOFIT", None),
+        ("SHOW STREAM TABLES )", None),
+    ],
+)
+def test_what_to_do(text: str, hint: str | None) -> None:
+    assert refusal(text).hint == hint
+
+
+def test_the_whole_text() -> None:
+    error = refusal("-- people per city\nCREATE STREAM TABLE t /* c */\n\tREFESH MODE FULL\nAS SELECT 1")
+    assert str(error) == (
+        "[STREAMTABLE_SYNTAX_ERROR] line 3, column 2: expected AS, CLUSTER BY, COMMENT, LOCATION, PARTITIONED BY, "
+        "REFRESH MODE, SCHEDULE, TBLPROPERTIES, WITH NO DATA or '(', found 'REFESH'\n"
+        "  \tREFESH MODE FULL\n"
+        "  \t^^^^^^\n"
+        "What to do: did you mean REFRESH MODE? SQLSTATE: 42601"
+    )
+    assert error.getCondition() == "STREAMTABLE_SYNTAX_ERROR"
+    assert error.getSqlState() == "42601"
+
+
+def test_an_end_that_comes_too_early_is_behind_the_last_word() -> None:
+    assert refusal("REFRESH STREAM -- a comment\n").reason == (
+        "line 1, column 15: expected TABLE, found the end of the statement\n  REFRESH STREAM -- a comment\n                ^"
+    )
+
+
+def test_an_empty_text_has_no_line_to_show() -> None:
+    assert refusal(" \n").reason == f"line 1, column 1: expected {OPENINGS}, found {END}"
+
+
+@pytest.mark.parametrize("text", ["CREATE STREAM TABLE t COMMENT 'a AS SELECT 1", "CREATE STREAM TABLE `t AS SELECT 1"])
+def test_what_is_never_closed_is_underlined_from_where_it_opens(text: str) -> None:
+    *_, line, marks = refusal(text).reason.splitlines()
+    assert line[marks.index("^") : len(marks)] == text[min(text.find("'") % 99, text.find("`") % 99) :]
+
+
+def test_of_a_long_line_only_the_surroundings_are_shown() -> None:
+    columns = ", ".join(f"column_{number}" for number in range(100))
+    reason = refusal(f"CREATE STREAM TABLE t ({columns}, x INT, {columns}) AS SELECT 1").reason
+    _, line, marks = reason.splitlines()
+    assert len(line) < 130
+    assert line.startswith("  ...")
+    assert line.endswith("...")
+    assert line[marks.index("^") : len(marks)] == "INT"
+
+
+def test_what_was_found_is_cut_short() -> None:
+    first_line = refusal(f"DROP STREAM TABLE '{'x' * 500}'").reason.splitlines()[0]
+    assert first_line.endswith(f"found '{'x' * 39}...")
+
+
+STATEMENT = """
+    CREATE OR REPLACE STREAM TABLE a . b ( c COMMENT 'c' , d ) SCHEDULE CRON '@daily' AT TIME ZONE 'UTC'
+    WITH NO DATA CLUSTER BY ( a ) TBLPROPERTIES ( a . b = 1 , c 'd' ) AS
+"""
+WORDS = STATEMENT.split()
+
+
+@pytest.mark.parametrize("length", range(len(WORDS)))
+@pytest.mark.parametrize("wrong", ["", "%", ";", "=", "'x"])
+def test_terminals_have_names_for_people(length: int, wrong: str) -> None:
+    found = re.findall(r"\b(?:_[A-Z]+|BACKQUOTED|INTEGER|NAME|NUMBER|QUERY|STRING)\b|\$END", refusal_after(length, wrong))
+    assert found == []
+
+
+def refusal_after(length: int, wrong: str) -> str:
+    return refusal(" ".join([*WORDS[:length], wrong, "$"])).reason
+
+
+@pytest.mark.parametrize(("offset", "expected"), [(0, (1, 1)), (1, (1, 2)), (2, (1, 3)), (3, (2, 1)), (4, (3, 1)), (6, (3, 3))])
+def test_places_count_from_one(offset: int, expected: tuple[int, int]) -> None:
+    assert place("ab\n\ncd", offset) == expected
+
+
+def test_an_underline_ends_with_its_line() -> None:
+    assert excerpt("ab\ncd", 1, 5) == "  ab\n   ^"
