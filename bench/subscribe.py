@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from streamtable import subscribe
-from streamtable.subscribe.subscriber import Subscriber
+from streamtable.subscribing.subscriber import Subscriber
 
 ROUNDS = int(os.environ.get("ROUNDS", "20"))
 ROWS = [int(each) for each in os.environ.get("ROWS", "1,100,10000").split(",")]

@@ -32,7 +32,7 @@ from streamtable.queue import consumers, retries
 from streamtable.queue.reader import OpenBatch
 from streamtable.replication import run, writer
 from streamtable.replication.source import SourceTable
-from streamtable.subscribe.output import Output
+from streamtable.subscribing.output import Output
 
 KINDS = ("insert", "insert", "update", "update", "delete", "merge", "merge", "overwrite", "truncate", "restore", "optimize")
 FEED, VECTORS = "delta.enableChangeDataFeed = true", "delta.enableDeletionVectors = true"

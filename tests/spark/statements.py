@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from streamtable.subscribe import cursors
+from streamtable.subscribing import cursors
 
 
 def answer(spark: SparkSession, sql: str) -> list[tuple[Any, ...]]:

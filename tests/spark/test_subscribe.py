@@ -17,8 +17,8 @@ from tests.spark.statements import answer, close_cursors, folder, version
 from streamtable import subscribe
 from streamtable.errors import CursorExists, CursorNotFound, HistoryLost, InvalidStatement, SourceChanged, SourceUnavailable
 from streamtable.jvm.gateway import java_class
-from streamtable.subscribe import table
-from streamtable.subscribe.subscription import Subscription
+from streamtable.subscribing import table
+from streamtable.subscribing.subscription import Subscription
 
 HISTORY = (
     "INSERT INTO {0} VALUES (1, 'a', 10), (2, 'b', NULL), (2, 'b', NULL), (NULL, 'n', 0)",
@@ -365,7 +365,7 @@ def test_a_fetch_whose_jobs_are_cancelled_has_taken_nothing(s: SparkSession, tak
 
 
 def test_a_second_reader_that_stays_is_refused_and_the_first_goes_on(s: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamtable.subscribe.cursor._PATIENCE", 0.2)
+    monkeypatch.setattr("streamtable.subscribing.cursor._PATIENCE", 0.2)
     reading, waits = threading.Event(), Subscription.pause
 
     def told(self: Subscription[Any], longest: float | None = None) -> None:

@@ -19,8 +19,8 @@ from tests.spark.statements import answer, close_cursors, folder
 from streamtable import subscribe
 from streamtable.errors import HistoryLost, InvalidStatement, NotSupported, SourceChanged, SourceUnavailable
 from streamtable.jvm.gateway import java_class
-from streamtable.subscribe import feed, table
-from streamtable.subscribe.query import QueryRelation
+from streamtable.subscribing import feed, table
+from streamtable.subscribing.query import QueryRelation
 
 QUERIES = {
     "joined": "SELECT l.k, v, w FROM l JOIN r ON l.k = r.k",

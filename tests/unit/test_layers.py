@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import streamtable
 from streamtable.errors import all_errors
 
 PACKAGE = Path(__file__).parents[2] / "python" / "streamtable"
@@ -27,7 +28,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("catalog",),
     ("query",),
     ("engine",),
-    ("refresh", "subscribe"),
+    ("refresh", "subscribing"),
     ("definitions",),
     ("schedule",),
     ("queue", "replication"),
@@ -55,6 +56,11 @@ def room_of(path: Path) -> str:
     """Return the room of a file, given its path inside the package: a folder, or a part of one that has several."""
     parts = path.with_suffix("").parts
     return part if (part := "/".join(parts[:2])) in HEIGHT else parts[0]
+
+
+def test_no_room_hides_a_public_name() -> None:
+    """The import of a submodule sets its name in the package, over a function of the same name."""
+    assert [name for name in streamtable.__all__ if (PACKAGE / name).exists() or (PACKAGE / f"{name}.py").exists()] == []
 
 
 def imported(tree: ast.AST, path: Path) -> Iterator[str]:

@@ -13,7 +13,7 @@ from streamtable.catalog.restored import restored
 from streamtable.language.queue.ast import Limits
 from streamtable.queue.consumers import Consumer
 from streamtable.queue.limits import cut
-from streamtable.subscribe.inputs import Step
+from streamtable.subscribing.inputs import Step
 
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
 S = timedelta(seconds=1)

@@ -23,7 +23,7 @@ from streamtable.language.subscribe.ast import (
     WithinTimestamp,
 )
 from streamtable.language.write import to_sql
-from streamtable.subscribe.times import Times
+from streamtable.subscribing.times import Times
 
 T = Name(("t",))
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from streamtable.observe.alerts import Alert
     from streamtable.queue.reader import ChangeQueue
     from streamtable.schedule.loop import Scheduler
-    from streamtable.subscribe.subscriber import Subscriber
+    from streamtable.subscribing.subscriber import Subscriber
 
 
 def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
@@ -93,7 +93,7 @@ def subscribe(
     """
     from streamtable.language.parse import parse
     from streamtable.language.subscribe.ast import Subscribe
-    from streamtable.subscribe.subscriber import Subscriber
+    from streamtable.subscribing.subscriber import Subscriber
 
     enable(spark)
     statement = parse(f"SUBSCRIBE TO {relation}")
@@ -161,12 +161,12 @@ class _Statements:
             return dispatch.run(spark, statement)
 
     def latest(self, spark: SparkSession, sql: str, start: int | None, newest: int | None) -> int | None:
-        from streamtable.subscribe import micro_batches
+        from streamtable.subscribing import micro_batches
 
         return micro_batches.latest(spark, _read(sql), start, newest)
 
     def batch(self, spark: SparkSession, sql: str, start: int | None, end: int) -> DataFrame:
-        from streamtable.subscribe import micro_batches
+        from streamtable.subscribing import micro_batches
 
         return micro_batches.batch(spark, _read(sql), start, end)
 

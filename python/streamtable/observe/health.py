@@ -21,8 +21,8 @@ from streamtable.queue.events import session_context
 from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.replication import slots
 from streamtable.replication.subscriptions import slots_in_sight
-from streamtable.subscribe.feed import opened
-from streamtable.subscribe.inputs import Inputs
+from streamtable.subscribing.feed import opened
+from streamtable.subscribing.inputs import Inputs
 
 __all__ = ["Health", "SourceState", "health", "slot_health", "source_health"]
 

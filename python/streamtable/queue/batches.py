@@ -20,8 +20,8 @@ from streamtable.queue.events import session_context
 from streamtable.queue.limits import cut
 from streamtable.queue.retries import Retries, reclaim
 from streamtable.queue.space import purge_now_and_then, reclaim_now_and_then
-from streamtable.subscribe.feed import opened
-from streamtable.subscribe.inputs import Step
+from streamtable.subscribing.feed import opened
+from streamtable.subscribing.inputs import Step
 
 __all__ = ["Lag", "alter", "drop", "finish", "lag", "next_batch", "register", "unregister"]
 

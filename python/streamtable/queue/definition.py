@@ -20,8 +20,8 @@ from streamtable.language.queue.ast import Columns, CreateQueue
 from streamtable.language.subscribe.ast import Subscribe
 from streamtable.language.write import to_sql
 from streamtable.query.captured import captured_settings
-from streamtable.subscribe.query import pinned
-from streamtable.subscribe.subscription import schema_of
+from streamtable.subscribing.query import pinned
+from streamtable.subscribing.subscription import schema_of
 
 __all__ = ["QUEUE", "RETRIES", "SCHEMA", "Queue", "create", "load", "queues"]
 

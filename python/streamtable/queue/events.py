@@ -13,11 +13,11 @@ from streamtable.queue import history
 from streamtable.queue.consumers import Consumer
 from streamtable.queue.definition import RETRIES, SCHEMA, Queue
 from streamtable.sessions.internal import handed_to, lent
-from streamtable.subscribe import micro_batches
-from streamtable.subscribe.feed import opened
-from streamtable.subscribe.output import Output
-from streamtable.subscribe.relation import TIME, ids
-from streamtable.subscribe.subscription import schema_of
+from streamtable.subscribing import micro_batches
+from streamtable.subscribing.feed import opened
+from streamtable.subscribing.output import Output
+from streamtable.subscribing.relation import TIME, ids
+from streamtable.subscribing.subscription import schema_of
 
 __all__ = ["frame", "schema", "session_context"]
 

@@ -12,7 +12,7 @@ from streamtable.errors import HistoryLost
 from streamtable.jvm.failures import missing_file
 from streamtable.queue.consumers import Consumer
 from streamtable.queue.definition import Queue
-from streamtable.subscribe.inputs import Input, Inputs
+from streamtable.subscribing.inputs import Input, Inputs
 
 __all__ = ["check", "explained", "recreated", "tables"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from streamtable.language.queue.ast import Limits
-from streamtable.subscribe.inputs import Step
+from streamtable.subscribing.inputs import Step
 
 __all__ = ["cut"]
 

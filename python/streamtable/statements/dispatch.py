@@ -58,9 +58,9 @@ from streamtable.sessions.internal import lend
 from streamtable.statements.atomic import atomically
 from streamtable.statements.queue import describe_queue, run_queue
 from streamtable.statements.replication import describe_replication, run_replication
-from streamtable.subscribe import cursors
-from streamtable.subscribe.rows import LINES
-from streamtable.subscribe.subscription import schema_of
+from streamtable.subscribing import cursors
+from streamtable.subscribing.rows import LINES
+from streamtable.subscribing.subscription import schema_of
 
 __all__ = ["RESULTS", "describe", "run"]
 

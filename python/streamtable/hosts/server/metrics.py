@@ -16,7 +16,7 @@ from streamtable.hosts.server.pages import Page
 from streamtable.schedule.loop import Scheduler
 from streamtable.schedule.poll import poll
 from streamtable.settings.session import POLL
-from streamtable.subscribe import cursors
+from streamtable.subscribing import cursors
 
 __all__ = ["OF_ALL", "OF_EACH_TABLE", "Metrics"]
 

@@ -9,7 +9,7 @@ from typing import Protocol
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
-from streamtable.subscribe.inputs import Inputs
+from streamtable.subscribing.inputs import Inputs
 
 __all__ = ["TIME", "Relation", "ids", "plain"]
 

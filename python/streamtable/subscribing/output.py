@@ -18,7 +18,7 @@ from streamtable.algebra.identity import comparable, identity
 from streamtable.errors import InvalidStatement, near_names
 from streamtable.language.subscribe.ast import Debezium, Modifier, OrderItem, Upsert, WithinTimestamp
 from streamtable.sql.builder import column, text
-from streamtable.subscribe.relation import TIME, ids
+from streamtable.subscribing.relation import TIME, ids
 
 __all__ = ["Output"]
 

@@ -18,10 +18,10 @@ from streamtable.jvm.failures import cancelled, interrupted, missing_file
 from streamtable.jvm.gateway import java_class
 from streamtable.language.subscribe.ast import Subscribe
 from streamtable.settings.session import SUBSCRIBE_POLL, read_setting
-from streamtable.subscribe.feed import close_feed, open_feed, opened
-from streamtable.subscribe.output import Output
-from streamtable.subscribe.rows import ChangeRows, RowFormat
-from streamtable.subscribe.times import Versions
+from streamtable.subscribing.feed import close_feed, open_feed, opened
+from streamtable.subscribing.output import Output
+from streamtable.subscribing.rows import ChangeRows, RowFormat
+from streamtable.subscribing.times import Versions
 
 __all__ = ["Subscription", "schema_of"]
 

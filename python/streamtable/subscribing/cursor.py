@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from streamtable.errors import InvalidStatement, StatementCancelled
 from streamtable.language.subscribe.ast import Subscribe
-from streamtable.subscribe.rows import RowFormat
-from streamtable.subscribe.subscription import Subscription
+from streamtable.subscribing.rows import RowFormat
+from streamtable.subscribing.subscription import Subscription
 
 __all__ = ["ALL", "Cursor", "Taken", "Turn"]
 

@@ -17,8 +17,8 @@ from streamtable.errors import CursorExists, CursorNotFound, near_names
 from streamtable.jvm.gateway import JavaRows
 from streamtable.language.subscribe.ast import Fetch, Subscribe
 from streamtable.sessions.clients import open_sessions
-from streamtable.subscribe.cursor import ALL, Cursor
-from streamtable.subscribe.rows import JAVA, RowFormat
+from streamtable.subscribing.cursor import ALL, Cursor
+from streamtable.subscribing.rows import JAVA, RowFormat
 
 __all__ = ["close", "declare", "fetch", "number", "schema", "subscribe"]
 

@@ -13,8 +13,8 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import StructType
 
 from streamtable.language.subscribe.ast import Subscribe
-from streamtable.subscribe.cursor import ALL, Cursor, Turn
-from streamtable.subscribe.rows import PYTHON
+from streamtable.subscribing.cursor import ALL, Cursor, Turn
+from streamtable.subscribing.rows import PYTHON
 
 __all__ = ["Subscriber"]
 

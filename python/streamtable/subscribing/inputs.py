@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from streamtable.delta.tables import CommitSummary, commits, find_table, retained, state, versions
 from streamtable.errors import HistoryLost, InvalidStatement, SourceUnavailable
 from streamtable.language.subscribe.ast import Subscribe
-from streamtable.subscribe.times import Times, Versions
+from streamtable.subscribing.times import Times, Versions
 
 __all__ = ["Input", "Inputs", "Step"]
 

@@ -11,10 +11,10 @@ from streamtable.errors import HistoryLost, InvalidStatement
 from streamtable.language.parse import AnyStatement
 from streamtable.language.subscribe.ast import Subscribe, WithinTimestamp
 from streamtable.language.write import to_sql
-from streamtable.subscribe.feed import opened
-from streamtable.subscribe.inputs import Inputs
-from streamtable.subscribe.output import Output
-from streamtable.subscribe.relation import Relation
+from streamtable.subscribing.feed import opened
+from streamtable.subscribing.inputs import Inputs
+from streamtable.subscribing.output import Output
+from streamtable.subscribing.relation import Relation
 
 __all__ = ["batch", "latest"]
 

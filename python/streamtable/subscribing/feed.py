@@ -14,11 +14,11 @@ from streamtable.delta.tables import find_table
 from streamtable.errors import InvalidStatement
 from streamtable.language.names import Name, Query
 from streamtable.sql.builder import qualified
-from streamtable.subscribe.output import Output
-from streamtable.subscribe.query import QueryRelation
-from streamtable.subscribe.relation import Relation
-from streamtable.subscribe.rows import ChangeRows, RowFormat
-from streamtable.subscribe.table import TableRelation
+from streamtable.subscribing.output import Output
+from streamtable.subscribing.query import QueryRelation
+from streamtable.subscribing.relation import Relation
+from streamtable.subscribing.rows import ChangeRows, RowFormat
+from streamtable.subscribing.table import TableRelation
 
 __all__ = ["Feed", "close_feed", "open_feed", "opened"]
 

@@ -32,9 +32,9 @@ from streamtable.query.checks import refuse_session_names
 from streamtable.query.rewrite import moving_literal
 from streamtable.sessions.internal import lend
 from streamtable.sql.builder import column, select, subquery
-from streamtable.subscribe.inputs import Input, Inputs
-from streamtable.subscribe.relation import TIME, ids, plain
-from streamtable.subscribe.times import Versions
+from streamtable.subscribing.inputs import Input, Inputs
+from streamtable.subscribing.relation import TIME, ids, plain
+from streamtable.subscribing.times import Versions
 
 __all__ = ["QueryRelation", "pinned"]
 

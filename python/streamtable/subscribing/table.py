@@ -16,8 +16,8 @@ from streamtable.delta.rows import change_set, read
 from streamtable.delta.tables import Located
 from streamtable.errors import SourceChanged
 from streamtable.sql.builder import qualified
-from streamtable.subscribe.inputs import Input, Inputs
-from streamtable.subscribe.relation import TIME, ids, plain
+from streamtable.subscribing.inputs import Input, Inputs
+from streamtable.subscribing.relation import TIME, ids, plain
 
 __all__ = ["TableRelation"]
 
