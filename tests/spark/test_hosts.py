@@ -455,7 +455,7 @@ def test_every_command_of_the_command_line_asks_a_server(server: Running, tmp_pa
     name = "spark_catalog.asked.copy"
     assert [row["action"] for row in told("refresh", "asked.copy")[0]] == ["DIFFERENTIAL"]
     assert [row["action"] for row in told("history", "asked.copy")[0]] == ["DIFFERENTIAL", "REINITIALIZE"]
-    assert [row["incremental"] for row in told("explain", "asked.copy")[0]] == [True, True]
+    assert [row["incremental"] for row in told("explain", "asked.copy")[0]] == [True, True, True]
     assert told("verify", "asked.copy")[0][0] == {"name": name, "ok": True, "missing": 0, "surplus": 0}
     assert name in [row["name"] for row in told("status")[0]]
     assert name in [row["name"] for row in told("graph")[0]]
