@@ -424,3 +424,13 @@ def test_the_thread_ends_with_spark() -> None:
     ended = Scheduler(played).start()
     eventually(lambda: not ended.running)
     assert ended.stop(timeout=20)
+
+
+def test_what_is_being_refreshed_can_be_asked() -> None:
+    played, workers = Played(table("a"), table("b")), OnDemand()
+    scheduler = Scheduler(played, workers)
+    turns(scheduler, played, 0)
+    assert sorted(task.group for task in scheduler.refreshing) == ["streamtable shop.a", "streamtable shop.b"]
+    workers.finish("a")
+    scheduler.turn(played.now)
+    assert [task.name for task in scheduler.refreshing] == ["shop.b"]

@@ -29,6 +29,11 @@ class Task:
     vector: Vector
     joins: bool
 
+    @property
+    def group(self) -> str:
+        """Return the group of its Spark jobs, by which they can be cancelled."""
+        return f"streamtable {self.name}"
+
 
 @dataclass(frozen=True)
 class Refreshed:

@@ -77,7 +77,7 @@ class SparkEngine:
         """Refresh a table under a Spark job group of its name. What fails for good is written down, and in the end suspends it."""
         started = time.perf_counter()
         try:
-            self._spark.sparkContext.setJobGroup(_group(task), f"refresh of {task.name}", interruptOnCancel=False)
+            self._spark.sparkContext.setJobGroup(task.group, f"refresh of {task.name}", interruptOnCancel=False)
             outcome, done = carry_out(self._spark, task, Initiator.SCHEDULER)
         except StreamTableSuspended:
             return Failed(f"{task.name} is suspended")
@@ -115,16 +115,12 @@ class SparkEngine:
 
     def cancel(self, task: Task) -> None:
         """Cancel the Spark jobs of a refresh."""
-        self._spark.sparkContext.cancelJobGroup(_group(task))
+        self._spark.sparkContext.cancelJobGroup(task.group)
 
 
 def _pause(attempt: int) -> timedelta:
     """Return how long to wait after the attempt; jitter parts those who were in each other's way."""
     return timedelta(seconds=min(2.0 ** (attempt - 1) + random(), LONGEST_BACKOFF))  # noqa: S311 - nobody is to be kept from guessing
-
-
-def _group(task: Task) -> str:
-    return f"streamtable {task.name}"
 
 
 def table_of(entry: Entry, vector: Vector) -> ScheduledTable:

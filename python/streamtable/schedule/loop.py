@@ -116,6 +116,11 @@ class Scheduler:
         """Tell whether the scheduler serves the tables."""
         return self._thread.is_alive() and not self._stopping.is_set()
 
+    @property
+    def refreshing(self) -> list[Task]:
+        """Return what is being refreshed now."""
+        return [task for task, _ in list(self._running.values())]
+
     def start(self) -> Scheduler:
         """Begin; a scheduler that was stopped cannot begin again."""
         atexit.register(self.stop)
