@@ -50,6 +50,7 @@ users = "users.txt"
 thrift_port = 0
 connect_port = 0
 metrics_port = 0
+console_port = -1
 """
 SETUP = (
     "CREATE TABLE sales (id INT, region STRING, amount INT) USING delta",

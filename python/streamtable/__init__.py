@@ -14,6 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from streamtable.api.tables import StreamTable, StreamTables
 from streamtable.errors import *  # noqa: F403
 from streamtable.errors import __all__ as _errors
+from streamtable.hosts.console import console
 from streamtable.hosts.notebook import load_ipython_extension
 from streamtable.hosts.session import configure, enable, open_queue, start_scheduler, subscribe
 
@@ -22,6 +23,7 @@ __all__ = [
     "StreamTables",
     "__version__",
     "configure",
+    "console",
     "enable",
     "load_ipython_extension",
     "open_queue",

@@ -46,6 +46,7 @@ class Running:
     thrift: int
     connect: str
     metrics: str
+    console: str
     ui: str
     process: subprocess.Popen[str]
 
@@ -111,7 +112,7 @@ def serving(
     given = {**SMALL, "spark.ui.enabled": "true", "spark.ui.port": ui, **(spark or {})}
     settings = "\n".join(f'"{key}" = "{value}"' for key, value in given.items())
     (folder / "streamtable.toml").write_text(
-        f"[spark]\n{settings}\n[server]\n{doors}thrift_port = 0\nconnect_port = 0\nmetrics_port = 0\n"
+        f"[spark]\n{settings}\n[server]\n{doors}thrift_port = 0\nconnect_port = 0\nmetrics_port = 0\nconsole_port = 0\n"
     )
     with (folder / "server.log").open("w") as log:
         process = subprocess.Popen(
@@ -130,12 +131,13 @@ def serving(
         assert found.pop("ready") is True
     else:
         assert said == "streamtable server is ready\n"
-        found = dict(process.stdout.readline().split() for _ in range(3))
+        found = dict(process.stdout.readline().split() for _ in range(4))
     running = Running(
         folder,
         int(found["thrift"].rpartition(":")[2]),
         found["connect"].replace("token=...", f"token={TOKEN}"),
         found["metrics"],
+        found["console"],
         f"http://127.0.0.1:{ui}",
         process,
     )

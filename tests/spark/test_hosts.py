@@ -18,7 +18,8 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
+from urllib.request import HTTPCookieProcessor, build_opener
 
 import nbformat
 import pytest
@@ -515,6 +516,23 @@ def test_several_sessions_at_once(server: Running) -> None:
         cursor.execute("DROP STREAM TABLE shared")
 
 
+def test_the_console_of_a_server_lets_its_users_in(server: Running) -> None:
+    assert "token" not in server.console
+    browser = build_opener(HTTPCookieProcessor())
+
+    def page(path: str, **form: str) -> str:
+        with browser.open(f"{server.console}{path}", urlencode(form).encode() if form else None) as found:
+            return str(found.read().decode())
+
+    assert "Password" in page("tables") and "is wrong" in page("login", user=USER, password=f"{PASSWORD}!")
+    with server.cursor() as cursor:
+        cursor.execute("CREATE STREAM TABLE in_the_console AS SELECT 1 AS one")
+        page("login", user=USER, password=PASSWORD)
+        wait_until(lambda: "in_the_console" in page("tables"))
+        assert USER in page("settings")
+        cursor.execute("DROP STREAM TABLE in_the_console")
+
+
 def test_the_pages_of_the_port_of_metrics(server: Running) -> None:
     wait_until(lambda: "streamtable_tables" in asked(server)[1])
     assert (asked(server, "healthz"), asked(server, "readyz")) == ((200, "ok\n"), (200, "ready\n"))
@@ -766,7 +784,7 @@ def test_the_end_of_a_server(server: Running, tmp_path: Path) -> None:
     guarded = ("--host", "0.0.0.0", "--users", "users.txt", "--token-file", "token.txt")  # noqa: S104  (with both)
     with serving(server.folder, "--no-scheduler", *guarded, doors="") as again:
         beyond = {port for port, address in listening(*family(again.process.pid)).items() if address not in LOCAL}
-        assert beyond == {again.thrift, int(re.findall(r":(\d+)/", again.connect)[0])}
+        assert beyond == {again.thrift, *(int(re.findall(r":(\d+)/", each)[0]) for each in (again.connect, again.console))}
         with again.cursor() as cursor:
             cursor.execute("VERIFY STREAM TABLE slow")
             assert cursor.fetchall()[0][1]

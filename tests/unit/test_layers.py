@@ -37,6 +37,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("api",),
     ("hosts", "hosts/launch", "hosts/progress", "hosts/start"),
     ("hosts/session",),
+    ("hosts/console",),
     ("hosts/jvm_child", "hosts/notebook", "hosts/server"),
     ("hosts/cli",),
     ("__init__",),

@@ -23,7 +23,7 @@ from streamtable.hosts.server.serve import _notify
 from streamtable.hosts.server.slowdown import FORGOTTEN_AFTER, MOST_KNOWN, Slowdown
 from streamtable.settings.server_file import ServerSettings
 
-FREE = ServerSettings(thrift_port=0, connect_port=0, metrics_port=0)
+FREE = ServerSettings(thrift_port=0, connect_port=0, metrics_port=0, console_port=0)
 
 
 def test_free_ports_are_found_and_end_points_left_out() -> None:
@@ -367,3 +367,22 @@ def test_wrong_passwords_are_forgotten() -> None:
     hours.now += FORGOTTEN_AFTER + 60
     hours.slept.clear()
     assert slowdown.attempt("ada", "10.0.0.1", lambda: True) and hours.slept == []
+
+
+@pytest.mark.parametrize(
+    ("options", "host"),
+    [
+        ({}, "127.0.0.1"),
+        ({"users": "users.txt", "token_file": "token.txt"}, "0.0.0.0"),  # noqa: S104  (they have passwords)
+        ({"allow_anonymous": True}, "127.0.0.1"),  # a link is for who sits at this machine
+    ],
+)
+def test_the_console_leaves_this_machine_with_passwords_only(options: dict[str, object], host: str) -> None:
+    found = endpoints_of(with_options(FREE, {"host": "0.0.0.0" if options else "127.0.0.1", **options}), {})  # noqa: S104
+    assert found.console and found.console_host == host
+    assert endpoints_of(with_options(FREE, {"console_port": -1}), {}).console is None
+
+
+def test_a_server_without_the_packages_of_the_console_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streamtable.hosts.server.endpoints.is_installed", lambda: False)
+    assert endpoints_of(FREE, {}).console is None

@@ -28,7 +28,7 @@ from streamtable.hosts.cli.options import (
     settings_of,
 )
 from streamtable.hosts.cli.output import ExitCode, Printer, table_of
-from streamtable.hosts.cli.serving import add_user, server
+from streamtable.hosts.cli.serving import add_user, console, server
 from streamtable.hosts.cli.starting import demo, init, settings
 from streamtable.hosts.cli.subscribing import subscribe
 from streamtable.hosts.cli.transfer import exported
@@ -49,6 +49,7 @@ app.command()(demo)
 app.command()(init)
 app.command()(settings)
 app.command()(server)
+app.command()(console)
 app.command()(add_user)
 app.command()(subscribe)
 

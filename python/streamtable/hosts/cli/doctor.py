@@ -28,7 +28,7 @@ __all__ = ["Check", "examined"]
 
 MINIMUM_JAVA = 17
 SPARK_CORE = "spark-core_2.13-"
-OPTIONAL = {"grpc": "connect", "IPython": "notebook"}
+OPTIONAL = {"grpc": "connect", "IPython": "notebook", "uvicorn": "console"}
 """Modules that not everybody needs, and the extra of the package that brings each."""
 
 

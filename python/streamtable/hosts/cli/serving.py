@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
+from threading import Event
 from typing import Annotated
 
 import typer
 
-from streamtable.hosts.cli.options import AsJson, Conf, reported, settings_of
+from streamtable.hosts.cli.options import AsJson, Conf, cli_context, reported, settings_of
 from streamtable.hosts.cli.output import Printer
 from streamtable.hosts.cli.sessions import local
 from streamtable.settings.server_file import load
 
-__all__ = ["add_user", "server"]
+__all__ = ["add_user", "console", "server"]
 
 File = Annotated[Path | None, typer.Option("--config", help="The settings; streamtable.toml if it is there.")]
 
@@ -24,6 +26,9 @@ def server(
     thrift_port: Annotated[int | None, typer.Option(help="JDBC and ODBC; 0 takes a free port, -1 leaves it out.")] = None,
     connect_port: Annotated[int | None, typer.Option(help="Spark Connect.")] = None,
     metrics_port: Annotated[int | None, typer.Option(help="Prometheus.")] = None,
+    console_port: Annotated[int | None, typer.Option(help="The console.")] = None,
+    console_hosts: Annotated[str | None, typer.Option(help="Names under which browsers ask for it, separated by commas.")] = None,
+    console_read_only: Annotated[bool | None, typer.Option("--console-read-only", help="A console without buttons.")] = None,
     users: Annotated[str | None, typer.Option(help="The file of users and passwords for Thrift.")] = None,
     token_file: Annotated[str | None, typer.Option(help="The file of the token for Spark Connect.")] = None,
     allow_anonymous: Annotated[bool | None, typer.Option("--allow-anonymous", help="Let anybody in, also beyond loopback.")] = None,
@@ -34,7 +39,7 @@ def server(
     conf: Conf = None,
     as_json: AsJson = False,
 ) -> None:
-    """Serve JDBC, Spark Connect, metrics and the schedules in one process, until SIGTERM or Ctrl-C.
+    """Serve JDBC, Spark Connect, metrics, the console and the schedules in one process, until SIGTERM or Ctrl-C.
 
     Options win over streamtable.toml. It says when it is ready, and where.
 
@@ -51,6 +56,9 @@ def server(
             "thrift_port": thrift_port,
             "connect_port": connect_port,
             "metrics_port": metrics_port,
+            "console_port": console_port,
+            "console_hosts": console_hosts,
+            "console_read_only": console_read_only,
             "users": users,
             "token_file": token_file,
             "allow_anonymous": allow_anonymous,
@@ -65,6 +73,34 @@ def server(
             lambda settings: local(settings, quiet=False),
             lambda addresses: _ready(out, addresses),
         )
+
+
+def console(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port on this machine; 0 takes a free one.")] = 0,
+    scheduler: Annotated[bool, typer.Option("--scheduler", help="Refresh by the schedules as well.")] = False,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Show no buttons.")] = False,
+    conf: Conf = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the stream tables in a browser, until Ctrl-C: a session of its own, on the catalog of the current folder.
+
+    A server has a console of its own: see console_port in [server].
+
+    streamtable console --port 9465
+    """
+    from streamtable.hosts.console import console as open_console
+    from streamtable.hosts.session import start_scheduler
+
+    with cli_context(None, conf, as_json) as context, ExitStack() as stack:
+        serving = stack.enter_context(start_scheduler(context.spark)) if scheduler else None
+        opened = open_console(context.spark, port=port, scheduler=serving, read_only=read_only)
+        stack.callback(opened.stop)
+        if as_json:
+            context.out.json({"ready": True, "console": opened.link()})
+        else:
+            context.out.text(f"the console lets one browser in at\n  {opened.link()}\nCtrl-C ends it")
+        context.out.flush()
+        Event().wait()
 
 
 def add_user(

@@ -12,6 +12,7 @@ from pathlib import Path
 from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_fixed
 
 from streamtable.errors import InvalidStatement, NotEnabled
+from streamtable.hosts.console import is_installed
 from streamtable.hosts.server.guard import INTERCEPTORS, interceptors
 from streamtable.settings.server_file import ServerSettings
 
@@ -47,8 +48,11 @@ class Endpoints:
     thrift: int | None
     connect: int | None
     metrics: int | None
+    console: int | None
     open_host: str
     """Of metrics and of Spark's UI, which know no users."""
+    console_host: str
+    """Beyond loopback, it asks for a password."""
 
     def addresses(self, token: bool) -> dict[str, str]:
         """Return what people type to get there."""
@@ -87,13 +91,16 @@ def endpoints_of(server: ServerSettings, given: Mapping[str, str]) -> Endpoints:
                 "allow_anonymous = true (--allow-anonymous) if everybody who reaches this host may do everything",
             )
     open_host = server.host if server.allow_anonymous else LOOPBACK
+    console_host = server.host if server.users else LOOPBACK
     free = iter(random.sample(FREE, 60))  # no two are the same
     return Endpoints(
         server.host,
         _port("thrift_port", server.host, server.thrift_port, free),
         _port("connect_port", server.host, server.connect_port, free),
         _port("metrics_port", open_host, server.metrics_port, free),
+        _port("console_port", console_host, server.console_port, free) if is_installed() else None,
         open_host,
+        console_host,
     )
 
 

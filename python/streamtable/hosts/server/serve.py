@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
@@ -11,13 +12,14 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from tempfile import TemporaryDirectory
 from threading import Event
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from streamtable.errors import NotEnabled
-from streamtable.hosts.server.endpoints import Endpoints, endpoints_of, environment, has_strangers, spark_settings, wait_for
+from streamtable.hosts.console import INSTALL
+from streamtable.hosts.server.endpoints import ABSENT, Endpoints, endpoints_of, environment, has_strangers, spark_settings, wait_for
 from streamtable.hosts.server.guard import guard, kinds_of
 from streamtable.hosts.server.health import Health
 from streamtable.hosts.server.metrics import Metrics
@@ -28,8 +30,14 @@ from streamtable.hosts.session import start_scheduler
 from streamtable.jvm.gateway import SHIM, java_class
 from streamtable.schedule.loop import Scheduler
 from streamtable.settings.server_file import ServerSettings
+from streamtable.settings.spark import items
+
+if TYPE_CHECKING:
+    from streamtable.hosts.console.serve import Console
 
 __all__ = ["serve"]
+
+log = logging.getLogger("streamtable.console")
 
 LOOK_AFTER_JAVA = 1.0
 SECONDS_OF_SPARK = 10.0
@@ -65,7 +73,7 @@ def serve(
         java_class(spark, "org.apache.spark.sql.hive.streamtable.Metastore").shield(spark._jsparkSession)
         _stop_by_signals(stopping, health)  # again: at Ctrl-C, pyspark's own handler cancels all jobs and raises KeyboardInterrupt
         scheduler = start_scheduler(spark) if server.scheduler else None
-        stopped = Event()
+        stopped, console = Event(), None
         try:
             if passwords:
                 passwords.register(spark)
@@ -74,8 +82,10 @@ def serve(
             _listen(spark, endpoints)
             if endpoints.metrics:
                 metrics.watch(spark, scheduler, stopped.wait)
+            console = _console(spark, server, endpoints, scheduler, passwords)
             health.ready()
-            ready(endpoints.addresses(bool(server.token_file)))
+            addresses = endpoints.addresses(bool(server.token_file))
+            ready(addresses | {"console": console.link()} if console else addresses)
             _notify("READY=1")
             _wait(spark, stopping)
         finally:
@@ -83,6 +93,8 @@ def serve(
             watchdog.begin()
             _notify("STOPPING=1")
             stopped.set()
+            if console:
+                console.stop()
             _stop(spark, scheduler, _for_refreshes(server.stop_seconds))
 
 
@@ -91,6 +103,26 @@ def _pages(endpoints: Endpoints, metrics: Metrics, health: Health) -> AbstractCo
         return nullcontext()
     pages = {"/metrics": metrics.page, "/healthz": health.healthz, "/readyz": health.readyz}
     return answering(endpoints.open_host, endpoints.metrics, pages)
+
+
+def _console(
+    spark: SparkSession, server: ServerSettings, endpoints: Endpoints, scheduler: Scheduler | None, passwords: Passwords | None
+) -> Console | None:
+    if not endpoints.console:
+        if server.console_port != ABSENT:
+            log.warning("there is no console: %s, or set console_port = -1", INSTALL)
+        return None
+    from streamtable.hosts.console.serve import serve as open_console
+
+    return open_console(
+        spark,
+        endpoints.console_host,
+        endpoints.console,
+        scheduler,
+        passwords.accepts if passwords else None,
+        items(server.console_hosts),
+        server.console_read_only,
+    )
 
 
 def _for_refreshes(seconds: float) -> float:

@@ -1,0 +1,43 @@
+"""The console: what stream tables are like, and what can be done about it, as pages of a browser."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+
+from streamtable.errors import NotEnabled
+from streamtable.hosts.session import enable
+
+if TYPE_CHECKING:
+    from streamtable.hosts.console.serve import Console
+    from streamtable.schedule.loop import Scheduler
+
+__all__ = ["INSTALL", "LOOPBACK", "console", "is_installed"]
+
+INSTALL = "pip install 'streamtable[console]'"
+LOOPBACK = "127.0.0.1"
+
+
+def is_installed() -> bool:
+    """Tell whether the packages are there that the console is made of."""
+    return all(find_spec(each) for each in ("jinja2", "pygments", "starlette", "uvicorn"))
+
+
+def console(spark: SparkSession, *, port: int = 0, scheduler: Scheduler | None = None, read_only: bool = False) -> Console:
+    """Show the session's stream tables in a browser, until `stop()`: on loopback, at a free port unless one is given.
+
+    print(console(spark).link())  # an address that lets one browser in, once
+
+    Refreshes of `scheduler` are shown as well. Raises NotEnabled without the packages, and for a port that is taken.
+    """
+    enable(spark)
+    if not is_installed():
+        raise NotEnabled("the packages of the console are not installed", hint=INSTALL)
+    from streamtable.hosts.console.serve import serve
+
+    try:
+        return serve(spark, LOOPBACK, port, scheduler, read_only=read_only)
+    except OSError as error:
+        raise NotEnabled(f"the console cannot listen on {LOOPBACK}:{port}: {error}", hint="choose another port") from error

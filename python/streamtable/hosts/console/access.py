@@ -1,0 +1,136 @@
+"""Who may come in to the console, and what a browser may be made to do with it.
+
+A session begins with a password of the server's users, or with a link that works once. It lives in a cookie that scripts do not see
+and other sites do not send. What changes something has to show the session's own token as well, because other programs on this
+machine are the same site to a browser.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from threading import Lock
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+
+__all__ = ["HEADERS", "Doors", "Session", "is_own_host", "is_own_origin"]
+
+IDLE, LONGEST = 12 * 3600.0, 7 * 86_400.0
+"""Seconds after which a session that nobody uses, and any session, ends."""
+MOST_SESSIONS, MOST_LINKS = 1000, 10
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+@dataclass
+class Session:
+    """One browser that was let in; `csrf` is what its buttons show."""
+
+    user: str
+    began: float
+    used: float
+    csrf: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+
+
+class Doors:
+    """Lets people in and knows who is in. `check` tells whether name, password and address belong together; None where links do.
+
+    Nothing is kept on disk: a session ends with the process.
+    """
+
+    def __init__(self, check: Callable[[str, str, str], bool] | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self.check = check
+        self._clock = clock
+        self._lock = Lock()
+        self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._links: list[str] = []
+
+    def link(self) -> str:
+        """Return a token that lets one browser in, once."""
+        token = secrets.token_urlsafe(32)
+        with self._lock:
+            self._links = [*self._links[1 - MOST_LINKS :], token]
+        return token
+
+    def by_link(self, token: str) -> str | None:
+        """Return the cookie of a new session, if the token is good; it is used up."""
+        with self._lock:
+            fitting = [each for each in self._links if hmac.compare_digest(each.encode(), token.encode("utf-8", "replace"))]
+            self._links = [each for each in self._links if each not in fitting]
+        return self._begin("owner") if fitting else None
+
+    def by_password(self, user: str, password: str, address: str) -> str | None:
+        """Return the cookie of a new session, if the password is the user's. May take seconds: wrong ones are slowed down."""
+        return self._begin(user) if self.check and self.check(user, password, address) else None
+
+    def session(self, cookie: str | None) -> Session | None:
+        """Return the session of a cookie."""
+        now = self._clock()
+        with self._lock:
+            found = self._sessions.get(cookie or "")
+            if found is None or now - found.used > IDLE or now - found.began > LONGEST:
+                self._sessions.pop(cookie or "", None)
+                return None
+            found.used = now
+            return found
+
+    def leave(self, cookie: str | None) -> None:
+        """End a session."""
+        with self._lock:
+            self._sessions.pop(cookie or "", None)
+
+    def _begin(self, user: str) -> str:
+        cookie, now = secrets.token_urlsafe(32), self._clock()
+        with self._lock:
+            self._sessions[cookie] = Session(user, now, now)
+            while len(self._sessions) > MOST_SESSIONS:
+                self._sessions.popitem(last=False)
+        return cookie
+
+
+def is_own_host(header: str | None, names: Collection[str]) -> bool:
+    """Tell whether a request was meant for us: an address, localhost, or one of the `names`.
+
+    Somebody else's name can be made to lead here (DNS rebinding), an address cannot.
+    """
+    if not header:
+        return False
+    host = header.partition("]")[0].removeprefix("[") if header.startswith("[") else header.rpartition(":")[0] or header
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return host.casefold() in {"localhost", *(name.casefold() for name in names)}
+    return True
+
+
+def is_own_origin(headers: Headers) -> bool:
+    """Tell whether a page of ours sent the request, as far as the browser says where it comes from."""
+    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+    if site is not None and site not in ("same-origin", "none"):
+        return False
+    return origin is None or origin.partition("://")[2] == headers.get("host")
+
+
+def shows_token(session: Session, shown: str | None) -> bool:
+    """Tell whether a request has the session's own token."""
+    return shown is not None and hmac.compare_digest(session.csrf.encode(), shown.encode("utf-8", "replace"))
+
+
+def address_of(request: Request) -> str:
+    """Return where a request comes from."""
+    return request.client.host if request.client else ""

@@ -1,0 +1,502 @@
+"""The console without Spark and without a browser: every page, every button, and who may come in."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import socket
+import time
+from contextlib import closing
+from datetime import timedelta
+from importlib.resources import files
+from typing import ClassVar
+from urllib.parse import quote
+
+import pytest
+from starlette.testclient import TestClient
+from tests.unit.consoles import BROKEN, CATALOG, NASTY, NOW, FakeHands, board_of, large, line, small, table
+
+from streamtable.catalog.definition import SUSPENDED
+from streamtable.errors import NotEnabled, SourceUnavailable
+from streamtable.hosts import console as package
+from streamtable.hosts.console.access import IDLE, LONGEST, Doors, is_own_host
+from streamtable.hosts.console.board import Act, Board, Job
+from streamtable.hosts.console.pages import Pages, application
+from streamtable.hosts.console.words import ago, cut, duration, schema_of, short, size
+from streamtable.observe.status import Standing, Status
+from streamtable.refresh.choose import Action
+
+COOKIE = "streamtable_console_1"
+HOST = "http://127.0.0.1:9465"
+PAGES = ("/", "/tables", "/alerts", "/work", "/queues", "/replication", "/settings")
+NAME = f"{CATALOG}.shop.per_region"
+
+
+class Visitor:
+    """A browser that was let in by a link."""
+
+    def __init__(self, status: Status | None = None, read_only: bool = False) -> None:
+        self.board, self.hands = board_of(status or small(), read_only)
+        self.doors = Doors(None)
+        self.browser = TestClient(application(self.board, self.doors, COOKIE, ["console.example"]), HOST, follow_redirects=False)
+        assert self.get(f"/?token={self.doors.link()}").status_code == 303
+
+    def get(self, path: str, **headers: str):  # type: ignore[no-untyped-def]  # httpx has its own names
+        return self.browser.get(path, headers=headers)
+
+    def page(self, path: str) -> str:
+        found = self.get(path)
+        assert found.status_code == 200, (path, found.status_code)
+        return str(found.text)
+
+    @property
+    def csrf(self) -> str:
+        found = re.search(r'name="csrf" value="([\w-]+)"', self.page("/tables"))
+        assert found
+        return found[1]
+
+    def post(self, path: str, headers: dict[str, str] | None = None, **form: str):  # type: ignore[no-untyped-def]
+        return self.browser.post(path, data={"csrf": self.csrf, **form}, headers=headers)
+
+
+@pytest.fixture
+def visitor() -> Visitor:
+    return Visitor()
+
+
+@pytest.fixture
+def stranger(visitor: Visitor) -> TestClient:
+    return TestClient(visitor.browser.app, HOST, follow_redirects=False)
+
+
+def ended(board: Board) -> None:
+    until = time.monotonic() + 10
+    while any(work.ok is None for work in board.works):
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
+# What is shown
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_page_is_shown_and_renews_itself(visitor: Visitor, path: str) -> None:
+    text = visitor.page(path)
+    assert f'sse-connect="/events?seen={visitor.board.news}"' in text and f'hx-get="{path}" hx-trigger="sse:news"' in text
+    assert NASTY not in text, "a name was not escaped"
+
+
+def test_a_name_that_would_be_markup_is_text_everywhere(visitor: Visitor) -> None:
+    name = f"{CATALOG}.shop.{NASTY}"
+    for path in (f"/table?name={quote(name)}", f"/pane?key={quote(f'table {name}')}", "/", "/tables", "/queues"):
+        text = visitor.page(path)
+        assert "<script>`" not in text and "&lt;script&gt;" in text, path
+        assert not re.search(r"""(?:href|title|value|data-pane)="[^"]*<script>""", text), path
+    for path in (f"/rows?name={quote(name)}", f"/explain?name={quote(name)}"):
+        assert "&lt;" in visitor.page(path) and "<i>" not in visitor.page(path)
+    assert "a row &lt;was&gt; refused" in visitor.page("/replication")
+
+
+def test_the_page_of_a_table_says_what_there_is_to_know(visitor: Visitor) -> None:
+    text = visitor.page(f"/table?name={CATALOG}.shop.broken")
+    for said in (
+        "failing",
+        "division by zero in &lt;amount&gt;",
+        "a change data feed would help",
+        "REINITIALIZE" if False else "FULL",
+    ):
+        assert said in text
+    text = visitor.page(f"/table?name={NAME}")
+    for said in (
+        "1\u202f234\u202f567",
+        "89.0 MB",
+        "where it was sold",
+        "EVERY 5 MINUTES",
+        "in 5 min",
+        "cdf",
+        "Its last 30 refreshes",
+        "the last full refresh took 4.2 s for 1\u202f200\u202f000 rows of its sources; the last differential one 450 ms for 300 changed rows",
+        '<span class="k">SELECT</span>',
+        "what was sold &lt;where&gt;",
+        f"name={CATALOG}.shop.{quote(NASTY, safe='')}",
+    ):
+        assert said in text, said
+
+
+def test_contents_and_explain_are_asked_for_and_their_errors_are_shown(visitor: Visitor) -> None:
+    assert "NULL" in visitor.page(f"/rows?name={NAME}")
+    assert "&lt;few&gt; rows" in visitor.page(f"/explain?name={NAME}")
+    visitor.hands.error = SourceUnavailable("sales <is> gone")
+    assert "[STREAMTABLE_SOURCE_UNAVAILABLE] sales &lt;is&gt; gone" in visitor.page(f"/explain?name={NAME}")
+
+
+def test_what_is_not_there_is_said_to_be_not_there(visitor: Visitor) -> None:
+    for path in (
+        "/table?name=nope",
+        "/table",
+        "/pane?key=nope",
+        "/rows?name=nope",
+        "/explain",
+        "/nope",
+        "/static/nope.js",
+        "/static/../pages.py",
+    ):
+        assert visitor.get(path).status_code == 404, path
+
+
+def test_before_the_first_look_and_when_a_look_fails_pages_say_so() -> None:
+    visitor = Visitor()
+    visitor.hands.error = SourceUnavailable("the catalog <does> not answer")
+    visitor.board.turn(2e9)
+    for path in PAGES:
+        text = visitor.page(path)
+        assert "The last look failed: the catalog &lt;does&gt; not answer" in text and "As of" in text
+    visitor.board.status = None
+    for path in PAGES:
+        assert "for the first time" in visitor.page(path)
+
+
+def test_a_page_that_fails_shows_no_trace(visitor: Visitor) -> None:
+    visitor.board.status = replaced = small()
+    object.__setattr__(replaced, "alerts", (object(),))
+    browser = TestClient(visitor.browser.app, HOST, raise_server_exceptions=False, cookies=visitor.browser.cookies)
+    found = browser.get("/alerts")
+    assert found.status_code == 500 and "This page failed" in found.text and "Traceback" not in found.text
+    assert "Content-Security-Policy" in found.headers
+
+
+def test_two_hundred_tables_come_at_once_and_collapsed(visitor: Visitor) -> None:
+    visitor.board.status = large()
+    began = time.perf_counter()
+    text = visitor.page("/")
+    assert time.perf_counter() - began < 1
+    assert text.count('class="box') <= 25, "one box for each schema"
+    assert "a_stream_table" not in text and "team_7" in text
+    opened = visitor.page("/?open=team_7")
+    assert opened.count('class="box') > 25 and "open=team_7&amp;open=team_8" in opened
+    filtered = visitor.page("/?schema=team_7")
+    assert "a_stream_t…ong_name_7" in filtered and ">team_19</text>" not in filtered
+    assert visitor.page("/tables").count("<tr>") == 201
+
+
+# Buttons
+
+
+@pytest.mark.parametrize("act", Act)
+def test_every_button_does_what_it_says_once(visitor: Visitor, act: Act) -> None:
+    name = f"{CATALOG}.shop.stopped" if act is Act.RESUME else f"{CATALOG}.shop.{NASTY}"
+    assert f'value="{act.value}"' in visitor.page(f"/table?name={quote(name)}")
+    found = visitor.post("/act", name=name, act=act.value)
+    assert found.status_code == 303 and found.headers["location"].startswith("/table?name=")
+    ended(visitor.board)
+    (work,) = visitor.board.works
+    assert visitor.hands.asked == [(act, tuple(name.split(".", 2)), work.group)]
+    for path in (found.headers["location"], "/work"):
+        assert f"{act.value} &lt;done&gt;" in visitor.page(path)
+
+
+def test_what_runs_is_shown_with_its_progress_and_can_be_cancelled(visitor: Visitor) -> None:
+    visitor.hands.gate.clear()
+    visitor.post("/act", name=NAME, act="refresh")
+    visitor.post("/act", name=NAME, act="refresh")
+    (work,) = visitor.board.works
+    visitor.hands.running = (Job(work.group, "refresh", 3, 8), Job("other", "a <scheduled> refresh", 0, 0, NOW, "x"))
+    visitor.board.turn(0)
+    for path in (f"/table?name={NAME}", "/work"):
+        assert "3 of 8 tasks" in visitor.page(path) and "running" in visitor.page(path)
+    assert "a &lt;scheduled&gt; refresh" in visitor.page("/work")
+    assert visitor.post("/cancel", group=work.group).status_code == 303
+    ended(visitor.board)
+    assert "was &lt;cancelled&gt;" in visitor.page("/work")
+
+
+def test_a_job_that_begins_after_its_group_was_cancelled_is_cancelled_too(visitor: Visitor) -> None:
+    job = Job("g", "x", 0, 1)
+    visitor.hands.running = (job,)
+    visitor.board.turn(0)
+    assert not visitor.board.cancel("nothing of that name")
+    assert visitor.board.cancel("g")
+    visitor.board.turn(0)
+    visitor.hands.running = ()
+    visitor.board.turn(0)
+    visitor.hands.running = (job,)  # another statement of the same table
+    visitor.board.turn(0)
+    assert visitor.hands.asked == [("cancel", "g")] * 2
+
+
+def test_a_console_that_changes_nothing_has_no_buttons_and_refuses() -> None:
+    visitor = Visitor(read_only=True)
+    assert 'name="act"' not in visitor.page(f"/table?name={NAME}")
+    assert visitor.post("/act", name=NAME, act="refresh").status_code == 403
+    assert visitor.post("/cancel", group="g").status_code == 403
+    assert visitor.hands.asked == []
+
+
+def test_a_button_of_nothing_does_nothing(visitor: Visitor) -> None:
+    forms: tuple[dict[str, str], ...] = (
+        {"name": "nope", "act": "refresh"},
+        {"name": NAME, "act": "drop"},
+        {"act": "refresh"},
+        {"name": NAME},
+    )
+    for form in forms:
+        assert visitor.post("/act", None, **form).status_code == 404
+    assert visitor.hands.asked == []
+
+
+# Who may come in
+
+
+def test_a_link_lets_one_browser_in_once_and_a_browser_makes_another(visitor: Visitor, stranger: TestClient) -> None:
+    token = visitor.doors.link()
+    first = stranger.get(f"/?token={token}")
+    assert first.status_code == 303 and first.headers["location"] == "/"
+    cookie = first.headers["set-cookie"]
+    assert "HttpOnly" in cookie and "SameSite=strict" in cookie and token not in cookie
+    assert stranger.get("/").status_code == 200
+    other = TestClient(stranger.app, HOST, follow_redirects=False)
+    assert other.get(f"/?token={token}").headers["location"] == "/login?used=1"
+    assert stranger.get(f"/?token={visitor.doors.link()}").headers["location"] == "/", "who is in needs no link"
+    made = re.search(r'id="invitation">([^<]+)<', visitor.post("/invite").text)
+    assert made and other.get(made[1]).status_code == 303 and other.get("/").status_code == 200
+
+
+@pytest.mark.parametrize("path", [*PAGES, f"/table?name={NAME}", "/pane?key=x", "/rows", "/explain", "/nope"])
+def test_a_stranger_sees_where_to_log_in_and_nothing_else(stranger: TestClient, path: str) -> None:
+    found = stranger.get(path)
+    assert found.status_code == 303 and found.headers["location"] == "/login"
+    assert stranger.get("/login").status_code == 200 and "per_region" not in stranger.get("/login").text
+
+
+def test_a_stranger_changes_nothing_and_hears_nothing(visitor: Visitor, stranger: TestClient) -> None:
+    assert stranger.get("/events").status_code == 401
+    for path in ("/act", "/cancel", "/invite", "/logout"):
+        assert stranger.post(path, data={"name": NAME, "act": "refresh", "csrf": visitor.csrf}).status_code == 401
+    assert visitor.hands.asked == []
+
+
+def test_users_log_in_with_their_password_and_out_again(visitor: Visitor) -> None:
+    asked = list[tuple[str, str, str]]()
+
+    def check(user: str, password: str, address: str) -> bool:
+        asked.append((user, password, address))
+        return (user, password) == ("ada", "ä+b&c")
+
+    browser = TestClient(application(visitor.board, Doors(check), COOKIE), HOST, follow_redirects=False)
+    assert browser.post("/login", data={"user": "ada", "password": "wrong"}).headers["location"] == "/login?wrong=1"
+    assert "wrong" in browser.get("/login?wrong=1").text
+    assert browser.get("/?token=x").status_code == 303
+    assert browser.post("/login", data={"user": "ada", "password": "ä+b&c"}).headers["location"] == "/"
+    assert asked == [("ada", "wrong", "testclient"), ("ada", "ä+b&c", "testclient")]
+    page = browser.get("/settings")
+    assert page.status_code == 200 and "Make a link" not in page.text and ">ada<" in page.text
+    csrf = re.search(r'name="csrf" value="([\w-]+)"', page.text)
+    assert csrf and browser.post("/invite", data={"csrf": csrf[1]}).status_code == 404
+    assert browser.post("/logout", data={"csrf": csrf[1]}).headers["location"] == "/login"
+    assert browser.get("/").status_code == 303
+
+
+def test_a_password_is_no_way_in_where_there_are_links(stranger: TestClient) -> None:
+    assert stranger.post("/login", data={"user": "owner", "password": ""}).headers["location"] == "/login?wrong=1"
+
+
+@pytest.mark.parametrize("path", ["/act", "/cancel", "/invite", "/logout"])
+@pytest.mark.parametrize("token", [None, "", "wrong", "ä"])
+def test_a_button_without_the_sessions_own_token_is_refused(visitor: Visitor, path: str, token: str | None) -> None:
+    form = {"name": NAME, "act": "refresh"} | ({} if token is None else {"csrf": token})
+    assert visitor.browser.post(path, data=form).status_code == 403
+    assert visitor.hands.asked == [] and visitor.get("/").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://127.0.0.1:3000"},
+        {"Origin": "null"},
+        {"Origin": "https://evil.example"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "cross-site"},
+    ],
+)
+def test_a_page_of_another_site_presses_no_button(visitor: Visitor, headers: dict[str, str]) -> None:
+    assert visitor.post("/act", headers, name=NAME, act="refresh").status_code == 403
+    assert visitor.hands.asked == []
+    assert visitor.post("/act", {"Origin": HOST, "Sec-Fetch-Site": "same-origin"}, name=NAME, act="refresh").status_code == 303
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
+def test_other_methods_are_refused(visitor: Visitor, method: str) -> None:
+    assert visitor.browser.request(method, "/act").status_code in (403, 405)
+
+
+def test_a_form_without_end_is_refused(visitor: Visitor) -> None:
+    assert visitor.browser.post("/act", content=b"x" * 70_000).status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("host", "own"),
+    [
+        ("127.0.0.1:9465", True),
+        ("localhost:9465", True),
+        ("LOCALHOST", True),
+        ("[::1]:9465", True),
+        ("10.1.2.3", True),
+        ("console.example", True),
+        ("console.example:443", True),
+        ("evil.example:9465", False),
+        ("127.0.0.1.evil.example", False),
+        ("localhost.evil.example", False),
+        ("", False),
+        (None, False),
+    ],
+)
+def test_a_name_that_was_bent_to_this_machine_is_not_answered(visitor: Visitor, host: str | None, own: bool) -> None:
+    assert is_own_host(host, ["console.example"]) is own
+    if host:
+        assert visitor.get("/login", Host=host).status_code == (200 if own else 421)
+
+
+def test_every_answer_keeps_scripts_of_others_out(visitor: Visitor, stranger: TestClient) -> None:
+    for found in (visitor.get("/"), visitor.get("/nope"), stranger.get("/"), stranger.get("/login"), visitor.get("/", Host="evil")):
+        policy = found.headers["content-security-policy"]
+        assert "default-src 'none'" in policy and "script-src 'self'" in policy and "unsafe" not in policy
+        assert found.headers["cache-control"] == "no-store" and found.headers["x-frame-options"] == "DENY"
+
+
+def test_no_page_has_scripts_or_styles_in_it(visitor: Visitor) -> None:
+    paths = (*PAGES, f"/table?name={NAME}", f"/pane?key={quote(f'table {NAME}')}")
+    for text in map(visitor.page, paths):
+        assert not re.search(
+            r"<script(?! src=\"/static/)|<style|\sstyle=|\son\w+=|javascript:|https?://", text.replace("http://www.w3.org", "")
+        )
+
+
+def test_sessions_end() -> None:
+    now = 0.0
+    doors = Doors(None, lambda: now)
+    cookie = doors.by_link(doors.link())
+    assert doors.session(cookie)
+    now = IDLE + 1
+    assert doors.session(cookie) is None
+    cookie = doors.by_link(doors.link())
+    while doors.session(cookie):
+        now += IDLE - 1
+    assert now > LONGEST and doors.session(None) is None and doors.by_link("") is None
+
+
+# Parts
+
+
+def test_events_tell_what_is_new(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    board, told = visitor.board, list[str]()
+    monkeypatch.setattr("streamtable.hosts.console.pages.TELL_EVERY", 0.001)
+    monkeypatch.setattr("streamtable.hosts.console.pages.TELL_ANYWAY", 0.01)
+
+    class Request:
+        query_params: ClassVar[dict[str, str]] = {}
+
+        async def is_disconnected(self) -> bool:
+            return False
+
+    async def listen() -> None:
+        async for text in Pages(board, visitor.doors, COOKIE)._news(Request()):  # type: ignore[arg-type]
+            told.append(text)
+            if len(told) == 2:
+                board.looks += 1
+            if text.startswith("event: "):
+                board.stop()
+
+    asyncio.run(asyncio.wait_for(listen(), 10))
+    assert told[:2] == [": here\n\n", ": still here\n\n"]
+    assert told[-1] == f"event: news\ndata: {board.news}\n\n"
+    Request.query_params = {"seen": "what a page showed that is older"}
+    told.clear()
+    board._stopped.clear()
+    asyncio.run(asyncio.wait_for(listen(), 10))
+    assert told[0] == ": here\n\n" and told[1].startswith("event: news\n") and len(told) == 2
+    with visitor.browser.stream("GET", "/events") as found:
+        assert found.headers["content-type"].startswith("text/event-stream") and next(found.iter_lines()) == ": here"
+
+
+@pytest.mark.parametrize(
+    ("made", "standing"),
+    [
+        (table("s", "t"), Standing.FRESH),
+        (table("s", "t", late=5), Standing.STALE),
+        (table("s", "t", schedule="MANUAL"), Standing.FRESH),
+        (table("s", "t", late=5, schedule="MANUAL"), Standing.STALE),
+        (table("s", "t", history=BROKEN), Standing.FAILING),
+        (table("s", "t", history=[line(1, Action.SKIPPED), *BROKEN]), Standing.FAILING),
+        (table("s", "t", history=[line(1), *BROKEN]), Standing.FRESH),
+        (table("s", "t", late=5, status=SUSPENDED), Standing.SUSPENDED),
+    ],
+)
+def test_the_state_of_a_table_is_the_worst_that_is_true(made, standing: Standing) -> None:  # type: ignore[no-untyped-def]
+    assert made.standing is standing
+
+
+def test_a_table_is_failing_at_once_and_tells_both_attempts() -> None:
+    broken = table("s", "t", history=BROKEN)
+    assert broken.last_attempt is BROKEN[0] and broken.last_success is BROKEN[1] is broken.last_whole
+    assert broken.trouble and "division by zero" in broken.trouble
+    assert table("s", "t", status=SUSPENDED).next_due is None
+
+
+def test_words() -> None:
+    assert (cut("a" * 10, 10) == "a" * 10 and cut("beginning_and_end", 9) == "begin…end"[:5] + "_end"[-4:]) or len(
+        cut("x" * 99, 9)
+    ) == 9
+    assert (
+        short("spark_catalog.a.b") == "a.b"
+        and schema_of("spark_catalog.a.q: worker") == "a"
+        and schema_of("delta.`/x.y`") == "by path"
+    )
+    spans = [0.25, 3.04, 59, 60, 3599, 7260, 200_000]
+    assert [duration(timedelta(seconds=each)) for each in spans] == [
+        "250 ms",
+        "3.0 s",
+        "59 s",
+        "1 min",
+        "59 min 59 s",
+        "2 h 1 min",
+        "2 d 7 h",
+    ]
+    assert ago(None, NOW) == "never" and ago(NOW + timedelta(minutes=5), NOW) == "in 5 min"
+    assert [size(each) for each in (None, 5, 2000, 3 * 10**13)] == ["?", "5 B", "2.0 KB", "30.0 TB"]
+
+
+def test_the_vendored_files_are_those_that_were_published() -> None:
+    folder = files("streamtable.hosts.console") / "static" / "vendor"
+    found = {each.name: hashlib.sha256(each.read_bytes()).hexdigest() for each in folder.iterdir() if each.name.endswith(".js")}
+    assert found == {
+        "htmx.min.js": "d6fdc75f204e6bdefa99b69bf1e6d4ac69b8a364f77929f45c13476b4000f717",  # htmx.org 2.0.11
+        "sse.min.js": "98a46496de0c3605fbffdce9167ba427bdd9553184f83f149c261891a92c0136",  # htmx-ext-sse 2.2.4
+    }
+    assert all(name in (folder / "LICENSES.txt").read_text() for name in ("htmx.org 2.0.11", "htmx-ext-sse 2.2.4"))
+
+
+def test_a_board_sleeps_while_nobody_watches() -> None:
+    board = Board(FakeHands(small()))
+    board._watched -= 1e6
+    thread = board.start()
+    time.sleep(0.05)
+    assert board.looks == 0
+    board.watch()
+    until = time.monotonic() + 10
+    while not board.looks and time.monotonic() < until:
+        time.sleep(0.005)
+    board.stop()
+    thread.join(10)
+    assert board.looks == 1 and not thread.is_alive()
+
+
+def test_a_session_without_the_packages_or_the_port_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(package, "enable", lambda spark: None)
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(NotEnabled, match=f"cannot listen on 127.0.0.1:{port}"):
+            package.console(None, port=port)  # type: ignore[arg-type]
+    monkeypatch.setattr(package, "is_installed", lambda: False)
+    with pytest.raises(NotEnabled, match="streamtable.console"):
+        package.console(None)  # type: ignore[arg-type]
