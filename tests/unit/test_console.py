@@ -500,3 +500,31 @@ def test_a_session_without_the_packages_or_the_port_is_told_so(monkeypatch: pyte
     monkeypatch.setattr(package, "is_installed", lambda: False)
     with pytest.raises(NotEnabled, match="streamtable.console"):
         package.console(None)  # type: ignore[arg-type]
+
+
+def contrast(one: str, other: str) -> float:
+    """Return how well a colour is read on another one, as WCAG counts it."""
+
+    def light(colour: str) -> float:
+        parts = (int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5))
+        red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    brighter, darker = sorted((light(one), light(other)), reverse=True)
+    return (brighter + 0.05) / (darker + 0.05)
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+def test_all_that_is_written_can_be_read(scheme: int) -> None:
+    css = (files("streamtable.hosts.console") / "static" / "console.css").read_text()
+    colours = dict(re.findall(r"--([\w-]+): (#\w{6})", css.split(":root {")[1 + scheme].split("}")[0]))
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    words = ("fresh", "stale", "failing", "suspended", "running")
+    pairs = [(each, f"{each}-back") for each in words]
+    pairs += [(each, back) for each in ("text", "soft", "link") for back in ("back", "raised")]
+    pairs += [("failing", "back"), ("back", "link"), ("back", "failing")]
+    pairs += [(each, f"{word}-back") for each in ("text", "soft") for word in words[:4]]
+    pairs += [(each, "raised") for each in ("keyword", "string", "number", "comment")]
+    assert {
+        pair: contrast(colours[pair[0]], colours[pair[1]]) for pair in pairs if contrast(colours[pair[0]], colours[pair[1]]) < 4.5
+    } == {}

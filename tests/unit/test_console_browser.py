@@ -54,6 +54,16 @@ def test_a_person_finds_a_table_and_refreshes_it(browser) -> None:  # type: igno
         page.click("text=Show 100 rows")
         page.wait_for_selector("#rows table")
         assert page.inner_text("#rows td >> nth=0") == "<i>north</i>"
+        page.set_viewport_size({"width": 390, "height": 800})
+        page.click("summary")
+        page.evaluate("document.querySelector('#live .wide').scrollLeft = 40; document.querySelector('#live .seen').remove()")
+        board._next = 0.0
+        page.wait_for_selector("#live .seen")  # the page renewed itself
+        assert page.evaluate("[document.querySelector('#live .wide').scrollLeft, document.querySelector('details').open]") == [
+            40,
+            True,
+        ]
+        page.set_viewport_size({"width": 1280, "height": 800})
         board.status = hands.status = large()
         page.goto(console.address)
         page.click("a[aria-label*='schema team_7']")

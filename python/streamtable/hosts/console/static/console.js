@@ -8,11 +8,18 @@ document.addEventListener("click", (event) => {
 document.addEventListener("change", (event) => {
   if (event.target.matches("[data-submit]")) event.target.form.submit();
 });
-// A list that somebody opened stays open when the page renews itself.
-let opened = [];
-document.addEventListener("htmx:beforeSwap", () => {
-  opened = [...document.querySelectorAll("details[open][id]")].map((each) => each.id);
+// When a page renews itself, lists that somebody opened stay open, what was scrolled stays where it is, and a selection is left alone.
+const scrolled = () => [...document.querySelectorAll("#live .wide, #live .scroll")];
+let kept = { open: [], at: [] };
+document.addEventListener("htmx:beforeSwap", (event) => {
+  if (event.detail.target.id !== "live") return;
+  const selection = document.getSelection();
+  if (!selection.isCollapsed && event.detail.target.contains(selection.anchorNode)) event.detail.shouldSwap = false;
+  kept.open = [...document.querySelectorAll("#live details[open][id]")].map((each) => each.id);
+  kept.at = scrolled().map((each) => [each.scrollLeft, each.scrollTop]);
 });
-document.addEventListener("htmx:afterSettle", () => {
-  for (const id of opened) document.getElementById(id)?.setAttribute("open", "");
+document.addEventListener("htmx:afterSwap", () => {
+  for (const id of kept.open) document.getElementById(id)?.setAttribute("open", "");
+  scrolled().forEach((each, n) => each.scrollTo(...(kept.at[n] ?? [0, 0])));
+  kept = { open: [], at: [] };
 });
