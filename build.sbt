@@ -7,6 +7,7 @@ val deltaVersion = "4.4.0"
 lazy val shim = (project in file("jvm_shim"))
   .settings(
     name := "streamtable-shim",
+    Compile / unmanagedSourceDirectories ++= Seq("spark-4.2", "spark-4.1-4.2").map(baseDirectory.value / _),
     version := "0.1.0",
     Compile / resourceGenerators += Def.task {
       val file = (Compile / resourceManaged).value / "org" / "apache" / "spark" / "sql" / "streamtable" / "version"

@@ -1,7 +1,8 @@
 """Build the shim's jar into the package: a build hook of hatchling, and a script that `./run` calls before all else.
 
-Python and Java are enough: the Scala compiler is in pyspark's own jars, and Spark's resolver fetches Delta's.
-The jar carries a digest of all that it was made from, so that unchanged sources are not compiled again.
+Python and Java are enough: the Scala compiler is in pyspark's own jars, and Spark's resolver fetches Delta's. The jar is one for a
+minor version of Spark: that of the installed pyspark, or with `--all` one for each that is supported, compiled against jars that
+pip and Spark's resolver fetch. Each carries a digest of all that it was made from: unchanged sources are not compiled again.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
+import tarfile
 from collections.abc import Iterable
-from importlib.metadata import version
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,9 +28,10 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.builders.wheel import WheelBuilderConfig
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCES = Path("jvm_shim", "src", "main", "scala")
-JAR = Path("python", "streamtable", "shim", "streamtable-shim.jar")
+SHIM = Path("jvm_shim")
+JARS = Path("python", "streamtable", "shim")
 PACKAGE = Path("python", "streamtable")
+CACHE = Path(".build")
 VERSION = Path("org", "apache", "spark", "sql", "streamtable", "version")
 """Where the jar says which version of the package it belongs to; PythonChild reads it."""
 OPTIONS = ("-encoding", "UTF-8", "-deprecation", "-feature", "-unchecked", "-Xlint")
@@ -35,35 +39,47 @@ MINIMUM_JAVA = 17  # Spark 4's own
 MANIFEST = b"Manifest-Version: 1.0\r\n\r\n"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date that zip knows; a real one would make every jar differ
 
+sys.path.append(sysconfig.get_path("purelib"))  # pip hides from an isolated build what is installed where the package goes to
+
 
 class ShimBuildHook(BuildHookInterface[WheelBuilderConfig]):
     """Have the jar in place before hatchling collects the files of the wheel."""
 
+    def dependencies(self) -> list[str]:
+        """Return what the build needs: nothing beside an installed Spark, for which the jar is then made."""
+        versions = _of_package(Path(self.root), "versions")
+        pair = versions.PAIRS[-1]
+        return [] if find_spec("pyspark") and find_spec("delta") else [f"pyspark=={pair.tested}", f"delta-spark=={pair.delta}"]
+
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Build the jar when it is missing or out of date."""
-        build(Path(self.root))
+        """Build the jar when it is missing or out of date, and leave out those for other versions that are."""
+        root = Path(self.root)
+        build(root)
+        for pair in _of_package(root, "versions").PAIRS:
+            jar = _jar(root, pair.spark)
+            if _digest_of(jar) != _digest(root, pair.spark):
+                jar.unlink(missing_ok=True)
 
 
-def build(root: Path = ROOT) -> bool:
+def build(root: Path = ROOT, spark: str | None = None) -> bool:
     """Build the jar of the checkout at `root` unless it is up to date; return whether it was compiled.
 
-    Ends the process with a text for people when Java is missing or the sources do not compile.
+    It is for the minor version `spark`, by default that of the installed pyspark. Ends the process with a text for people when the
+    version is not supported, Java is missing or the sources do not compile.
     """
-    sources = sorted((root / SOURCES).rglob("*.scala"))
-    if not sources:
-        raise SystemExit(f"streamtable: no Scala sources in {root / SOURCES}; is the checkout complete?")
-    digest, jar = _digest(root, sources), root / JAR
+    spark = spark or _installed(root)
+    digest, jar = _digest(root, spark), _jar(root, spark)
     if _digest_of(jar) == digest:
         return False
-    java = find_java()
-    print(f"streamtable: compiling {len(sources)} Scala files", file=sys.stderr, flush=True)
+    java, sources = find_java(), _sources(root, spark)
+    libraries = spark_jars("*.jar") if spark == _installed(root) else _fetched(root, spark)
+    print(f"streamtable: compiling {len(sources)} Scala files for Spark {spark}", file=sys.stderr, flush=True)
     with TemporaryDirectory(prefix="streamtable-shim-") as folder:
         classes = Path(folder, "classes")
         classes.mkdir()
-        class_path = [*spark_jars("*.jar"), *_delta_jars(root)]
-        _compile(java, [*OPTIONS, "-classpath", os.pathsep.join(map(str, class_path))], sources, classes)
+        _compile(java, [*libraries, *_delta_jars(root, spark)], sources, classes)
         (classes / VERSION).write_text(_version(root), encoding="utf-8")
-        finished = _pack(classes, Path(folder, JAR.name), digest)
+        finished = _pack(classes, Path(folder, jar.name), digest)
         jar.parent.mkdir(exist_ok=True)
         partial = jar.with_suffix(f".{os.getpid()}")
         shutil.copyfile(finished, partial)
@@ -71,11 +87,32 @@ def build(root: Path = ROOT) -> bool:
     return True
 
 
-def _digest(root: Path, sources: Iterable[Path]) -> bytes:
-    """Return what tells one jar from another: sources with their names, options, its own version and those compiled against."""
-    versions = f"streamtable {_version(root)} pyspark {version('pyspark')} delta-spark {version('delta-spark')} {' '.join(OPTIONS)}"
+def _sources(root: Path, spark: str) -> list[Path]:
+    """Return the sources of all versions, and those of this one: `spark-4.1-4.2` is for the versions from 4.1 to 4.2."""
+    folders = [root / SHIM / "src" / "main" / "scala"]
+    for folder in (root / SHIM).glob("spark-*"):
+        first, _, last = folder.name.removeprefix("spark-").partition("-")
+        if _number(first) <= _number(spark) <= _number(last or first):
+            folders.append(folder)
+    sources = sorted(source for folder in folders for source in folder.rglob("*.scala"))
+    if not sources:
+        raise SystemExit(f"streamtable: no Scala sources in {root / SHIM}; is the checkout complete?")
+    return sources
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
+def _jar(root: Path, spark: str) -> Path:
+    return root / JARS / str(_of_package(root, "versions").jar_name(spark))
+
+
+def _digest(root: Path, spark: str) -> bytes:
+    """Return what tells one jar from another: sources with their names, options, its own version and those that it is for."""
+    versions = f"streamtable {_version(root)} spark {spark} {' '.join(OPTIONS)}"
     digest = hashlib.sha256(versions.encode())
-    for source in sources:
+    for source in _sources(root, spark):
         name, text = source.relative_to(root).as_posix().encode(), source.read_bytes()
         digest.update(b"%d %s %d " % (len(name), name, len(text)) + text)
     return digest.hexdigest().encode()
@@ -120,25 +157,65 @@ def spark_jars(pattern: str) -> list[Path]:
     return sorted(Path(spark.origin).parent.glob(f"jars/{pattern}"))
 
 
-def _delta_jars(root: Path) -> tuple[Path, ...]:
-    """Ask streamtable.jvm.jars, without running the package's __init__, which needs what a build does not install."""
-    package = ModuleType("streamtable")
-    package.__path__ = [str(root / PACKAGE)]
-    sys.modules["streamtable"] = package
-    from streamtable.errors import NotEnabled
-    from streamtable.jvm.jars import delta_jars
+def _installed(root: Path) -> str:
+    """Return the minor version of the installed pyspark, which has to be a supported one."""
+    cores, versions = spark_jars("spark-core_*.jar"), _of_package(root, "versions")
+    if len(cores) != 1:
+        raise SystemExit("streamtable: the installed pyspark has no jars of Spark; it has to be pyspark, not pyspark-client")
+    found = cores[0].stem.rpartition("-")[2]
+    if versions.pair_of(found) is None:
+        raise SystemExit(f"streamtable: Spark {found} is not supported; there is {versions.listed()}")
+    return str(versions.minor(found))
 
+
+def _fetched(root: Path, spark: str) -> list[Path]:
+    """Return the jars of another Spark than the installed one, which pip fetches once into the checkout's cache."""
+    folder = root / CACHE / f"spark-{spark}"
+    if not folder.is_dir():
+        release = _of_package(root, "versions").pair_of(spark).tested
+        print(f"streamtable: fetching pyspark {release} (450 MB, once)", file=sys.stderr, flush=True)
+        folder.parent.mkdir(exist_ok=True)
+        with TemporaryDirectory(dir=folder.parent) as place:
+            wanted = ["--no-deps", "--no-binary", "pyspark", f"pyspark=={release}"]
+            subprocess.run([sys.executable, "-m", "pip", "download", "-q", "-d", place, *wanted], check=True)
+            (packed,) = Path(place).glob("pyspark-*.tar.gz")
+            jars = Path(place, "jars")
+            jars.mkdir()
+            with tarfile.open(packed) as archive:
+                for member in archive:
+                    if member.isfile() and re.fullmatch(r"[^/]+/deps/jars/[^/]+\.jar", member.name):
+                        content = archive.extractfile(member)
+                        assert content, "it is a file"
+                        (jars / Path(member.name).name).write_bytes(content.read())
+            jars.rename(folder)
+    return sorted(folder.glob("*.jar"))
+
+
+def _delta_jars(root: Path, spark: str) -> tuple[Path, ...]:
+    jars = _of_package(root, "jars")
     try:
-        return delta_jars()
-    except NotEnabled as error:
+        found: tuple[Path, ...] = jars.delta_jars() if spark == _installed(root) else jars.delta_jars(spark)
+    except jars.NotEnabled as error:
         raise SystemExit(f"streamtable: {error}") from None
+    return found
 
 
-def _compile(java: str, options: Iterable[str], sources: Iterable[Path], classes: Path) -> None:
+def _of_package(root: Path, module: str) -> Any:
+    """Return a module of streamtable.jvm, without running the package's __init__, which needs what a build does not install."""
+    if "streamtable" not in sys.modules:
+        package = ModuleType("streamtable")
+        package.__path__ = [str(root / PACKAGE)]
+        sys.modules["streamtable"] = package
+    return import_module(f"streamtable.jvm.{module}")
+
+
+def _compile(java: str, libraries: Iterable[Path], sources: Iterable[Path], classes: Path) -> None:
     """Run Scala's compiler, which is among Spark's jars."""
-    compiler = os.pathsep.join(map(str, spark_jars("scala-*.jar")))
-    command = [java, "-cp", compiler, "scala.tools.nsc.Main", *options, "-d", str(classes), *map(str, sources)]
-    if subprocess.run(command, check=False).returncode:
+    jars = list(libraries)
+    compiler = os.pathsep.join(str(jar) for jar in jars if jar.name.startswith("scala-"))
+    class_path = os.pathsep.join(map(str, jars))
+    command = [java, "-cp", compiler, "scala.tools.nsc.Main", *OPTIONS, "-classpath", class_path, "-d", str(classes)]
+    if subprocess.run([*command, *map(str, sources)], check=False).returncode:
         raise SystemExit("streamtable: the Scala shim does not compile; the compiler's messages are above")
 
 
@@ -154,4 +231,5 @@ def _pack(classes: Path, jar: Path, digest: bytes) -> Path:
 
 
 if __name__ == "__main__":
-    build()
+    for each in (pair.spark for pair in _of_package(ROOT, "versions").PAIRS) if "--all" in sys.argv else (None,):
+        build(spark=each)

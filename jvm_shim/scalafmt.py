@@ -15,7 +15,7 @@ from streamtable.jvm.jars import resolve
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIGURATION = ROOT / ".scalafmt.conf"
-SOURCES = (ROOT / "jvm_shim" / "src", ROOT / "tests" / "spark")
+SOURCES = (ROOT / "jvm_shim", ROOT / "tests" / "spark")
 
 
 def main(arguments: list[str]) -> int:

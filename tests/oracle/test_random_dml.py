@@ -67,6 +67,7 @@ def check(spark: SparkSession, seed: int, rounds: int) -> tuple[set[tuple[str, s
     return changed, touched
 
 
+@pytest.mark.core
 @pytest.mark.timeout(1800)
 def test_every_query_stays_exact(database: SparkSession) -> None:
     # Looked for: this seed has every kind of statement, and a round in which rows that changed in l, r and x meet each other.

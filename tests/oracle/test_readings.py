@@ -49,6 +49,7 @@ def rendered(spark: SparkSession, query: str) -> tuple[list[str], Counter[str]]:
             return [field.dataType.simpleString() for field in frame.schema], bag_of(frame.toDF(*analysed.frame.columns))
 
 
+@pytest.mark.core
 @pytest.mark.timeout(900)
 def test_the_tree_of_every_query_means_the_query(spark: SparkSession) -> None:
     spark.sql("CREATE DATABASE readings")

@@ -51,7 +51,7 @@ def no_java(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def another_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "_pinned", lambda: {"pyspark": "3.5.0", "delta-spark": "0"})
+    monkeypatch.setattr(jars, "_delta_version", lambda: "4.0.0")
 
 
 def spark_home(monkeypatch: pytest.MonkeyPatch, *versions: str) -> None:
@@ -98,7 +98,7 @@ def metastore_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (old_java, "java", "1.8.0_392", "install Java 17"),
         (no_java, "java", "none in PATH", "install Java 17"),
-        (another_spark, "packages", "pyspark is .* and has to be 3.5.0; delta-spark is .* and has to be 0", "pip install"),
+        (another_spark, "packages", f"Spark {spark_version} with Delta Lake 4.0.0 is not supported", "Spark 4.1 with Delta Lake"),
         (home_of_another_spark, "spark", f"SPARK_HOME=/.*/spark has 4.0.1, pyspark is {spark_version}", "unset SPARK_HOME"),
         (spark_home, "spark", "SPARK_HOME=/.*/spark has no Spark for Scala 2.13", "unset SPARK_HOME"),
         (no_shim, "shim", "the jar is not there", "install it again"),

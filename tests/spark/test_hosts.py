@@ -68,6 +68,7 @@ def client_python() -> Path:
     return python
 
 
+@pytest.mark.core
 def test_the_script_is_what_it_should_be(expected: list[hosts.Answer]) -> None:
     answers = dict(zip(SCRIPT, expected, strict=True))
     assert answers["SELECT * FROM by_region ORDER BY region"].rows == (
@@ -81,11 +82,13 @@ def test_the_script_is_what_it_should_be(expected: list[hosts.Answer]) -> None:
     assert refused == REFUSED
 
 
+@pytest.mark.core
 def test_beeline(server: Running, expected: list[hosts.Answer], tmp_path: Path) -> None:
     said = hosts.in_beeline(tmp_path, f"jdbc:hive2://127.0.0.1:{server.thrift}", USER, PASSWORD)
     assert said == [hosts.as_beeline_shows(each) for each in expected]
 
 
+@pytest.mark.core
 def test_a_python_client_of_thrift(server: Running, expected: list[hosts.Answer]) -> None:
     with server.cursor() as cursor, server.cursor() as other:
         assert hosts.in_cursor(cursor, ThriftError) == expected
@@ -142,6 +145,7 @@ def unless_refused(attempt: Callable[[], object], kind: type[Exception]) -> str:
         return "" if "STREAMTABLE_NOT_ALLOWED" in str(error) else str(error)[:300]
 
 
+@pytest.mark.core
 def test_clients_of_thrift_run_no_code_and_reach_nothing_but_tables(server: Running) -> None:
     with server.cursor() as cursor:
         cursor.execute("CREATE TABLE IF NOT EXISTS guarded (k INT) USING delta")
@@ -157,6 +161,7 @@ def test_clients_of_thrift_run_no_code_and_reach_nothing_but_tables(server: Runn
         assert cursor.fetchall() == [(7, "7", "3")]
 
 
+@pytest.mark.core
 def test_clients_of_connect_run_no_code_and_reach_nothing_but_tables(server: Running, tmp_path: Path) -> None:
     with remote_session(server) as remote:
         said = {sql: unless_refused(lambda: remote.sql(sql).collect(), PySparkException) for sql in guarded.REFUSED}  # noqa: B023
@@ -643,6 +648,7 @@ def test_pyspark_client(server: Running, expected: list[hosts.Answer], client_py
     assert hosts.in_client(client_python, server.connect) == expected
 
 
+@pytest.mark.core
 def test_the_command_line(server: Running, expected: list[hosts.Answer], tmp_path: Path) -> None:
     assert hosts.in_command_line(tmp_path, server.connect) == expected
 
@@ -672,6 +678,7 @@ def test_a_notebook_without_a_server(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert (tmp_path / "metastore_db").is_dir()
 
 
+@pytest.mark.core
 def test_our_package_over_spark_connect(server: Running, tmp_path: Path) -> None:
     remote = RemoteSession.builder.remote(server.connect).create()
     try:
@@ -746,6 +753,7 @@ def begin_brief_refresh(server: Running, cursor: Any) -> None:
     wait_until(lambda: refreshes_slow(server, "brief"))
 
 
+@pytest.mark.core
 def test_the_end_of_a_server(server: Running, tmp_path: Path) -> None:
     """The last test of this module.
 

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import __version__ as spark_version
 from pyspark.sql import SparkSession
 
 from streamtable import configure, enable
 from streamtable.errors import InvalidStatement, NotEnabled
 from streamtable.jvm import jars
 from streamtable.jvm.gateway import SHIM
+from streamtable.jvm.versions import minor
 from streamtable.language.names import Query
 from streamtable.query.analyse import analyse, release
 from streamtable.query.captured import captured_settings
@@ -25,6 +27,7 @@ from streamtable.settings.spark import DELTA_CATALOG, DELTA_EXTENSION, EXTENSION
 
 FOLDER = Path("/somewhere/to work")
 JARS = (Path("/jars/delta.jar"), Path("/jars/shim.jar"))
+SPARK = minor(spark_version)
 
 
 @pytest.fixture(autouse=True)
@@ -181,7 +184,7 @@ class TestJars:
             jars.shim_jar()
 
     def test_deltas_jars_are_found_without_starting_java(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        names = ("io.delta_delta-spark_4.2_2.13-4.4.0.jar", "io.delta_delta-storage-4.4.0.jar")
+        names = (f"io.delta_delta-spark_{SPARK}_2.13-4.4.0.jar", "io.delta_delta-storage-4.4.0.jar")
         (tmp_path / "jars").mkdir()
         for name in names:
             (tmp_path / "jars" / name).touch()
@@ -192,7 +195,7 @@ class TestJars:
     def test_spark_resolves_them_where_they_are_missing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(jars, "_resolver_folders", tuple)
         found = jars.delta_jars.__wrapped__()
-        assert [jar.name.split("-")[1] for jar in found] == ["spark_4.2_2.13", "storage"]
+        assert [jar.name.split("-")[1] for jar in found] == [f"spark_{SPARK}_2.13", "storage"]
         assert all(jar.is_file() for jar in found)
 
     def test_what_the_resolver_says_is_passed_on(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

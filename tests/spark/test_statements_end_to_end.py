@@ -29,6 +29,8 @@ from streamtable.errors import (
 from streamtable.refresh import failpoints, records
 from streamtable.refresh.failpoints import FAILPOINTS
 
+pytestmark = pytest.mark.core
+
 ST = "spark_catalog.shop.st"
 ALL = "SELECT * FROM sales"
 BY_REGION = "SELECT region, max(amount) AS most, count(*) AS n FROM sales GROUP BY region"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Iterator
-from importlib.metadata import requires, version
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+
+from streamtable.jvm.versions import PAIRS, minor
 
 ROOT = Path(__file__).parents[2]
 # Written so that neither pattern matches itself.
@@ -82,13 +84,20 @@ def test_the_scripts_can_be_run(script: str) -> None:
     subprocess.run(["bash", "-n", str(ROOT / script)], check=True)
 
 
+def next_minor(spark: str) -> str:
+    major, _, least = spark.partition(".")
+    return f"{major}.{int(least) + 1}"
+
+
 def test_the_builds_agree_about_versions() -> None:
     sbt = dict(re.findall(r'val (\w+)Version = "(.+)"', (ROOT / "build.sbt").read_text(encoding="utf-8")))
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    pins = re.findall(r'"(pyspark|delta-spark)==([\d.]+)"', project)
-    assert set(pins) == {("pyspark", sbt["spark"]), ("delta-spark", sbt["delta"])}
-    assert len(pins) == 4  # what is compiled against is what is required
-    assert {f"{name}=={pin}" for name, pin in pins} <= set(requires("streamtable") or ())
+    newest = PAIRS[-1]
+    assert sbt == {"spark": newest.tested, "delta": newest.delta}
+    assert {pair.delta for pair in PAIRS} == set(re.findall(r'"delta-spark==([\d.]+)"', project))
+    least, below = re.findall(r'"pyspark>=([\d.]+),<([\d.]+)"', project)[0]
+    assert minor(least) == PAIRS[0].spark and below == next_minor(newest.spark)
+    assert project.count(f">={least},<{below}") == 2  # of clients of Spark Connect as well
     assert f'version := "{version("streamtable")}"' in (ROOT / "build.sbt").read_text(encoding="utf-8")
 
 

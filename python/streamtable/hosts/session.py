@@ -16,6 +16,7 @@ from streamtable.errors import NotEnabled
 from streamtable.hosts.launch import launch
 from streamtable.jvm.callback import register
 from streamtable.jvm.gateway import SHIM, JavaRows, java_class
+from streamtable.jvm.jars import check_versions
 from streamtable.settings.spark import DELTA_EXTENSION, EXTENSION, EXTENSIONS, items, recipe, settings_for
 
 if TYPE_CHECKING:
@@ -31,8 +32,10 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
 
     Adds Delta's extension and ours, Delta's catalog, and the jars. Unless a catalog was chosen, tables last: Hive's
     embedded metastore keeps them, in `metastore_db` and `spark-warehouse` in the folder that is current now. What the
-    builder, spark-defaults.conf, hive-site.xml or PYSPARK_SUBMIT_ARGS set stays as it is.
+    builder, spark-defaults.conf, hive-site.xml or PYSPARK_SUBMIT_ARGS set stays as it is. Raises NotEnabled, with the
+    pairs that are supported, for another version of Spark or Delta Lake.
     """
+    check_versions()
     return _Builder(builder._options, Path.cwd())
 
 
@@ -46,6 +49,7 @@ def enable(spark: SparkSession) -> None:
             f"a {type(spark).__module__}.{type(spark).__name__} is a client without a JVM",
             hint="enable the session on the server; its clients need nothing",
         )
+    check_versions(spark.version)
     extensions = items(spark.conf.get(EXTENSIONS, "") or "")
     # Spark leaves out an extension whose class is missing, with no more than a warning.
     loaded = EXTENSION in extensions and isinstance(getattr(spark._jvm, EXTENSION), JavaClass)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, cast
@@ -17,34 +17,62 @@ from pyspark import __version__ as spark_version
 from pyspark.java_gateway import launch_gateway
 
 from streamtable.errors import NotEnabled
+from streamtable.jvm.versions import jar_name, listed, minor, pair_of
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
 
-SHIM = Path(__file__).parents[1] / "shim" / "streamtable-shim.jar"
+SHIM = Path(__file__).parents[1] / "shim" / jar_name(spark_version)
 SHIM_VARIABLE = "STREAMTABLE_SHIM_JAR"
 
 
+def check_versions(spark: str = spark_version) -> None:
+    """Raise NotEnabled unless this Spark is that of the installed pyspark, and supported with the installed Delta."""
+    pair, delta = pair_of(spark), _delta_version()
+    if pair is None or pair.delta != delta:
+        raise NotEnabled(
+            f"Spark {spark} with Delta Lake {delta} is not supported",
+            hint=f"install one of these pairs as pyspark and delta-spark: {listed()}",
+        )
+    if minor(spark) != minor(spark_version):
+        raise NotEnabled(
+            f"the session runs on Spark {spark}, and the installed pyspark is {spark_version}",
+            hint="unset SPARK_HOME, or install the pyspark of that Spark",
+        )
+
+
+def _delta_version() -> str:
+    try:
+        return version("delta-spark")
+    except PackageNotFoundError:
+        return "(none is installed)"
+
+
 def shim_jar() -> Path:
-    """Return the jar of the Scala shim: the one in this package, else the one that STREAMTABLE_SHIM_JAR names."""
+    """Return the shim's jar for the installed pyspark: the one in this package, else the one that STREAMTABLE_SHIM_JAR names."""
     found = SHIM if SHIM.is_file() else Path(os.environ.get(SHIM_VARIABLE, ""))
     if not found.is_file():
         raise NotEnabled(
-            f"the shim's jar is missing: {SHIM} is no file, nor is {SHIM_VARIABLE}={os.environ.get(SHIM_VARIABLE, '')}",
-            hint="install the package with pip, which builds the jar; in a checkout, ./run builds it",
+            f"the shim's jar for pyspark {spark_version} is missing: {SHIM} is no file, "
+            f"nor is {SHIM_VARIABLE}={os.environ.get(SHIM_VARIABLE, '')}",
+            hint="install a wheel of the package, which has the jars of all versions, or install the package again beside "
+            "this pyspark, which builds the jar; in a checkout, ./run builds it",
         )
     return found.resolve()
 
 
 @lru_cache(maxsize=1)
-def delta_jars() -> tuple[Path, ...]:
-    """Return Delta's jars for the installed delta-spark and pyspark, fetching them when they are not there yet.
+def delta_jars(spark: str = spark_version) -> tuple[Path, ...]:
+    """Return Delta's jars for a version of Spark, by default the installed one, fetching them when they are not there yet.
 
     These two are enough to compile against and to run: Delta's other dependencies serve other engines (kernel, Unity
     Catalog) or come with Spark. A JVM is started only when they are not in a folder of Spark's resolver.
     """
-    delta = version("delta-spark")
-    artifacts = (f"delta-spark_{'.'.join(spark_version.split('.')[:2])}_2.13", "delta-storage")
+    if spark == spark_version:
+        check_versions()
+    pair = pair_of(spark)
+    assert pair, "somebody asks for a version that is supported"
+    delta, artifacts = pair.delta, (f"delta-spark_{pair.spark}_2.13", "delta-storage")
     for folder in _resolver_folders():
         jars = tuple(folder / "jars" / f"io.delta_{artifact}-{delta}.jar" for artifact in artifacts)
         if all(jar.is_file() for jar in jars):

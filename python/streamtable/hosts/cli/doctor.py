@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from streamtable.definitions.leftovers import leftovers
 from streamtable.errors import InvalidStatement, NotEnabled, message_of
 from streamtable.hosts.cli.sessions import opened
-from streamtable.jvm.jars import delta_jars, shim_jar
+from streamtable.jvm.jars import check_versions, delta_jars, shim_jar
 from streamtable.settings.server_file import FILE, load
 from streamtable.settings.spark import METASTORE, WAREHOUSE, settings_for
 
@@ -64,21 +64,13 @@ def _python() -> Check:
 
 def _packages() -> Check:
     """Compare what is installed with what this package was made for: a wrong pair of Spark and Delta fails in odd ways."""
-    wrong = list[str]()
-    for name, wanted in _pinned().items():
-        found = _version(name)
-        if found != wanted:
-            wrong.append(f"{name} is {found or 'missing'} and has to be {wanted}")
     found = ", ".join(f"{name} {_version(name)}" for name in ("streamtable", "pyspark", "delta-spark"))
-    return Check("packages", not wrong, "; ".join(wrong) or found, "pip install --force-reinstall streamtable")
 
+    def sound() -> str:
+        check_versions()
+        return found
 
-def _pinned() -> dict[str, str]:
-    try:
-        lines = requires("streamtable") or []
-    except PackageNotFoundError:  # a checkout on the path
-        return {}
-    return {found[1]: found[2] for line in lines if (found := re.match(r"([\w-]+)(?:\[\w+\])?==([\w.]+)$", line))}
+    return _tried("packages", sound)
 
 
 def _version(package: str) -> str | None:

@@ -5,14 +5,13 @@ import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.plans.logical.{AppendData, LogicalPlan}
 import org.apache.spark.sql.classic.{SparkSession => ClassicSession}
-import org.apache.spark.sql.connector.catalog.TableWritePrivilege
 import org.apache.spark.sql.delta.{DeltaLog, DeltaOperations, DeltaOptions, OptimisticTransaction, Snapshot}
 import org.apache.spark.sql.delta.ColumnWithDefaultExprUtils.USE_NULL_AS_DEFAULT_DELTA_OPTION
 import org.apache.spark.sql.delta.actions.SetTransaction
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.commands.WriteIntoDelta
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
-import org.apache.spark.sql.streamtable.PartitionValues
+import org.apache.spark.sql.streamtable.{PartitionValues, Versions}
 
 /**
  * Appends that are made once, however often they are tried: what a DataFrameWriter does with the options txnAppId and txnVersion. It
@@ -30,15 +29,15 @@ private[streamtable] object Appends {
 
   /** Appends by name, after Spark's own analysis; false, with nothing done, where the writer is to make the table or to say what is wrong. */
   def once(spark: SparkSession, table: String, rows: DataFrame, application: String, version: Long): Boolean = {
-    val target = UnresolvedRelation(spark.sessionState.sqlParser.parseMultipartIdentifier(table))
-      .requireWritePrivileges(Set(TableWritePrivilege.INSERT))
+    val target =
+      Versions.inserting(UnresolvedRelation(spark.sessionState.sqlParser.parseMultipartIdentifier(table)))
     // Of a command, its answer: its plan would run it again.
     analyzed(spark, AppendData.byName(target, rows.queryExecution.commandExecuted)) match {
       case Some(append: AppendData) =>
-        append.table match {
-          case relation @ DataSourceV2Relation(found: DeltaTableV2, _, _, _, _, _) =>
+        Some(append.table).collect { case relation: DataSourceV2Relation => relation.table } match {
+          case Some(found: DeltaTableV2) =>
             commit(spark, found, append.query, application, version)
-            Seq(relation, found.toLogicalRelation).foreach { of =>
+            Seq(append.table, found.toLogicalRelation).foreach { of =>
               spark.sharedState.cacheManager.recacheByPlan(spark.asInstanceOf[ClassicSession], of)
             }
             true

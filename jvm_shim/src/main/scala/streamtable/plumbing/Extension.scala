@@ -11,6 +11,7 @@ class StreamTableExtension extends (SparkSessionExtensions => Unit) {
     // and what is checked without being analysed, as DeltaTable.merge() is, passes no other rule.
     extensions.injectPostHocResolutionRule(session => DirectWriteCheck(session))
     extensions.injectCheckRule(session => plan => DirectWriteCheck(session)(plan))
+    Versions.inject(extensions)
     Pins.inject(extensions)
     TableFunctions.inject(extensions)
     HeldRows.inject(extensions)

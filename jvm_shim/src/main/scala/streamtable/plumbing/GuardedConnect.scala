@@ -7,8 +7,6 @@ import org.sparkproject.connect.protobuf.{MapEntry, Message}
 
 import org.apache.spark.connect.proto
 
-import org.apache.spark.sql.connect.utils.PlanCompressionUtils
-
 /**
  * Looks through the requests of Spark Connect, whose plans need no SQL: before Spark reads one, because functions of Scala run when
  * they are read. SQL within them, and names of tables, come by the parser as well.
@@ -86,8 +84,7 @@ private object GuardedConnect {
     val plan = new GuardedPlan(guard, null)
     message match {
       case _: proto.UserContext => return // it is about the client
-      case compressed: proto.Plan if compressed.hasCompressedOperation =>
-        walk(guard, PlanCompressionUtils.decompressPlan(compressed))
+      case sent: proto.Plan => Versions.decompressed(sent).foreach(walk(guard, _))
       case pair: MapEntry[_, _] => plan.option(String.valueOf(pair.getKey), pair.getValue)
       case function: proto.Expression.UnresolvedFunction => plan.function(function.getFunctionName.split('.').toSeq)
       case function: proto.CallFunction => plan.function(function.getFunctionName.split('.').toSeq)

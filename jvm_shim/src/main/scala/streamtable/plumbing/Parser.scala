@@ -5,61 +5,48 @@ import java.util.Locale
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.{FunctionIdentifier, TableIdentifier}
 import org.apache.spark.sql.catalyst.expressions.Expression
-import org.apache.spark.sql.catalyst.parser.{ParameterContext, ParserInterface}
+import org.apache.spark.sql.catalyst.parser.ParserInterface
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.catalyst.trees.CurrentOrigin
 import org.apache.spark.sql.internal.{SQLConf, VariableSubstitution}
 import org.apache.spark.sql.types.{DataType, StructType}
 
-/** Takes the statements that open like ours; everything else goes on to `delegate` as it is. */
-class StreamTableParser(session: SparkSession, delegate: ParserInterface) extends ParserInterface {
+/** What the parsers of all versions of Spark share. */
+private[streamtable] abstract class ParserOfOurs(
+    protected val session: SparkSession,
+    protected val delegate: ParserInterface)
+    extends ParserInterface {
 
   private val variables = new VariableSubstitution
+
+  protected def statement(sql: String): LogicalPlan = {
+    Guard.ofClients.foreach(new GuardedPlan(_, session).statement(sql))
+    StreamTableCommand.parse(session, sql)
+  }
+
+  /** The guard has put the variables in place of those whose statements it looks at, as far as they may know them. */
+  protected def substituted(sql: String): String = if (Guard.ofClients.isDefined) sql else variables.substitute(sql)
+
+  protected def plain[T](parse: => T): T = if (Guard.ofClients.isDefined) withoutVariables(parse) else parse
+
+  protected def withoutVariables[T](parse: => T): T = {
+    val conf = SQLConf.get.clone()
+    conf.setConf(SQLConf.VARIABLE_SUBSTITUTE_ENABLED, false)
+    SQLConf.withExistingConf(conf)(parse)
+  }
+}
+
+/** Takes the statements that open like ours; everything else goes on to `delegate` as it is. */
+class StreamTableParser(session: SparkSession, delegate: ParserInterface)
+    extends ParserOfOurs(session, delegate)
+    with ParsesParameters {
 
   override def parsePlan(sql: String): LogicalPlan =
     Guard.parsed(
       session,
       sql,
       text =>
-        if (Openings.begin(text)) statement(substituted(text))
+        if (Openings.begin(text)) unbound(substituted(text))
         else plain(Pins.marked(text, Scripts.parsed(text)(delegate.parsePlan))))
-
-  override def parsePlanWithParameters(sql: String, context: ParameterContext): LogicalPlan =
-    Guard.parsed(session, sql, planWithParameters(_, context))
-
-  private def planWithParameters(sql: String, context: ParameterContext): LogicalPlan =
-    if (Openings.begin(sql)) statement(Parameters.inOurs(substituted(sql), context))
-    else if (Parameters.isEmpty(context) || SQLConf.get.legacyParameterSubstitutionConstantsOnly)
-      plain(Pins.marked(sql, Scripts.parsed(sql)(delegate.parsePlanWithParameters(_, context))))
-    else parseSubstituted(substituted(sql), context)
-
-  private def statement(sql: String): LogicalPlan = {
-    Guard.ofClients.foreach(new GuardedPlan(_, session).statement(sql))
-    StreamTableCommand.parse(session, sql)
-  }
-
-  /** The guard has put the variables in place of those whose statements it looks at, as far as they may know them. */
-  private def substituted(sql: String): String = if (Guard.ofClients.isDefined) sql else variables.substitute(sql)
-
-  private def plain[T](parse: => T): T = if (Guard.ofClients.isDefined) withoutVariables(parse) else parse
-
-  // Delta's parser drops the parameters (delta#7640), so that they must be in the text before it is asked. Spark
-  // substitutes ${variables} first and parameters second: again, the delegate would expand a ${...} in a value.
-  private def parseSubstituted(sql: String, context: ParameterContext): LogicalPlan = {
-    val (text, positions) = Parameters.inTheirs(sql, context)
-    val origin = CurrentOrigin.get.copy(
-      sqlText = Some(text),
-      startIndex = Some(0),
-      stopIndex = Some(text.length - 1),
-      positionMapper = Some(positions))
-    withoutVariables(CurrentOrigin.withOrigin(origin)(delegate.parsePlan(text)))
-  }
-
-  private def withoutVariables[T](parse: => T): T = {
-    val conf = SQLConf.get.clone()
-    conf.setConf(SQLConf.VARIABLE_SUBSTITUTE_ENABLED, false)
-    SQLConf.withExistingConf(conf)(parse)
-  }
 
   override def parseExpression(sql: String): Expression =
     Guard.parsed(session, sql, text => plain(Pins.marked(text, delegate.parseExpression(text))))

@@ -53,6 +53,11 @@ object Queries {
     s"TRANSFORM has the program '$program' run outside of Spark, whose answer nothing can compare with another one",
     "compute with SQL, or write the program's answer into a table and query that")
 
+  /** The refusal of a query that Spark analyses and cannot run. */
+  private[streamtable] def recursive = refused(
+    s"Spark ${Versions.spark} cannot run recursive queries (WITH RECURSIVE)",
+    "take Spark 4.1 or a later one for it")
+
   private def refused(reason: String, hint: String) =
     StreamTableException("STREAMTABLE_INVALID_QUERY", "42000", reason, hint)
 }

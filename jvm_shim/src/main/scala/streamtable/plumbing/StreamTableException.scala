@@ -18,16 +18,7 @@ class StreamTableException(
     text: String,
     parameters: Map[String, String],
     cause: Option[Throwable] = None)
-    extends AnalysisException(
-      message = text,
-      line = None,
-      startPosition = None,
-      cause = cause,
-      errorClass = Some(condition),
-      messageParameters = parameters,
-      context = Array.empty,
-      sqlState = Some(sqlState),
-      messageTemplate = Some(text)) {
+    extends ForeignCondition(condition, sqlState, text, parameters, cause) {
 
   /** Itself: Spark would make a copy without the SQLSTATE, to say where in the query it was raised. */
   override def withPosition(origin: Origin): AnalysisException = this

@@ -85,7 +85,8 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
         said.get("path").flatMap(atPath(_, None)),
         refresh,
         changesShape = said.get("overwriteSchema").exists(_.equalsIgnoreCase("true")))
-    case WriteToStream(_, _, _, sink: DeltaSink, _, _, _, _, _) =>
+    case w: WriteToStream if w.sink.isInstanceOf[DeltaSink] =>
+      val sink = w.sink.asInstanceOf[DeltaSink]
       Write("a streaming write", atPath(sink.path.toString, sink.catalogTable), refresh)
 
     case w: RenameTable =>
@@ -109,7 +110,8 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
       Write("ALTER TABLE", inPlan(w), redefine, changesShape = true)
     case w: AlterTableCommand => Write("ALTER TABLE", inPlan(w.table), redefine)
     case w: AlterDeltaTableCommand => Write("ALTER TABLE", Some(table(w.table)), redefine)
-    case w: AddCheckConstraint => Write("ALTER TABLE", inPlan(w.child), redefine)
+    case w if Versions.constrained(w).isDefined =>
+      Write("ALTER TABLE", Versions.constrained(w).flatMap(inPlan), redefine)
     case w: DropTable =>
       Write("DROP TABLE", named(w.child), name => s"use DROP STREAM TABLE $name", changesShape = true, ofTheName = true)
     case w: ReplaceTable => Write("CREATE OR REPLACE TABLE", named(w.name), redefine, changesShape = true)
@@ -132,7 +134,8 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
 
   /** The Delta table that Spark has resolved in `plan`; its snapshot is loaded already. */
   private def inPlan(plan: LogicalPlan): Option[Target] = plan.collectFirst {
-    case DataSourceV2Relation(delta: DeltaTableV2, _, _, _, _, _) => table(delta)
+    case relation: DataSourceV2Relation if relation.table.isInstanceOf[DeltaTableV2] =>
+      table(relation.table.asInstanceOf[DeltaTableV2])
     case ResolvedTable(_, _, delta: DeltaTableV2, _) => table(delta)
     case LogicalRelation(HadoopFsRelation(index: TahoeFileIndex, _, _, _, _, _), _, catalogTable, _, _) =>
       Target(nameOf(catalogTable, index.path), index.path.toString, index.metadata.configuration, catalogTable)

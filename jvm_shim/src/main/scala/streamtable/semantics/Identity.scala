@@ -38,8 +38,7 @@ private object Identity {
   def isIdentity(t: DataType): Boolean = !t.existsRecursively {
     case s: StringType => s.collationId != StringType.collationId
     case FloatType | DoubleType | CalendarIntervalType => true
-    case _: MapType | _: VariantType | _: GeometryType | _: GeographyType => true
-    case _ => false
+    case t => t.isInstanceOf[MapType] || t.isInstanceOf[VariantType] || Versions.isSpatial(t)
   }
 
   /** All NaNs have the same. */

@@ -64,7 +64,7 @@ private object Known {
     case _: AggregateExpression | _: SortOrder | _: WindowExpression | _: WindowSpecDefinition | _: WindowFrame => true
     case _: SpecialFrameBoundary | _: FrameLessOffsetWindowFunction | _: PythonFuncExpression => true
     case _: With | _: CommonExpressionDef | _: CommonExpressionRef => true
-    case _: CurrentUser | _: CurrentDatabase | _: CurrentCatalog | _: CurrentPath | _: CurrentTimeZone => true
-    case _ => false
+    case _: CurrentUser | _: CurrentDatabase | _: CurrentCatalog | _: CurrentTimeZone => true
+    case _ => Versions.isCurrentPath(e)
   }
 }

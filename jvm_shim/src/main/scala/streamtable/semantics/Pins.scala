@@ -7,7 +7,6 @@ import scala.collection.mutable
 import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
 import org.apache.spark.sql.catalyst.analysis.{
   AnalysisContext,
-  ExpandStarParameters,
   PlanWithUnresolvedIdentifier,
   RelationTimeTravel,
   UnresolvedRelation,
@@ -42,19 +41,16 @@ case class GoneColumn(column: String, now: Seq[String]) extends LeafExpression w
 }
 
 /** `st.*`, which is never equal to the star in whose place it stands: rules that change a plan would keep that. */
-private class PinnedStar(of: UnresolvedStar, key: String) extends UnresolvedStar(of.target) {
+private class PinnedStar(of: UnresolvedStar, key: String) extends ChangedStar(of) {
   override def canEqual(other: Any): Boolean = other.isInstanceOf[PinnedStar]
   override def equals(other: Any): Boolean = canEqual(other) && super.equals(other)
-  override def expandStar(parameters: ExpandStarParameters): Seq[NamedExpression] =
-    Pins.fields(super.expandStar(parameters), key)
+  override protected def changed(columns: Seq[NamedExpression]): Seq[NamedExpression] = Pins.fields(columns, key)
 }
 
-private class PinnedStarExcept(of: UnresolvedStarExceptOrReplace, key: String)
-    extends UnresolvedStarExceptOrReplace(of.target, of.excepts, of.replacements) {
+private class PinnedStarExcept(of: UnresolvedStarExceptOrReplace, key: String) extends ChangedStarExcept(of) {
   override def canEqual(other: Any): Boolean = other.isInstanceOf[PinnedStarExcept]
   override def equals(other: Any): Boolean = canEqual(other) && super.equals(other)
-  override def expandStar(parameters: ExpandStarParameters): Seq[NamedExpression] =
-    Pins.fields(super.expandStar(parameters), key)
+  override protected def changed(columns: Seq[NamedExpression]): Seq[NamedExpression] = Pins.fields(columns, key)
 }
 
 /**

@@ -39,6 +39,7 @@ object PlanReader {
     val execution = frame.asInstanceOf[Dataset[_]].queryExecution
     val written = execution.analyzed
     written.collectWithSubqueries { case program: ScriptTransformation => throw Queries.runs(program.script) }
+    if (!Versions.runsRecursion) written.collectWithSubqueries { case _: UnionLoop => throw Queries.recursive }
     // What a function of the catalog computes, instead of its name: another text of it is another plan.
     val analyzed = EliminateSQLFunctionNode(written)
     val reading = new ExpressionRegistry.Reading(id)
@@ -242,7 +243,8 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
     case x: Expand =>
       described("Expand", plan) ~ ("projections" -> x.projections.map(_.map(expression).toList).toList) ~ below(plan)
     case x: UnionLoop =>
-      once(x)(described("Recursion", plan) ~ ("loop" -> s"loop_${x.id}") ~ ("most" -> x.maxDepth) ~ below(plan))
+      once(x)(
+        described("Recursion", plan) ~ ("loop" -> s"loop_${x.id}") ~ ("most" -> Versions.maxDepth(x)) ~ below(plan))
     case x: UnionLoopRef => described("WorkingTable", plan) ~ ("loop" -> s"loop_${x.loopId}")
     case x: Sort =>
       described("Sort", plan) ~ ("order" -> x.order.map(order).toList) ~ ("open" -> columns(
@@ -408,7 +410,7 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
   /** What a decimal sum that overflows gives, where that is not an error. */
   private def overflow(function: AggregateFunction): Option[String] = {
     val mode = function match {
-      case s: Sum => Some(s.evalContext.evalMode)
+      case s: Sum => Some(Versions.evalMode(s))
       case a: Average => Some(a.evalMode)
       case _ => None
     }

@@ -1,21 +1,36 @@
 package org.apache.spark.sql.streamtable
 
-import io.delta.sql.parser.UpperCaseCharStream
-import org.antlr.v4.runtime.{CharStreams, Token}
-
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.parser._
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.trees.CurrentOrigin
+import org.apache.spark.sql.internal.SQLConf
 
-/** Spark's own tokens of a text, read as far as asked for; spaces and comments are left out. */
-private object Tokens {
+/** Spark hands the values of `:name` and `?` to the parser. */
+private[streamtable] trait ParsesParameters extends ParserOfOurs {
 
-  def of(sql: String): LazyList[Token] = {
-    val lexer = new SqlBaseLexer(new UpperCaseCharStream(CharStreams.fromString(sql)))
-    lexer.removeErrorListeners()
-    LazyList
-      .continually(lexer.nextToken())
-      .takeWhile(_.getType != Token.EOF)
-      .filter(_.getChannel == Token.DEFAULT_CHANNEL)
+  /** A statement of ours to which no values were given. */
+  protected def unbound(sql: String): LogicalPlan = statement(sql)
+
+  override def parsePlanWithParameters(sql: String, context: ParameterContext): LogicalPlan =
+    Guard.parsed(session, sql, planWithParameters(_, context))
+
+  private def planWithParameters(sql: String, context: ParameterContext): LogicalPlan =
+    if (Openings.begin(sql)) statement(Parameters.inOurs(substituted(sql), context))
+    else if (Parameters.isEmpty(context) || SQLConf.get.legacyParameterSubstitutionConstantsOnly)
+      plain(Pins.marked(sql, Scripts.parsed(sql)(delegate.parsePlanWithParameters(_, context))))
+    else parseSubstituted(substituted(sql), context)
+
+  // Delta's parser drops the parameters (delta#7640), so that they must be in the text before it is asked. Spark
+  // substitutes ${variables} first and parameters second: again, the delegate would expand a ${...} in a value.
+  private def parseSubstituted(sql: String, context: ParameterContext): LogicalPlan = {
+    val (text, positions) = Parameters.inTheirs(sql, context)
+    val origin = CurrentOrigin.get.copy(
+      sqlText = Some(text),
+      startIndex = Some(0),
+      stopIndex = Some(text.length - 1),
+      positionMapper = Some(positions))
+    withoutVariables(CurrentOrigin.withOrigin(origin)(delegate.parsePlan(text)))
   }
 }
 
@@ -48,41 +63,17 @@ private object Parameters {
 
   // A marker without a value stays in the text: whoever parses it says so better than we could.
   private def byTokens(sql: String, context: ParameterContext): (String, PositionMapper) = {
-    val found = markers(Tokens.of(sql).toVector)
+    val found = Markers.in(sql)
     val questions = found.filter(_.name.isEmpty).zipWithIndex.toMap
-    val substitutions = for {
+    val values = for {
       marker <- found
       value <- if (marker.name.isEmpty) positional(context).lift(questions(marker)) else named(context).get(marker.name)
-    } yield Substitution(marker.location, literal(value))
-    val text = substitutions.reverse.foldLeft(sql) { (text, s) =>
-      // Tokens count code points, strings count UTF-16 units.
-      val from = text.offsetByCodePoints(0, s.start)
-      text.substring(0, from) + s.replacement + text.substring(text.offsetByCodePoints(from, s.end - s.start))
+    } yield marker -> literal(value)
+    val text = Markers.filled(sql, values)
+    val substitutions = values.map { case (marker, value) =>
+      Substitution(ParameterLocation(marker.from, marker.to), value)
     }
     (text, PositionMapper(sql, text, substitutions.toList))
-  }
-
-  /** A place where a value goes; the name of a positional one is empty. */
-  private case class Marker(name: String, location: ParameterLocation)
-
-  private def markers(tokens: Vector[Token]): Seq[Marker] = tokens.indices.flatMap { i =>
-    val token = tokens(i)
-    def adjoins(left: Int) = tokens.isDefinedAt(left) && tokens.isDefinedAt(left + 1) &&
-      tokens(left).getStopIndex + 1 == tokens(left + 1).getStartIndex
-    token.getType match {
-      case SqlBaseLexer.QUESTION => Some(Marker("", ParameterLocation(token.getStartIndex, token.getStopIndex + 1)))
-      // `v:field` reads a field of a variant; a parameter stands after a space or an operator.
-      case SqlBaseLexer.COLON if adjoins(i) && isWord(tokens(i + 1)) && !(adjoins(i - 1) && endsValue(tokens(i - 1))) =>
-        Some(Marker(tokens(i + 1).getText, ParameterLocation(token.getStartIndex, tokens(i + 1).getStopIndex + 1)))
-      case _ => None
-    }
-  }
-
-  private def isWord(token: Token) = Character.isUnicodeIdentifierStart(token.getText.head) || token.getText.head == '_'
-
-  private def endsValue(token: Token) = {
-    val last = token.getText.last
-    Character.isUnicodeIdentifierPart(last) || ")]`'\"".contains(last)
   }
 
   private def positional(context: ParameterContext): Seq[Expression] = context match {

@@ -1,0 +1,17 @@
+package org.apache.spark.sql.streamtable
+
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.connector.catalog.TableWritePrivilege.INSERT
+
+/** What Spark 4.1 has otherwise than the other versions; what it shares with 4.2 is in [[SinceSpark41]]. */
+private[sql] object Versions extends SinceSpark41 {
+
+  /** The version whose jar this is. */
+  val spark = "4.1"
+
+  /** The relation that an INSERT asks the catalog for. */
+  def inserting(relation: UnresolvedRelation): UnresolvedRelation = relation.requireWritePrivileges(Seq(INSERT))
+
+  def isCurrentPath(e: Expression): Boolean = false
+}

@@ -1,0 +1,58 @@
+"""Which versions of Spark and Delta Lake go together here: the build, `./run`, `configure` and the docs take them from this table.
+
+It imports nothing of the package or of Spark, and prints the requirements of one version when it is run with that.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import NamedTuple
+
+__all__ = ["PAIRS", "Pair", "jar_name", "listed", "minor", "pair_of"]
+
+
+class Pair(NamedTuple):
+    """A minor version of Spark, the Delta Lake that fits, and the release of Spark that the jar is compiled and tested with."""
+
+    spark: str
+    delta: str
+    tested: str
+
+
+PAIRS = (
+    Pair("4.0", "4.4.0", tested="4.0.5"),
+    Pair("4.1", "4.4.0", tested="4.1.4"),
+    Pair("4.2", "4.4.0", tested="4.2.0"),
+)
+"""The last one is that of a checkout where nothing else was asked for."""
+
+
+def minor(version: str) -> str:
+    """Return the version of an interface: 4.2 for 4.2.0."""
+    return ".".join(version.split(".")[:2])
+
+
+def pair_of(spark: str) -> Pair | None:
+    """Return the pair for a version of Spark, if it is supported."""
+    return next((pair for pair in PAIRS if pair.spark == minor(spark)), None)
+
+
+def listed() -> str:
+    """Return all pairs as text."""
+    return ", ".join(f"Spark {pair.spark} with Delta Lake {pair.delta}" for pair in PAIRS)
+
+
+def jar_name(spark: str) -> str:
+    """Return the name of the shim's jar for a version of Spark."""
+    return f"streamtable-shim-{minor(spark)}.jar"
+
+
+def _requirements(spark: str) -> str:
+    pair = pair_of(spark)
+    if pair is None:
+        raise SystemExit(f"streamtable: Spark {spark} is not supported; there is {listed()}")
+    return f"pyspark=={pair.tested} delta-spark=={pair.delta}"
+
+
+if __name__ == "__main__":
+    print(_requirements(sys.argv[1] if sys.argv[1:] else PAIRS[-1].spark))  # noqa: T201
