@@ -15,6 +15,8 @@ from pyspark.sql.functions import col
 from streamtable.catalog.accepted import accept
 from streamtable.errors import DirectWriteRefused
 
+pytestmark = pytest.mark.core
+
 ROWS = [(1, "a", 10), (2, "b", 20), (3, "c", 30)]
 COLUMNS = ["id", "name", "amount"]
 Action = Callable[[SparkSession, str], object]
@@ -249,6 +251,29 @@ def test_the_same_write_to_an_ordinary_table_works(spark: SparkSession, plain_ta
 )
 def test_what_writes_nothing_of_the_users_stays_allowed(spark: SparkSession, stream_table: str, allowed: str) -> None:
     sql(allowed)(spark, stream_table)
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        "MSCK REPAIR TABLE {t}",
+        "ALTER TABLE {t} RECOVER PARTITIONS",
+        "CREATE INDEX i ON {t} (id)",
+        "LOAD DATA LOCAL INPATH '/nowhere' INTO TABLE {t}",
+    ],
+)
+def test_a_command_that_is_on_no_list_is_refused(spark: SparkSession, stream_table: str, unknown: str) -> None:
+    with pytest.raises(DirectWriteRefused, match=r"the command \w+ on .*written_st") as refused:
+        sql(unknown)(spark, stream_table)
+    assert "does not know the command" in str(refused.value)
+
+
+def test_a_merge_that_reads_a_stream_table_is_no_write_to_it(spark: SparkSession, stream_table: str, plain_table: str) -> None:
+    on = f"{plain_table} AS t USING {stream_table} AS s ON t.id = s.id"
+    spark.sql(f"MERGE INTO {on} WHEN MATCHED THEN UPDATE SET name = s.name")
+    source = spark.table(stream_table).alias("s")
+    merge = DeltaTable.forName(spark, plain_table).alias("t").merge(source, "t.id = s.id")
+    merge.whenMatchedUpdate(set={"name": "s.name"}).execute()
 
 
 def test_a_streaming_write_is_refused(spark: SparkSession, stream_table: str, tmp_path: Path) -> None:

@@ -23,9 +23,10 @@ object CatalogEntry {
   def accepted(entry: CatalogTable): JArray =
     JArray(kept(entry).filter(each => each \ "name" == named(entry.identifier)))
 
-  /** Whether a stream table's definition was accepted for the name of the entry. */
+  /** Whether a stream table's definition was accepted for the name of the entry; what cannot be read could be one. */
   def isStreamTable(entry: CatalogTable): Boolean =
-    accepted(entry).arr.exists(_ \ "parts" \ "streamtable.format" != JNothing)
+    entry.storage.properties.get(property).exists(text => Try(parse(text)).isFailure) ||
+      accepted(entry).arr.exists(_ \ "parts" \ "streamtable.format" != JNothing)
 
   /** Adds to what is accepted of a table, for its own name or the one that it will have, and takes away what is listed. */
   def accept(spark: SparkSession, table: TableIdentifier, as: TableIdentifier, add: String, remove: String): Unit =

@@ -10,7 +10,13 @@ import org.json4s.jackson.JsonMethods.parse
 
 import org.apache.spark.sql.{SaveMode, SparkSession}
 import org.apache.spark.sql.catalyst.TableIdentifier
-import org.apache.spark.sql.catalyst.analysis.{ResolvedIdentifier, ResolvedTable}
+import org.apache.spark.sql.catalyst.analysis.{
+  NoSuchDatabaseException,
+  NoSuchNamespaceException,
+  NoSuchTableException,
+  ResolvedIdentifier,
+  ResolvedTable
+}
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -28,12 +34,18 @@ import org.apache.spark.sql.execution.command.{
   CreateViewCommand,
   DropTableCommand
 }
-import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation, SaveIntoDataSourceCommand}
+import org.apache.spark.sql.execution.datasources.{
+  HadoopFsRelation,
+  InsertIntoDataSourceCommand,
+  LogicalRelation,
+  SaveIntoDataSourceCommand
+}
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
 /**
- * Refuses every write to a stream table but its refreshes': the next refresh would not know of it. Where the session asks for it, has
- * Python judge what changes the shape of any other table or view.
+ * Refuses every write to a stream table but its refreshes': the next refresh would not know of it. A command that is not known here
+ * could be a write, and is refused on a stream table as well. Where the session asks for it, has Python judge what changes the shape
+ * of any other table or view.
  */
 case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
   import DirectWriteCheck._
@@ -41,7 +53,7 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = {
     plan.foreach { node =>
       for {
-        write <- writeOf(node)
+        write <- writesOf(node)
         target <- write.target
         if !isEngine
       }
@@ -59,18 +71,39 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
   private def owner(target: Target): Option[String] = for {
     written <- target.properties.get(nameProperty)
     parts <- Try(parse(written).children.collect { case JString(part) => part }).toOption if parts.size == 3
-    entry <- Try(session.sessionState.catalog.getTableMetadata(TableIdentifier(parts(2), Some(parts(1))))).toOption
+    entry <- entryOf(TableIdentifier(parts(2), Some(parts(1))))
     if CatalogEntry.isStreamTable(entry) && place(DeltaLog.forTable(session, entry).dataPath.toString) == place(
       target.place)
   } yield parts.quoted
 
+  /** A catalog that cannot be read is an error of its own. */
+  private def entryOf(name: TableIdentifier): Option[CatalogTable] =
+    try Some(session.sessionState.catalog.getTableMetadata(name))
+    catch { case _: NoSuchTableException | _: NoSuchDatabaseException | _: NoSuchNamespaceException => None }
+
   private def isEngine = session.sparkContext.getLocalProperty(engineProperty) == "true"
 
+  private def writesOf(node: LogicalPlan): Seq[Write] = knownWrite
+    .andThen(Seq(_))
+    .applyOrElse(
+      node,
+      (other: LogicalPlan) =>
+        other match {
+          case command: Command if !WithoutWrites.names(command.getClass.getSimpleName) =>
+            mentioned(command).map(target => Write(s"the command ${command.nodeName}", Some(target), unknown))
+          case _ => Nil
+        })
+
   /** What `node` writes to, if it is a write that could concern a Delta table. */
-  private def writeOf(node: LogicalPlan): Option[Write] = Option(node).collect {
+  private val knownWrite: PartialFunction[LogicalPlan, Write] = {
     case w: AppendData => Write("INSERT", inPlan(w.table), refresh)
     case w: V2WriteCommand => Write("INSERT OVERWRITE", inPlan(w.table), refresh)
     case w: DeltaInsertReplaceOnOrUsingCommand => Write("INSERT OVERWRITE", Some(table(w.deltaTable)), refresh)
+    case w: InsertIntoDataSourceCommand => Write("INSERT", inPlan(w.logicalRelation), refresh)
+    case w: UpdateTable => Write("UPDATE", inPlan(w.table), refresh)
+    case w: DeleteFromTable => Write("DELETE", inPlan(w.table), refresh)
+    case w: MergeIntoTable => Write("MERGE", inPlan(w.targetTable), refresh)
+    case w: DeltaMergeInto => Write("MERGE", inPlan(w.target), refresh)
     case w: UpdateCommand => Write("UPDATE", inPlan(w.target), refresh)
     case w: DeleteCommand => Write("DELETE", inPlan(w.target), refresh)
     case w: MergeIntoCommand => Write("MERGE", inPlan(w.target), refresh)
@@ -133,12 +166,28 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
   }
 
   /** The Delta table that Spark has resolved in `plan`; its snapshot is loaded already. */
-  private def inPlan(plan: LogicalPlan): Option[Target] = plan.collectFirst {
+  private def inPlan(plan: LogicalPlan): Option[Target] = plan.collectFirst(deltaTable)
+
+  private val deltaTable: PartialFunction[LogicalPlan, Target] = {
     case relation: DataSourceV2Relation if relation.table.isInstanceOf[DeltaTableV2] =>
       table(relation.table.asInstanceOf[DeltaTableV2])
     case ResolvedTable(_, _, delta: DeltaTableV2, _) => table(delta)
     case LogicalRelation(HadoopFsRelation(index: TahoeFileIndex, _, _, _, _, _), _, catalogTable, _, _) =>
       Target(nameOf(catalogTable, index.path), index.path.toString, index.metadata.configuration, catalogTable)
+  }
+
+  /** All tables that a command names or reads: of one that is not known, any of them could be written. */
+  private def mentioned(command: Command): Seq[Target] = {
+    def in(part: Any): Seq[Target] = part match {
+      case plan: LogicalPlan => plan.collect(deltaTable)
+      case delta: DeltaTableV2 => Seq(table(delta))
+      case entry: CatalogTable => entry.storage.locationUri.flatMap(at => atPath(at.toString, Some(entry))).toSeq
+      case name: TableIdentifier => entryOf(name).toSeq.flatMap(in)
+      case several: Iterable[_] => several.toSeq.flatMap(in)
+      case Some(inner) => in(inner)
+      case _ => Nil
+    }
+    command.productIterator.flatMap(in).toSeq.distinct
   }
 
   /** The table that a name stands for, if it exists: Spark leaves it unread in DROP and REPLACE. */
@@ -188,6 +237,8 @@ private object DirectWriteCheck {
       changesShape: Boolean = false,
       ofTheName: Boolean = false)
 
+  private val unknown = (name: String) =>
+    s"streamtable does not know the command, so that it could be a write; run it on a copy of $name"
   private val refresh = (name: String) => s"change the tables that its query reads, then REFRESH STREAM TABLE $name"
   private val properties = (name: String) => s"use ALTER STREAM TABLE $name SET TBLPROPERTIES"
   private val redefine = (name: String) =>
