@@ -11,7 +11,7 @@ import org.apache.spark.sql.delta.actions.SetTransaction
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.commands.WriteIntoDelta
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
-import org.apache.spark.sql.streamtable.{PartitionValues, Versions}
+import org.apache.spark.sql.streamtable.{PartitionValues, Patches, Versions}
 
 /**
  * Appends that are made once, however often they are tried: what a DataFrameWriter does with the options txnAppId and txnVersion. It
@@ -25,26 +25,31 @@ private[streamtable] object Appends {
 
   /** The latest number of each application. */
   def transactions(snapshot: Snapshot): Seq[SetTransaction] =
-    snapshot.checksumOpt.flatMap(_.setTransactions).getOrElse(snapshot.setTransactions)
+    snapshot.checksumOpt
+      .filter(_ => Patches.isOn("append once"))
+      .flatMap(_.setTransactions)
+      .getOrElse(snapshot.setTransactions)
 
   /** Appends by name, after Spark's own analysis; false, with nothing done, where the writer is to make the table or to say what is wrong. */
   def once(spark: SparkSession, table: String, rows: DataFrame, application: String, version: Long): Boolean = {
     val target =
       Versions.inserting(UnresolvedRelation(spark.sessionState.sqlParser.parseMultipartIdentifier(table)))
     // Of a command, its answer: its plan would run it again.
-    analyzed(spark, AppendData.byName(target, rows.queryExecution.commandExecuted)) match {
-      case Some(append: AppendData) =>
-        Some(append.table).collect { case relation: DataSourceV2Relation => relation.table } match {
-          case Some(found: DeltaTableV2) =>
-            commit(spark, found, append.query, application, version)
-            Seq(append.table, found.toLogicalRelation).foreach { of =>
-              spark.sharedState.cacheManager.recacheByPlan(spark.asInstanceOf[ClassicSession], of)
-            }
-            true
-          case _ => false
-        }
-      case _ => false
-    }
+    if (!Patches.isOn("append once")) false
+    else
+      analyzed(spark, AppendData.byName(target, rows.queryExecution.commandExecuted)) match {
+        case Some(append: AppendData) =>
+          Some(append.table).collect { case relation: DataSourceV2Relation => relation.table } match {
+            case Some(found: DeltaTableV2) =>
+              commit(spark, found, append.query, application, version)
+              Seq(append.table, found.toLogicalRelation).foreach { of =>
+                spark.sharedState.cacheManager.recacheByPlan(spark.asInstanceOf[ClassicSession], of)
+              }
+              true
+            case _ => false
+          }
+        case _ => false
+      }
   }
 
   private def analyzed(spark: SparkSession, plan: LogicalPlan): Option[LogicalPlan] =

@@ -8,6 +8,7 @@ import org.apache.spark.sql.delta.commands.cdc.CDCReaderImpl
 import org.apache.spark.sql.delta.deletionvectors.{RoaringBitmapArray, RoaringBitmapArrayFormat}
 import org.apache.spark.sql.delta.files.TahoeFileIndexWithSnapshotDescriptor
 import org.apache.spark.sql.delta.storage.dv.DeletionVectorStore
+import org.apache.spark.sql.streamtable.Patches
 
 /**
  * Delta's reader of changes, which reads a file whose deletion vector grew twice: for the rows that went, and for those that came
@@ -30,6 +31,17 @@ private[streamtable] object Changes extends CDCReaderImpl {
     super.scanIndex(spark, new Listed(index, index.matchingFiles(Nil, Nil)), isStreaming)
 
   override def processDeletionVectorActions(
+      added: Map[FilePathWithTableVersion, AddFile],
+      removed: Map[FilePathWithTableVersion, RemoveFile],
+      commits: Map[Long, CommitInfo],
+      log: DeltaLog,
+      snapshot: SnapshotDescriptor,
+      isStreaming: Boolean,
+      spark: SparkSession): Seq[DataFrame] =
+    if (Patches.isOn("grown vectors")) asFirst(added, removed, commits, log, snapshot, isStreaming, spark)
+    else super.processDeletionVectorActions(added, removed, commits, log, snapshot, isStreaming, spark)
+
+  private def asFirst(
       added: Map[FilePathWithTableVersion, AddFile],
       removed: Map[FilePathWithTableVersion, RemoveFile],
       commits: Map[Long, CommitInfo],

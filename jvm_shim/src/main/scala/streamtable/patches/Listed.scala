@@ -5,6 +5,7 @@ import org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral
 import org.apache.spark.sql.delta.RowIndexFilterType
 import org.apache.spark.sql.delta.actions.AddFile
 import org.apache.spark.sql.delta.files.TahoeFileIndexWithSnapshotDescriptor
+import org.apache.spark.sql.streamtable.Patches
 import org.apache.spark.sql.types.StructType
 
 /**
@@ -17,7 +18,8 @@ private[streamtable] class Listed(index: TahoeFileIndexWithSnapshotDescriptor, f
   private lazy val all = files
 
   override def matchingFiles(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Seq[AddFile] =
-    if (partitionFilters.forall(_ == TrueLiteral)) all else index.matchingFiles(partitionFilters, dataFilters)
+    if (Patches.isOn("listed once") && partitionFilters.forall(_ == TrueLiteral)) all
+    else index.matchingFiles(partitionFilters, dataFilters)
 
   override def partitionSchema: StructType = index.partitionSchema
   override def rowIndexFilters: Option[Map[String, RowIndexFilterType]] = index.rowIndexFilters

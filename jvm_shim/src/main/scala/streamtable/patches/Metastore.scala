@@ -9,6 +9,7 @@ import org.apache.spark.sql.classic.{SparkSession => ClassicSession}
 import org.apache.spark.sql.hive.HiveExternalCatalog
 import org.apache.spark.sql.hive.client.{HiveClientImpl, IsolatedClientLoader}
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.streamtable.Patches
 
 /**
  * Hive's metastore client, out of reach of those who cancel statements.
@@ -22,18 +23,19 @@ object Metastore {
 
   /** Has a thread of its own make all calls of the session's catalog from now on. A catalog without Hive stays as it is. */
   def shield(session: SparkSession): Unit =
-    session.asInstanceOf[ClassicSession].sharedState.externalCatalog.unwrapped match {
-      case catalog: HiveExternalCatalog =>
-        catalog.client match { // also has the lazy val computed, whose field is set below
-          case _: Shielded =>
-          case client: HiveClientImpl =>
-            val field = classOf[HiveExternalCatalog].getDeclaredField("client")
-            field.setAccessible(true)
-            field.set(catalog, new Shielded(client.clientLoader, new Calls))
-          case _ => // a Hive of the user's own jars, which is not embedded
-        }
-      case _ =>
-    }
+    if (Patches.isOn("metastore thread"))
+      session.asInstanceOf[ClassicSession].sharedState.externalCatalog.unwrapped match {
+        case catalog: HiveExternalCatalog =>
+          catalog.client match { // also has the lazy val computed, whose field is set below
+            case _: Shielded =>
+            case client: HiveClientImpl =>
+              val field = classOf[HiveExternalCatalog].getDeclaredField("client")
+              field.setAccessible(true)
+              field.set(catalog, new Shielded(client.clientLoader, new Calls))
+            case _ => // a Hive of the user's own jars, which is not embedded
+          }
+        case _ =>
+      }
 }
 
 /** A client like those that `loader` makes, whose calls are made by the thread of `calls`. */

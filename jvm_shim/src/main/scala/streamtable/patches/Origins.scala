@@ -6,6 +6,7 @@ import scala.util.Try
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.mapred.JobConf
+import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 
 /**
@@ -13,19 +14,20 @@ import org.apache.spark.sql.SparkSession
  * Delta sends one with each task: 5 ms to write and 3 ms to read, of which their values take a tenth. The rest is a compressed stream of
  * its own for the origin of each, for which nobody asks but who prints them.
  */
-object Origins {
+object Origins extends Logging {
   private val origins = Try {
     val field = classOf[Configuration].getDeclaredField("updatingResource")
     field.setAccessible(true)
     field
   }.toOption
 
-  /** Values stay what they are. A Hadoop that keeps its origins elsewhere keeps them. */
-  def forget(spark: SparkSession): Unit = {
+  /** Values stay what they are. A Hadoop that keeps its origins elsewhere keeps them, and the log says so. */
+  def forget(spark: SparkSession): Unit = if (Patches.isOn("origins of settings")) {
     new JobConf(false) // its class adds defaults, the first time, and all configurations read theirs again then
     val settings = spark.sparkContext.hadoopConfiguration
     settings.synchronized {
       settings.size() // reads what was not read yet
+      if (origins.isEmpty) logWarning("Hadoop keeps the origins of its settings elsewhere; each scan sends them along")
       origins.flatMap(field => Option(field.get(settings).asInstanceOf[JavaMap[_, _]])).foreach(_.clear())
     }
   }

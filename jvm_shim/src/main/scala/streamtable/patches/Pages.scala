@@ -16,6 +16,7 @@ import org.apache.spark.sql.delta.{DeltaColumnMapping, DeltaLog, SnapshotDescrip
 import org.apache.spark.sql.delta.actions.FileAction
 import org.apache.spark.sql.delta.util.DeltaFileOperations.absolutePath
 import org.apache.spark.sql.functions.{col, lit}
+import org.apache.spark.sql.streamtable.Patches
 import org.apache.spark.sql.types.{IntegerType, LongType, StructField}
 import org.apache.spark.util.ThreadUtils.parmap
 
@@ -46,7 +47,9 @@ private[streamtable] object Pages {
   def around(log: DeltaLog, table: SnapshotDescriptor, places: Seq[(FileAction, (Long, Long))]): Option[Column] = {
     val inFiles = table.metadata.schema.filterNot(field => table.metadata.partitionColumns.contains(field.name))
     val columns = inFiles.filter(field => field.dataType == IntegerType || field.dataType == LongType).take(fewColumns)
-    if (columns.isEmpty || places.size > fewFiles || places.map(_._1.getFileSize).sum < worthwhile) None
+    if (!Patches.isOn("page bounds") || columns.isEmpty || places.size > fewFiles || places
+        .map(_._1.getFileSize)
+        .sum < worthwhile) None
     else {
       val conf = log.newDeltaHadoopConf()
       val files = parmap(places, "streamtable-pages", fewFiles) { case (file, place) =>

@@ -32,6 +32,7 @@ object ReferredLiteral {
 
   def build(arguments: Seq[Expression]): Expression = {
     val dataType = CatalystSqlParser.parseDataType(arguments(1).eval().toString)
-    new ReferredLiteral(Cast(arguments.head, dataType, Some(SQLConf.get.sessionLocalTimeZone)).eval(), dataType)
+    val value = Cast(arguments.head, dataType, Some(SQLConf.get.sessionLocalTimeZone)).eval()
+    if (Patches.isOn("literals by reference")) new ReferredLiteral(value, dataType) else Literal(value, dataType)
   }
 }

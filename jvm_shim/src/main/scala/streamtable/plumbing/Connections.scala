@@ -3,9 +3,11 @@ package org.apache.spark.sql.streamtable
 import java.util.{List => JavaList}
 import java.util.concurrent.ConcurrentHashMap
 
-import scala.util.Try
+import scala.util.control.NonFatal
 
 import py4j._
+
+import org.apache.spark.internal.Logging
 
 /**
  * The connections to Python, one for each thread that uses it. py4j keeps those that threads of this JVM have opened, with a thread of
@@ -41,15 +43,18 @@ private[streamtable] final class Connections(client: Py4JPythonClient, server: G
   }
 }
 
-private[streamtable] object Connections {
+private[streamtable] object Connections extends Logging {
 
   /** Makes connections that Python has opened, or opens from now on, send at once. */
-  private def makePrompt(server: Py4JJavaServer): Unit = {
+  private def makePrompt(server: Py4JJavaServer): Unit = if (Patches.isOn("prompt connections")) {
     server.addListener(Prompt)
-    Try { // py4j tells nobody of those that are there; where it keeps them otherwise, they stay as they are
+    try { // py4j tells nobody of those that are there
       val present = classOf[GatewayServer].getDeclaredField("connections")
       present.setAccessible(true)
       present.get(server).asInstanceOf[JavaList[Py4JServerConnection]].forEach(Prompt.connectionStarted(_))
+    } catch {
+      case NonFatal(e) =>
+        logWarning("py4j keeps its connections elsewhere; long answers of those that are there wait", e)
     }
   }
 

@@ -1,11 +1,19 @@
 package org.apache.spark.sql.streamtable
 
+import org.apache.spark.{SPARK_VERSION, SparkEnv}
 import org.apache.spark.sql.SparkSessionExtensions
 
 /** Entry for `spark.sql.extensions`; listed after Delta's, because the last injected parser is asked first. */
 class StreamTableExtension extends (SparkSessionExtensions => Unit) {
 
   override def apply(extensions: SparkSessionExtensions): Unit = {
+    if (!SPARK_VERSION.startsWith(s"${Versions.spark}."))
+      throw StreamTableException(
+        "STREAMTABLE_NOT_ENABLED",
+        "55000",
+        s"this jar of streamtable is for Spark ${Versions.spark}, and this is Spark $SPARK_VERSION",
+        s"take streamtable-shim-${SPARK_VERSION.split('.').take(2).mkString(".")}.jar, which a wheel of the package has.")
+    Patches.switchOff(SparkEnv.get.conf.get(Patches.setting, ""))
     extensions.injectParser((session, delegate) => new StreamTableParser(session, delegate))
     // Twice: what a check rule throws reaches callers as a copy without the SQLSTATE and with the plan in its text,
     // and what is checked without being analysed, as DeltaTable.merge() is, passes no other rule.
