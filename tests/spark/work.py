@@ -25,6 +25,10 @@ class Work:
         rows = sum(each.inputRecords() for each in _stages(spark) if each.stageId() > self.stage)
         return sum(each.jobId() > self.job for each in _jobs(spark)), rows
 
+    def read(self, spark: SparkSession) -> int:
+        """Return the bytes that jobs read from files since."""
+        return sum(int(each.inputBytes()) for each in _stages(spark) if each.stageId() > self.stage)
+
     def busy(self, spark: SparkSession) -> float:
         """Return the milliseconds during which jobs ran since, those at the same time counted once."""
         times = [(each.submissionTime(), each.completionTime()) for each in _jobs(spark) if each.jobId() > self.job]
