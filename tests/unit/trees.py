@@ -38,6 +38,7 @@ from streamtable.algebra.operators import (
 from streamtable.algebra.sources import Snapshot, Source
 
 Row = dict[str, Any]
+Place = list[tuple[bool, Any]]
 
 
 def columns(names: str) -> tuple[Column, ...]:
@@ -99,6 +100,12 @@ def window(child: Operator, made: str, *partition: str) -> Window:
 def running(child: Operator, made: str, order: Order, *partition: str) -> Window:
     """Count the rows of each partition that do not come after the row."""
     return replace(window(child, made, *partition), order=(order,), running=(Call(made, scalar("count(1)"), "Count"),))
+
+
+def ranked(child: Operator, made: str, function: str, order: tuple[Order, ...], *partition: str) -> Window:
+    """Number the rows of each partition by row_number, rank or dense_rank."""
+    item = Item(made, made, scalar(f"{function}() OVER ()"))
+    return Window(child, tuple(map(scalar, partition)), (item,), order, (Call(made, scalar("count(1)"), "Count"),))
 
 
 def top(child: Operator, order: str, count: int | None, offset: int = 0) -> TopK:
@@ -240,7 +247,8 @@ def rows(operator: Operator, world: World) -> list[Row]:
                 for row in rows(child, world)
             ]
             return [
-                {**row, item.id: sum(keys == others and there <= here for _, others, there in placed)} for row, keys, here in placed
+                {**row, item.id: _numbered(item.value.sql, at, [there for _, others, there in placed if others == keys], placed)}
+                for at, (row, keys, _) in enumerate(placed)
             ]
         case TopK(child, order, count, offset):
             ordered = sorted(rows(child, world), key=lambda row: [_place(each, row) for each in order])
@@ -250,6 +258,19 @@ def rows(operator: Operator, world: World) -> list[Row]:
             return [{**row, made.id: each} for row, values in made_of for each in values or ([None] if outer else [])]
         case _:
             raise TypeError(f"no meaning for {look(operator)}")
+
+
+def _numbered(sql: exp.Expr, at: int, partition: list[Place], placed: list[tuple[Row, list[Any], Place]]) -> int:
+    """Return the number of the row `at` among the places of its partition: its rank, or how many do not come after it."""
+    _, keys, here = placed[at]
+    match sql.this if isinstance(sql, exp.Window) else None:
+        case exp.RowNumber():  # equal rows in the order in which they are
+            return 1 + sum(there < here for there in partition) + sum(others == keys and t == here for _, others, t in placed[:at])
+        case exp.Rank():
+            return 1 + sum(there < here for there in partition)
+        case exp.DenseRank():
+            return 1 + len({tuple(there) for there in partition if there < here})
+    return sum(there <= here for there in partition)
 
 
 def _place(order: Order, row: Row) -> tuple[bool, Any]:

@@ -8,7 +8,7 @@ from types import ModuleType
 
 from sqlglot import exp
 
-from streamtable.algebra.columns import WEIGHT, Call, Item, Scalar, itself, reference
+from streamtable.algebra.columns import WEIGHT, Call, Column, Item, Scalar, itself, reference
 from streamtable.algebra.identity import identity
 from streamtable.algebra.operators import Aggregate, Filter, Operator, Project, Recursion, Scan, StoredRows, UnionAll, WorkingTable
 from streamtable.algebra.recursion import counted, stored_rows
@@ -17,7 +17,7 @@ from streamtable.algebra.sources import CLOCK, Snapshot, Source
 from streamtable.algebra.trees import children, reads_clock, sources_of, walk, with_children
 from streamtable.sql.builder import call, column, number
 
-__all__ = ["Deltas", "Moved", "Recursed", "Shared", "difference", "total", "weighted", "without"]
+__all__ = ["Deltas", "Moved", "Recursed", "Shared", "came_and_went", "difference", "total", "weighted", "without"]
 
 _NEGATED = Scalar(exp.Neg(this=column(WEIGHT.id)), WEIGHT.type, False, "-weight", frozenset({WEIGHT.id}))
 _TOTAL = Call("__total", Scalar(call("sum", column(WEIGHT.id)), WEIGHT.type, True, "sum(weight)", frozenset({WEIGHT.id})), "Sum")
@@ -37,16 +37,28 @@ def difference(new: Operator, old: Operator) -> Operator:
 def without(new: Operator, changed: Operator) -> Operator:
     """Return the bag new - changed, that of the frontier, by counting equal rows."""
     negated = Project(changed, (*(itself(c) for c in new.columns), Item(WEIGHT.id, WEIGHT.name, _NEGATED)))
-    counts = UnionAll((weighted(new), negated), (*new.columns, WEIGHT))
+    counts = _counted(UnionAll((weighted(new), negated), (*new.columns, WEIGHT)), new.columns)
+    return repeated(counts, column(_TOTAL.id), new.columns)
+
+
+def came_and_went(changed: Operator, columns: tuple[Column, ...], deltas: Deltas) -> tuple[Operator, Operator]:
+    """Return the bag of rows that a delta brings, and that of the rows that it takes away; equal ones cancel out."""
+    counts = deltas.shared(_counted(changed, columns))
+    times = column(_TOTAL.id)
+    return repeated(counts, times, columns), repeated(counts, exp.Neg(this=times.copy()), columns)
+
+
+def _counted(delta: Operator, columns: tuple[Column, ...]) -> Aggregate:
+    """Return the rows of a delta that differ, each with the sum of its weights."""
     keys, shown = [], []
-    for c in new.columns:
-        snapshot = identity(column(c.id), c.type)
-        if snapshot is None or isinstance(snapshot, exp.Column):
+    for c in columns:
+        form = identity(column(c.id), c.type)
+        if form is None or isinstance(form, exp.Column):
             keys.append(itself(c))
         else:
-            keys.append(Item(f"{c.id}__identity", c.name, replace(reference(c), sql=snapshot)))
+            keys.append(Item(f"{c.id}__identity", c.name, replace(reference(c), sql=form)))
             shown.append(Call(c.id, replace(reference(c), sql=call("any_value", column(c.id))), "AnyValue"))
-    return repeated(Aggregate(counts, tuple(keys), (*shown, _TOTAL)), column(_TOTAL.id), new.columns)
+    return Aggregate(delta, tuple(keys), (*shown, _TOTAL))
 
 
 def total(*deltas: Operator | None) -> Operator | None:

@@ -26,7 +26,7 @@ from streamtable.differentiate.deltas import Deltas, difference, without
 from streamtable.differentiate.restrict import restrict
 from streamtable.sql.builder import any_of, call, cast, column, equal, number
 
-__all__ = ["applies", "delta"]
+__all__ = ["applies", "delta", "same_partition"]
 
 _SORTED = re.compile(r"TINYINT|SMALLINT|INT|BIGINT|DECIMAL\(.*\)|DATE|TIMESTAMP|TIMESTAMP_NTZ|STRING|BOOLEAN")
 """Types whose values compare as they sort, and of which equal ones are the same."""
@@ -68,7 +68,7 @@ def delta(operator: Window, changed: Operator, deltas: Deltas) -> Operator:
     if keys:
         affected = Project(cuts, tuple(itself(c) for c in cuts.columns[: len(keys)]))
         whole = deltas.shared(restrict(whole, operator.partition, affected))
-    own = _same(operator.partition, keys)
+    own = same_partition(operator.partition, keys)
     here = (*own, _follows(operator.order[0]))
     following: Operator = LeftJoin(whole, cuts, JoinType.LEFT_SEMI, here)
     before: Operator = Aggregate(LeftJoin(whole, cuts, JoinType.LEFT_ANTI, here), keys, _carried(operator))
@@ -98,7 +98,7 @@ def _follows(order: Order) -> Scalar:
     return _scalar(any_of([reached, always]), "BOOLEAN", order.value, _CUT, _OPEN)
 
 
-def _same(partition: Sequence[Scalar], keys: Sequence[Item]) -> tuple[Scalar, ...]:
+def same_partition(partition: Sequence[Scalar], keys: Sequence[Item]) -> tuple[Scalar, ...]:
     """Compare the partition of a row with that of a cut or a carried value; NULL is a partition."""
     return tuple(
         Scalar(

@@ -21,7 +21,7 @@ from streamtable.differentiate.deltas import Deltas, difference
 from streamtable.differentiate.restrict import around, keyed
 from streamtable.differentiate.scalars import refusal
 
-__all__ = ["delta", "reads", "reads_all", "refuses"]
+__all__ = ["delta", "over", "reads", "reads_all", "refuses"]
 
 
 def refuses(operator: Window) -> str | None:
@@ -53,7 +53,7 @@ def delta(operator: Window, deltas: Deltas) -> Operator | None:
         new, old = around(changed, low.child, low.partition, affected, deltas)
     else:
         new, old = deltas.new(low.child), deltas.old(low.child)
-    return difference(_over(operator, low, new), _over(operator, low, old))
+    return difference(over(operator, low, new), over(operator, low, old))
 
 
 def _lowest(operator: Window) -> Window:
@@ -72,8 +72,8 @@ def _lowest(operator: Window) -> Window:
     return low
 
 
-def _over(operator: Operator, low: Window, rows: Operator) -> Operator:
+def over(operator: Operator, low: Window, rows: Operator) -> Operator:
     """Return `operator` with `rows` in place of the input of `low`."""
     if operator is low:
         return replace(low, child=rows)
-    return with_children(operator, tuple(_over(child, low, rows) for child in children(operator)))
+    return with_children(operator, tuple(over(child, low, rows) for child in children(operator)))

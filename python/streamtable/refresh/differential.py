@@ -31,12 +31,13 @@ from streamtable.algebra.render import render
 from streamtable.algebra.sources import CLOCK
 from streamtable.algebra.trees import sources_of, walk
 from streamtable.delta.commit import Positions, positions
-from streamtable.delta.rows import read_located
+from streamtable.delta.rows import read, read_located
 from streamtable.delta.tables import Version, size
 from streamtable.differentiate.aggregate import AggregateStep
 from streamtable.differentiate.bounds import bounded
 from streamtable.differentiate.deltas import Deltas, Moved, Recursed, Shared
 from streamtable.differentiate.registry import RULES
+from streamtable.differentiate.stored_before import BEFORE, delta_of_query
 from streamtable.engine import limits
 from streamtable.engine.arrangements import Arrangement, content, register
 from streamtable.engine.load import Load
@@ -82,7 +83,7 @@ class Differential:
         self.changed = frozenset(s for s in sources_of(self.analysed.tree) if self.target[s.path] != self.frontier[s.path])
         names = {aggregate: arrangement.name for aggregate, arrangement in self.arrangements.items()}
         deltas = Deltas(self.changed, names, RULES, self.small)
-        self.root = deltas.of(self.analysed.tree)
+        self.root = delta_of_query(self.analysed.tree, deltas)
         self.ordered = [
             AggregateStep(names[each.aggregate], each.aggregate, each.change, each.child) if isinstance(each, Moved) else each
             for each in deltas.steps
@@ -145,7 +146,9 @@ class Differential:
         return all(change.appends_only for change in changes)
 
     def _name_states(self) -> None:
-        """Name the stored states, and, where something joins with an aggregate's old output, that output."""
+        """Name the stored states, the table's rows, and, where something joins with an aggregate's old output, that output."""
+        if BEFORE in self.read:
+            self.workspace.name(BEFORE, self.table_before())
         stepped = {step.name for step in self.steps}
         for aggregate, arrangement in self.arrangements.items():
             if arrangement.name in stepped or f"{arrangement.name}_old" in self.read:
@@ -157,6 +160,12 @@ class Differential:
     def stored(self, _: Aggregate, arrangement: Arrangement) -> DataFrame:
         """Read an arrangement's states with their positions."""
         return read_located(self.workspace.session, arrangement.path, self._version(arrangement))
+
+    def table_before(self) -> DataFrame:
+        """Read the table's own rows, columns under the query's ids."""
+        rows = read(self.workspace.session, self.path, self.version)
+        ids = {name.casefold(): id_ for name, id_ in zip(self.names, self.ids(), strict=True)}
+        return rows.toDF(*(ids[name.casefold()] for name in rows.columns))
 
     def _shared(self, tree: Operator) -> DataFrame:
         frame = self.workspace.query(self._render(tree))

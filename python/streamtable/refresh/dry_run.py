@@ -134,6 +134,9 @@ class _DryRun(Differential):
         states = content(self.workspace, arrangement, step.initial(self.sources))
         return self._located(states)
 
+    def table_before(self) -> DataFrame:
+        return _without_rows(self.workspace, self.analysed.frame.toDF(*self.ids()))
+
     def _located(self, rows: DataFrame) -> DataFrame:
         file, row = POSITION
         return _without_rows(self.workspace, rows.withColumns({file: F.lit(""), row: F.lit(0).cast("bigint")}))

@@ -9,6 +9,7 @@ from streamtable.catalog.entries import Entry, table_columns
 from streamtable.differentiate.aggregate import AggregateStep
 from streamtable.differentiate.deltas import Deltas, Moved
 from streamtable.differentiate.registry import RULES
+from streamtable.differentiate.stored_before import delta_of_query
 from streamtable.engine.arrangements import arrangements_of
 from streamtable.query.analyse import AnalysedQuery
 from streamtable.sql.builder import text
@@ -24,7 +25,7 @@ def delta_text(analysed: AnalysedQuery, entry: Entry) -> list[str]:
     names = {aggregate: arrangement.name for aggregate, arrangement in arrangements.items()}
     changed = sources_of(analysed.tree)
     deltas = Deltas(changed, names, RULES)
-    root = deltas.of(analysed.tree)
+    root = delta_of_query(analysed.tree, deltas)
     queries = []
     for each in deltas.steps:
         if isinstance(each, Moved):

@@ -1,0 +1,154 @@
+"""Delta of a query with windows, whose before side is what its own table holds.
+
+    D(Q) = Q(A' semijoin K) - (T semijoin K)
+
+Q is a chain of projections, filters and windows over A, the input of the lowest window. T is the stream table: its rows are those
+of Q(A). K = the partitions of the lowest window that occur in D(A). All windows above have its partition columns among theirs, and
+the output shows these columns. A row of Q(A) comes from rows of A of its own partition, so Q(A) semijoin K = Q(A semijoin K), and
+the rows of no other partition change.
+
+Where Q keeps the first k rows of each partition and its output shows all columns of A, T stands for A too, but for few partitions:
+
+    D(Q) = Q(B) - (T semijoin K)
+    B    = (T semijoin K - L)  +  (D+ semijoin K - L)  +  (A' semijoin L)
+
+D+ and D- are the rows of the netted D(A) that come and that go. L = the partitions of which D- takes a row that is in T, or that
+equals one of T in what decides its place. A row that is not among the first k has rows of T before it that fill the first k places.
+Outside L these rows stay, so that row stays behind them. The number that row_number, rank or dense_rank gives a row depends on the
+rows before it alone.
+Applies to no chain that reads the clock. A chain without filters whose windows run is left to `running`, which reads its partitions
+from the first change on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from streamtable.algebra.columns import Column, Item, Scalar, reference
+from streamtable.algebra.identity import comparable, told_apart
+from streamtable.algebra.operators import Filter, JoinType, LeftJoin, Operator, Project, SemiJoin, StoredRows, UnionAll, Window
+from streamtable.algebra.trees import reads_clock
+from streamtable.differentiate import running
+from streamtable.differentiate.deltas import Deltas, came_and_went, difference
+from streamtable.differentiate.restrict import keyed, restrict
+from streamtable.differentiate.window import over
+
+__all__ = ["BEFORE", "delta_of_query"]
+
+BEFORE = "table_before"
+"""Names the rows of the stream table at the frontier, columns under the ids that the query gives them."""
+
+_RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank)
+
+
+def delta_of_query(tree: Operator, deltas: Deltas) -> Operator | None:
+    """Return the delta of a whole query whose table is there: by this rule where it applies, else by those of its operators."""
+    chain = _chain(tree)
+    if chain is None or not deltas.affected(chain.low.child):
+        return deltas.of(tree)
+    first = _keeps_first(chain)
+    if deltas.small and not chain.filters and any(running.applies(each) for each in chain.windows):
+        return deltas.of(tree)
+    low = chain.low
+    changed = deltas.of(low.child)
+    assert changed is not None, "the input of the window is affected"
+    changed = deltas.once(changed)
+    affected = deltas.shared(keyed(changed, low.partition))
+    stored = restrict(
+        StoredRows(BEFORE, tree.columns), [reference(chain.shown[str(key.column)]) for key in low.partition], affected
+    )
+    if first:
+        stored = deltas.shared(stored)
+        rows = _first_rows(chain, changed, stored, deltas)
+    else:
+        rows = restrict(deltas.new(low.child), low.partition, affected)
+    return difference(over(tree, low, rows), stored)
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """The operators from the root down to the window `low`; `shown` maps columns below it to the output columns that show them."""
+
+    operators: tuple[Project | Filter | Window, ...]
+    shown: Mapping[str, Column]
+
+    @property
+    def low(self) -> Window:
+        low = self.operators[-1]
+        assert isinstance(low, Window)
+        return low
+
+    @property
+    def filters(self) -> list[Filter]:
+        return [each for each in self.operators if isinstance(each, Filter)]
+
+    @property
+    def windows(self) -> list[Window]:
+        return [each for each in self.operators if isinstance(each, Window)]
+
+
+def _chain(tree: Operator) -> _Chain | None:
+    """Return the chain down to the lowest window whose partitions the output shows and the windows above share."""
+    found = None
+    shown = {c.id: c for c in tree.columns}
+    wanted = set(shown)
+    operators: list[Project | Filter | Window] = []
+    node = tree
+    while isinstance(node, (Project, Filter, Window)) and not reads_clock(node):
+        operators.append(node)
+        match node:
+            case Window(partition=partition):
+                keys = {key.column for key in partition}
+                if not keys or not keys <= wanted:
+                    break
+                wanted = {str(key) for key in keys}
+                found = _Chain(tuple(operators), shown)
+            case Project(items=items):
+                below = [(item.value.column, item.id) for item in items if item.value.column is not None]
+                shown = {name: shown[id_] for name, id_ in below if id_ in shown}
+                wanted = {name for name, id_ in below if id_ in wanted}
+        node = node.child
+    return found
+
+
+def _keeps_first(chain: _Chain) -> bool:
+    """Tell whether the chain keeps the first rows of each partition, by one number, and shows all columns that the window reads."""
+    low, filters = chain.low, chain.filters
+    if len(chain.windows) > 1 or len(filters) != 1 or len(filters[0].conjuncts) != 1:
+        return False
+    if not all(isinstance(item.value.sql, exp.Window) and isinstance(item.value.sql.this, _RANKS) for item in low.items):
+        return False
+    if not all(c.id in chain.shown for c in low.child.columns) or not told_apart(low.child.columns):
+        return False
+    number = _bounded_above(filters[0].conjuncts[0])
+    for operator in chain.operators[chain.operators.index(filters[0]) + 1 :]:
+        if isinstance(operator, Project):
+            number = next((item.value.column for item in operator.items if item.id == number), None)
+    return number in {item.id for item in low.items}
+
+
+def _bounded_above(condition: Scalar) -> str | None:
+    """Return the column of which the condition keeps the values from 1 up to some number, or None for any other condition."""
+    match condition.sql.unnest():
+        case exp.EQ(this=exp.Column() as of, expression=exp.Literal(this="1")):
+            return of.name
+        case exp.LTE(this=exp.Column() as of, expression=exp.Literal()) | exp.LT(this=exp.Column() as of, expression=exp.Literal()):
+            return of.name
+    return None
+
+
+def _first_rows(chain: _Chain, changed: Operator, stored: StoredRows, deltas: Deltas) -> Operator:
+    """Return rows of the window's input, among which the first of each affected partition are those among all."""
+    low, columns = chain.low, chain.low.child.columns
+    held = Project(stored, tuple(Item(c.id, c.name, reference(chain.shown[c.id])) for c in columns))
+    came, went = came_and_went(changed, columns, deltas)
+    placing = {name for each in low.order for name in each.value.inputs}
+    compared = {str(key.column) for key in low.partition} | {c.id for c in columns if c.id in placing and comparable(c.type)}
+    lost = deltas.shared(keyed(SemiJoin(went, held, tuple(sorted(compared))), low.partition))
+    keys = tuple(Item(c.id, c.name, reference(c)) for c in lost.columns)
+    same = running.same_partition(low.partition, keys)
+    kept = (LeftJoin(rows, lost, JoinType.LEFT_ANTI, same) for rows in (held, came))
+    return UnionAll((*kept, restrict(deltas.new(low.child), low.partition, lost)), columns)
