@@ -280,8 +280,13 @@ def _place(order: Order, row: Row) -> tuple[bool, Any]:
 
 def _called(sql: exp.Expr, group: list[Row]) -> Any:
     """Call an aggregate function over rows; NULL does not count."""
+    if isinstance(sql, exp.Cast):
+        return _called(sql.this, group)
     function, argument = (sql.name, sql.expressions[0]) if isinstance(sql, exp.Anonymous) else (sql.key, sql.this)
+    distinct = isinstance(argument, exp.Distinct)
+    argument = argument.expressions[0] if distinct else argument
     values = [value for row in group if (value := _value(argument, row)) is not None]
+    values = list(dict.fromkeys(values)) if distinct else values
     match function:
         case "count":
             return len(values)

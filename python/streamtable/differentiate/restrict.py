@@ -3,7 +3,7 @@
     restrict(A, K) = A semijoin K
 
 The semi join is pushed towards the scan that has the key columns: operators that keep or drop a row (and its key) without looking
-at other keys give the same rows when their input is restricted.
+at other keys give the same rows when their input is restricted, as do aggregates whose groups have the keys among theirs.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import replace
 from streamtable.algebra.columns import WEIGHT, Column, Item, Scalar, itself
 from streamtable.algebra.identity import told_apart
 from streamtable.algebra.operators import (
+    Aggregate,
     Filter,
     Generate,
     Join,
@@ -98,6 +99,11 @@ def _push(operator: Operator, affected: Operator, pairs: Pairs) -> Operator:
                 return replace(operator, child=_push(child, affected, renamed))
         case Generate(child) if _has(child, pairs):
             return replace(operator, child=_push(child, affected, pairs))
+        case Aggregate(child, keys):
+            # A group is its rows: those of the affected groups are all that these need.
+            below = {key.id: key.value.column for key in keys}
+            if all(below.get(name) is not None for name in pairs) and len({below[name] for name in pairs}) == len(pairs):
+                return replace(operator, child=_push(child, affected, {str(below[name]): key for name, key in pairs.items()}))
         case Window(child, partition) if set(pairs) <= {key.column for key in partition}:
             return replace(operator, child=_push(child, affected, pairs))
         case Join(inputs):

@@ -13,8 +13,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from streamtable.algebra.distinct import merge_distincts
+from streamtable.algebra.distinct_calls import store_distinct_values
 from streamtable.algebra.normalise import normalise
 from streamtable.algebra.operators import Operator
+from streamtable.algebra.partners import store_partners
 from streamtable.algebra.reading import BoundQuery, read_plan
 from streamtable.algebra.sources import Source
 from streamtable.differentiate.registry import RuleFinding, obstacle
@@ -89,10 +91,22 @@ def analyse(session: SparkSession, query: Query) -> AnalysedQuery:
         give_back(session)
         raise rejected from error
     bound = replace(read_plan(plan, name), columns=pins.columns())
-    merged = merge_distincts(bound.tree)
-    # Tables that were made when each DISTINCT was stored hold other states: they are another plan.
-    fingerprint = fingerprint_of(plan) if merged == bound.tree else fingerprint_of(plan, "distincts merged")
-    return AnalysedQuery(session, frame, bound, normalise(merged), fingerprint, plan)
+    tree, forms = _formed(bound.tree)
+    return AnalysedQuery(session, frame, bound, normalise(tree), fingerprint_of(plan, forms), plan)
+
+
+_FORMS = (("values stored", store_distinct_values), ("partners stored", store_partners), ("distincts merged", merge_distincts))
+"""What decides which states are stored for a plan, by name: tables that earlier releases made of it hold other states."""
+
+
+def _formed(tree: Operator) -> tuple[Operator, str]:
+    """Return a tree whose states are those to store, and the names of the forms that differ from what was read."""
+    names = []
+    for name, form in _FORMS:
+        formed = form(tree)
+        names += [name] if formed != tree else []
+        tree = formed
+    return tree, ", ".join(names)
 
 
 def _check_names(gone: Sequence[Json]) -> None:

@@ -1,0 +1,76 @@
+"""Semi and anti joins ask whether a partner is there: of the right side, its distinct keys are enough.
+
+    A semijoin B on a = b   =   A semijoin distinct(b of B) on a = b                      and so for anti joins
+
+A row of A stays, or goes, by whether some row of B equals it in the keys, however many there are. A DISTINCT is stored with the
+number of its rows, so that a row of B that comes or goes changes nothing, unless it is the first or the last one with its keys.
+
+    SELECT * FROM orders o WHERE NOT EXISTS (SELECT 1 FROM returns r WHERE r.item = o.item)
+    SELECT o.* FROM orders o LEFT ANTI JOIN (SELECT DISTINCT item FROM returns) r ON r.item = o.item
+
+Applies where each conjunct is an equality of both sides, or looks at one side alone, and the keys are of types that Spark compares
+as they are. A right side that is grouped by these keys already stays as it is, and so do the steps of recursions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from streamtable.algebra.columns import Item, Scalar, itself, reference
+from streamtable.algebra.identity import comparable
+from streamtable.algebra.operators import Aggregate, Constant, Filter, JoinType, LeftJoin, Operator, Project, Recursion
+from streamtable.algebra.trees import children, reads_clock, with_children
+
+__all__ = ["store_partners"]
+
+
+def store_partners(operator: Operator) -> Operator:
+    """Put a DISTINCT of the keys on the right of each semi and anti join to which the rule applies."""
+    if isinstance(operator, Recursion):
+        return operator
+    operator = with_children(operator, tuple(store_partners(child) for child in children(operator)))
+    if isinstance(operator, LeftJoin) and operator.join_type is not JoinType.LEFT_OUTER:
+        return _by_distinct_keys(operator)
+    return operator
+
+
+def _by_distinct_keys(join: LeftJoin) -> LeftJoin:
+    left, right = ({c.id for c in side.columns} for side in (join.left, join.right))
+    of_left = tuple(each for each in join.conjuncts if each.inputs <= left)
+    of_right = tuple(each for each in join.conjuncts if each not in of_left and each.inputs <= right)
+    rest = [each for each in join.conjuncts if each not in of_left and each not in of_right]
+    pairs = [(each, pair) for each in rest if (pair := _sides(each, left, right))]
+    if not pairs or len(pairs) < len(rest) or any(each.clock or not each.deterministic for each in join.conjuncts):
+        return join
+    keys = [key for _, (_, key) in pairs]
+    if not all(comparable(key.type) and "INTERVAL" not in key.type for key in keys) or _grouped(join.right, keys):
+        return join
+    items = tuple(Item(f"{min(right)}_key{n}", key.text, key) for n, key in enumerate(keys))
+    rows = Filter(join.right, of_right) if of_right else join.right
+    distinct = Aggregate(Project(rows, items), tuple(itself(item.output) for item in items), ())
+    compared = (_compared(each, of, item) for (each, (of, _)), item in zip(pairs, items, strict=True))
+    return replace(join, right=distinct, conjuncts=(*compared, *of_left))
+
+
+def _sides(conjunct: Scalar, left: set[str], right: set[str]) -> tuple[Scalar, Scalar] | None:
+    """Return what an equality compares: an expression of the left input and one of the right."""
+    for a, b in (conjunct.sides, conjunct.sides[::-1]) if conjunct.sides else ():
+        if a.inputs and b.inputs and a.inputs <= left and b.inputs <= right:
+            return a, b
+    return None
+
+
+def _grouped(right: Operator, keys: list[Scalar]) -> bool:
+    """Tell whether rows of the right side are few already: groups by the keys, or constants; or come and go by the clock."""
+    while isinstance(right, Project):
+        keys = [item.value for key in keys for item in right.items if item.id == key.column]
+        right = right.child
+    if isinstance(right, Aggregate):
+        return {key.id for key in right.keys} <= {key.column for key in keys}
+    return isinstance(right, Constant) or reads_clock(right)
+
+
+def _compared(conjunct: Scalar, of_left: Scalar, key: Item) -> Scalar:
+    of_key = reference(key.output)
+    sql = type(conjunct.sql.unnest())(this=of_left.sql.copy(), expression=of_key.sql.copy())
+    return replace(conjunct, sql=sql, inputs=of_left.inputs | of_key.inputs, sides=(of_left, of_key))
