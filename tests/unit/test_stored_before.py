@@ -23,6 +23,7 @@ from tests.unit.trees import (
     scalar,
     scan,
     source,
+    top,
     window,
 )
 
@@ -73,6 +74,9 @@ WHOLE: dict[str, Operator] = {
     "the first, and something else": kept(
         Filter(ranked(L, "n", "row_number", by("v", "w"), "k"), (scalar("n = 1"), scalar("v < 2"))), "k v w"
     ),
+    "top": top(L, "k v w", 2),
+    "top after some, renamed": project(top(L, "k v w", 2, 1), a="v + 1", b="k"),
+    "top of a join": top(join(L, R, on="w = rk"), "k v w rk u", 2),
     "window over a join": window(join(L, R, on="w = rk"), "n", "k"),
 }
 OTHERWISE: dict[str, Operator] = {
@@ -80,6 +84,7 @@ OTHERWISE: dict[str, Operator] = {
     "a partition by an expression": window(L, "n", "k + v"),
     "no partition": window(L, "n"),
     "no window": kept(L, "k v"),
+    "the clock over a top": project(top(L, "k v w", 2), k="k", late=f"v + {NOW.id}"),
     "the clock": project(window(L, "n", "k"), k="k", late=f"n + {NOW.id}"),
 }
 OVER_ANOTHER: dict[str, Operator] = {"partitions that the lower window does not share": window(window(L, "n", "k"), "m", "v")}

@@ -1,4 +1,4 @@
-"""Delta of a query with windows, whose before side is what its own table holds.
+"""Delta of a query with windows or LIMIT, whose before side is what its own table holds.
 
     D(Q) = Q(A' semijoin K) - (T semijoin K)
 
@@ -16,6 +16,10 @@ D+ and D- are the rows of the netted D(A) that come and that go. L = the partiti
 equals one of T in what decides its place. A row that is not among the first k has rows of T before it that fill the first k places.
 Outside L these rows stay, so that row stays behind them. The number that row_number, rank or dense_rank gives a row depends on the
 rows before it alone.
+Where Q ends with ORDER BY ... LIMIT, all of it is computed:
+
+    D(Q) = Q(A') - T
+
 Applies to no chain that reads the clock. A chain without filters whose windows run is left to `running`, which reads its partitions
 from the first change on.
 """
@@ -29,7 +33,18 @@ from sqlglot import exp
 
 from streamtable.algebra.columns import Column, Item, Scalar, reference
 from streamtable.algebra.identity import comparable, told_apart
-from streamtable.algebra.operators import Filter, JoinType, LeftJoin, Operator, Project, SemiJoin, StoredRows, UnionAll, Window
+from streamtable.algebra.operators import (
+    Filter,
+    JoinType,
+    LeftJoin,
+    Operator,
+    Project,
+    SemiJoin,
+    StoredRows,
+    TopK,
+    UnionAll,
+    Window,
+)
 from streamtable.algebra.trees import reads_clock
 from streamtable.differentiate import running
 from streamtable.differentiate.deltas import Deltas, came_and_went, difference
@@ -46,6 +61,8 @@ _RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank)
 
 def delta_of_query(tree: Operator, deltas: Deltas) -> Operator | None:
     """Return the delta of a whole query whose table is there: by this rule where it applies, else by those of its operators."""
+    if _ends_with_limit(tree) and deltas.affected(tree):
+        return difference(deltas.new(tree), StoredRows(BEFORE, tree.columns))
     chain = _chain(tree)
     if chain is None or not deltas.affected(chain.low.child):
         return deltas.of(tree)
@@ -66,6 +83,12 @@ def delta_of_query(tree: Operator, deltas: Deltas) -> Operator | None:
     else:
         rows = restrict(deltas.new(low.child), low.partition, affected)
     return difference(over(tree, low, rows), stored)
+
+
+def _ends_with_limit(tree: Operator) -> bool:
+    while isinstance(tree, Project) and not reads_clock(tree):
+        tree = tree.child
+    return isinstance(tree, TopK)
 
 
 @dataclass(frozen=True)
