@@ -14,6 +14,7 @@ from tests.unit.trees import (
     ids,
     join,
     kept,
+    left_join,
     look,
     minus,
     project,
@@ -28,7 +29,7 @@ from tests.unit.trees import (
 )
 
 from streamtable.algebra.columns import NOW, WEIGHT, Order
-from streamtable.algebra.operators import Filter, Operator, StoredRows
+from streamtable.algebra.operators import Filter, JoinType, Operator, StoredRows
 from streamtable.algebra.trees import walk
 from streamtable.differentiate.deltas import Deltas, Shared
 from streamtable.differentiate.registry import RULES
@@ -88,6 +89,17 @@ OTHERWISE: dict[str, Operator] = {
     "the clock": project(window(L, "n", "k"), k="k", late=f"n + {NOW.id}"),
 }
 OVER_ANOTHER: dict[str, Operator] = {"partitions that the lower window does not share": window(window(L, "n", "k"), "m", "v")}
+JOINS: dict[str, Operator] = {
+    "left outer": left_join(L, R, JoinType.LEFT_OUTER, "k = rk"),
+    "left outer, more than an equality": left_join(L, R, JoinType.LEFT_OUTER, "k = rk AND v < u"),
+    "left outer below a filter": kept(Filter(left_join(L, R, JoinType.LEFT_OUTER, "k = rk"), (scalar("u < 2"),)), "u k"),
+    "left outer, renamed": project(left_join(L, R, JoinType.LEFT_OUTER, "v = rk AND k = u"), a="k + 1", b="v", c="k"),
+    "semi": kept(left_join(L, R, JoinType.LEFT_SEMI, "k = rk"), "w k"),
+    "anti": left_join(L, R, JoinType.LEFT_ANTI, "k = rk AND v = u"),
+    "anti with itself": left_join(L, scan("l", "", k2="k", v2="v"), JoinType.LEFT_ANTI, "k = v2"),
+    "keys that are not shown": kept(left_join(L, R, JoinType.LEFT_ANTI, "k = rk"), "w v"),
+    "no equality": left_join(L, R, JoinType.LEFT_SEMI, "k < rk"),
+}
 INTS = st.sampled_from([None, 1, 2])
 
 
@@ -104,13 +116,13 @@ def deltas_of(changed: str, small: bool = True) -> Deltas:
     return Deltas(frozenset(map(source, changed)), {}, RULES, small)
 
 
-@pytest.mark.parametrize("name", [*FIRST, *WHOLE, *OVER_ANOTHER, *OTHERWISE])
+@pytest.mark.parametrize("name", [*FIRST, *WHOLE, *OVER_ANOTHER, *JOINS, *OTHERWISE])
 @settings(max_examples=60, deadline=None)
 @given(tables=TABLES, changed=st.sets(st.sampled_from("lr")), small=st.booleans(), netted=st.booleans())
 def test_new_is_stored_plus_delta(
     name: str, tables: dict[str, tuple[list[Row], ...]], changed: set[str], small: bool, netted: bool
 ) -> None:
-    tree = {**FIRST, **WHOLE, **OVER_ANOTHER, **OTHERWISE}[name]
+    tree = {**FIRST, **WHOLE, **OVER_ANOTHER, **JOINS, **OTHERWISE}[name]
     old = {table: stay + gone for table, (stay, gone, _) in tables.items()}
     new = {table: stay + came if table in changed else old[table] for table, (stay, _, came) in tables.items()}
     before = World(old, old, {})
@@ -124,9 +136,9 @@ def test_new_is_stored_plus_delta(
     assert (bag(moved, world) if moved else {}) == minus(bag(tree, world), bag(tree, before))
 
 
-def read(tree: Operator, small: bool = True) -> list[str]:
+def read(tree: Operator, small: bool = True, changed: str = "l") -> list[str]:
     """List the leaves that a delta and its steps read."""
-    deltas = deltas_of("l", small)
+    deltas = deltas_of(changed, small)
     moved = delta_of_query(tree, deltas)
     assert moved is not None and ids(moved) == [*ids(tree), WEIGHT.id]
     trees = [*(step.tree for step in deltas.steps if isinstance(step, Shared)), moved]
@@ -138,6 +150,12 @@ def read(tree: Operator, small: bool = True) -> list[str]:
 def test_no_source_that_changed_is_read_at_the_frontier(name: str) -> None:
     found = read({**FIRST, **WHOLE}[name])
     assert BEFORE in found and "old l" not in found
+
+
+@pytest.mark.parametrize(("name", "stored"), [(name, name not in ("keys that are not shown", "no equality")) for name in JOINS])
+def test_the_side_of_a_left_join_that_changed_is_not_read_at_the_frontier(name: str, stored: bool) -> None:
+    found = read(JOINS[name], changed="l" if "itself" in name else "r")
+    assert (BEFORE in found, "old r" in found) == (stored, False) if stored else BEFORE not in found
 
 
 @pytest.mark.parametrize("name", OTHERWISE)

@@ -20,7 +20,7 @@ from streamtable.differentiate.deltas import Deltas, difference
 from streamtable.differentiate.restrict import around, equalities, keyed, partners, restrict
 from streamtable.differentiate.scalars import refusal
 
-__all__ = ["delta", "reads", "reads_all", "refuses"]
+__all__ = ["delta", "linear", "reads", "reads_all", "refuses"]
 
 
 def refuses(operator: LeftJoin) -> str | None:
@@ -36,16 +36,21 @@ def reads(_: LeftJoin) -> str:
 
 
 def delta(operator: LeftJoin, deltas: Deltas) -> Operator | None:
-    left, right = deltas.of(operator.left), deltas.of(operator.right)
-    terms: list[Operator] = []
-    if left is not None:
-        left = deltas.once(left)
-        others = partners(left, deltas.new(operator.right), operator.conjuncts, deltas)
-        joined = LeftJoin(left, others, operator.join_type, operator.conjuncts)
-        terms.append(Project(joined, tuple(itself(c) for c in (*operator.columns, WEIGHT))))
-    if right is not None:
-        terms.append(_partners(operator, right, deltas))
-    return UnionAll(tuple(terms), (*operator.columns, WEIGHT)) if terms else None
+    right = deltas.of(operator.right)
+    terms = [linear(operator, deltas), None if right is None else _partners(operator, right, deltas)]
+    found = tuple(term for term in terms if term is not None)
+    return UnionAll(found, (*operator.columns, WEIGHT)) if found else None
+
+
+def linear(operator: LeftJoin, deltas: Deltas) -> Operator | None:
+    """Return what the changes of the left input make of the right one: the first term."""
+    left = deltas.of(operator.left)
+    if left is None:
+        return None
+    left = deltas.once(left)
+    others = partners(left, deltas.new(operator.right), operator.conjuncts, deltas)
+    joined = LeftJoin(left, others, operator.join_type, operator.conjuncts)
+    return Project(joined, tuple(itself(c) for c in (*operator.columns, WEIGHT)))
 
 
 def _pairs(operator: LeftJoin) -> list[tuple[Scalar, Scalar]]:

@@ -1,4 +1,4 @@
-"""Delta of a query with windows or LIMIT, whose before side is what its own table holds.
+"""Delta of a query with windows, left joins or LIMIT, whose before side is what its own table holds.
 
     D(Q) = Q(A' semijoin K) - (T semijoin K)
 
@@ -16,6 +16,12 @@ D+ and D- are the rows of the netted D(A) that come and that go. L = the partiti
 equals one of T in what decides its place. A row that is not among the first k has rows of T before it that fill the first k places.
 Outside L these rows stay, so that row stays behind them. The number that row_number, rank or dense_rank gives a row depends on the
 rows before it alone.
+Where Q is a chain of projections and filters over a left outer, semi or anti join A op B, whose keys on the left the output shows:
+
+    D(Q) = Q(D(A) op B')  +  Q((A semijoin K) op (B' semijoin K)) - (T semijoin K)
+
+with K = the keys in D(B), as in `left_join`: T semijoin K is what these rows of A were with B.
+
 Where Q ends with ORDER BY ... LIMIT, all of it is computed:
 
     D(Q) = Q(A') - T
@@ -27,11 +33,11 @@ from the first change on.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from streamtable.algebra.columns import Column, Item, Scalar, reference
+from streamtable.algebra.columns import WEIGHT, Column, Item, Scalar, itself, reference
 from streamtable.algebra.identity import comparable, told_apart
 from streamtable.algebra.operators import (
     Filter,
@@ -45,10 +51,11 @@ from streamtable.algebra.operators import (
     UnionAll,
     Window,
 )
-from streamtable.algebra.trees import reads_clock
+from streamtable.algebra.trees import children, reads_clock, with_children
 from streamtable.differentiate import running
-from streamtable.differentiate.deltas import Deltas, came_and_went, difference
-from streamtable.differentiate.restrict import keyed, restrict
+from streamtable.differentiate.deltas import Deltas, came_and_went, difference, total
+from streamtable.differentiate.left_join import linear
+from streamtable.differentiate.restrict import equalities, keyed, restrict
 from streamtable.differentiate.window import over
 
 __all__ = ["BEFORE", "delta_of_query"]
@@ -63,6 +70,8 @@ def delta_of_query(tree: Operator, deltas: Deltas) -> Operator | None:
     """Return the delta of a whole query whose table is there: by this rule where it applies, else by those of its operators."""
     if _ends_with_limit(tree) and deltas.affected(tree):
         return difference(deltas.new(tree), StoredRows(BEFORE, tree.columns))
+    if moved := _left_joined(tree, deltas):
+        return moved
     chain = _chain(tree)
     if chain is None or not deltas.affected(chain.low.child):
         return deltas.of(tree)
@@ -83,6 +92,49 @@ def delta_of_query(tree: Operator, deltas: Deltas) -> Operator | None:
     else:
         rows = restrict(deltas.new(low.child), low.partition, affected)
     return difference(over(tree, low, rows), stored)
+
+
+def _left_joined(tree: Operator, deltas: Deltas) -> Operator | None:
+    """Return the delta where the query ends with a left join to something that changed, and the table shows its keys."""
+    shown, join = {c.id: c for c in tree.columns}, tree
+    while isinstance(join, (Project, Filter)) and not reads_clock(join):
+        shown = _below(join, shown)
+        join = join.child
+    if not isinstance(join, LeftJoin) or (changed := deltas.of(join.right)) is None:
+        return None
+    pairs = equalities(join.left, join.right, join.conjuncts)
+    of_left, of_right = [a for a, _ in pairs], [b for _, b in pairs]
+    if not pairs or not all(a.column in shown for a in of_left):
+        return None
+    affected = deltas.shared(keyed(deltas.once(changed), of_right))
+    kept = restrict(deltas.old(join.left), of_left, affected)
+    after = replace(join, left=kept, right=restrict(deltas.new(join.right), of_right, affected))
+    before = restrict(StoredRows(BEFORE, tree.columns), [reference(shown[str(a.column)]) for a in of_left], affected)
+    stayed = difference(_with(tree, join, after), before)
+    first = linear(join, deltas)
+    return total(stayed, None if first is None else _lifted(tree, join, first))
+
+
+def _with(tree: Operator, node: Operator, instead: Operator) -> Operator:
+    """Return the chain `tree` with another operator in the place of `node`."""
+    return instead if tree is node else with_children(tree, tuple(_with(child, node, instead) for child in children(tree)))
+
+
+def _lifted(tree: Operator, join: LeftJoin, delta: Operator) -> Operator:
+    """Return the delta of the chain `tree` of projections and filters, given that of the join at its end."""
+    match tree:
+        case Project(child, items):
+            return Project(_lifted(child, join, delta), (*items, itself(WEIGHT)))
+        case Filter(child):
+            return replace(tree, child=_lifted(child, join, delta))
+    return delta
+
+
+def _below(operator: Project | Filter, shown: Mapping[str, Column]) -> dict[str, Column]:
+    """Return which columns below an operator the output shows, given which of its own columns it shows."""
+    if isinstance(operator, Filter):
+        return dict(shown)
+    return {item.value.column: shown[item.id] for item in operator.items if item.value.column is not None and item.id in shown}
 
 
 def _ends_with_limit(tree: Operator) -> bool:
@@ -130,9 +182,8 @@ def _chain(tree: Operator) -> _Chain | None:
                 wanted = {str(key) for key in keys}
                 found = _Chain(tuple(operators), shown)
             case Project(items=items):
-                below = [(item.value.column, item.id) for item in items if item.value.column is not None]
-                shown = {name: shown[id_] for name, id_ in below if id_ in shown}
-                wanted = {name for name, id_ in below if id_ in wanted}
+                shown = _below(node, shown)
+                wanted = {item.value.column for item in items if item.value.column is not None and item.id in wanted}
         node = node.child
     return found
 
