@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sqlglot import exp
+
 from streamtable.algebra.columns import Item, Scalar, itself, reference
 from streamtable.algebra.identity import comparable
 from streamtable.algebra.operators import Aggregate, Constant, Filter, JoinType, LeftJoin, Operator, Project, Recursion
@@ -45,11 +47,19 @@ def _by_distinct_keys(join: LeftJoin) -> LeftJoin:
     keys = [key for _, (_, key) in pairs]
     if not all(comparable(key.type) and "INTERVAL" not in key.type for key in keys) or _grouped(join.right, keys):
         return join
-    items = tuple(Item(f"{min(right)}_key{n}", key.text, key) for n, key in enumerate(keys))
+    if not all(key.column or isinstance(each.sql.unnest(), (exp.EQ, exp.NullSafeEQ)) for each, (_, key) in pairs):
+        return join
+    made = [_key(key, f"{min(right)}_key{n}") for n, key in enumerate(keys)]
+    items = tuple({item.id: item for item in made}.values())
     rows = Filter(join.right, of_right) if of_right else join.right
     distinct = Aggregate(Project(rows, items), tuple(itself(item.output) for item in items), ())
-    compared = (_compared(each, of, item) for (each, (of, _)), item in zip(pairs, items, strict=True))
+    compared = (_compared(each, of, item) for (each, (of, _)), item in zip(pairs, made, strict=True))
     return replace(join, right=distinct, conjuncts=(*compared, *of_left))
+
+
+def _key(key: Scalar, id_: str) -> Item:
+    """Return a key of the right side as a column, which keeps its id where it is one already."""
+    return Item(key.column or id_, key.text, key)
 
 
 def _sides(conjunct: Scalar, left: set[str], right: set[str]) -> tuple[Scalar, Scalar] | None:
@@ -71,6 +81,8 @@ def _grouped(right: Operator, keys: list[Scalar]) -> bool:
 
 
 def _compared(conjunct: Scalar, of_left: Scalar, key: Item) -> Scalar:
+    if key.value.column:
+        return conjunct
     of_key = reference(key.output)
     sql = type(conjunct.sql.unnest())(this=of_left.sql.copy(), expression=of_key.sql.copy())
     return replace(conjunct, sql=sql, inputs=of_left.inputs | of_key.inputs, sides=(of_left, of_key))
