@@ -21,12 +21,13 @@ QUERIES = {
     "of_all": f"SELECT k, at, v, {FUNCTIONS} FROM l WINDOW w AS (ORDER BY at)",
     "numbered": "SELECT *, row_number() OVER (ORDER BY k DESC, at, v, price, name, large) AS n FROM l",
     "of_groups": "SELECT k, n, sum(n) OVER (ORDER BY k) AS s FROM (SELECT k, CAST(count(*) AS INT) AS n FROM l GROUP BY k)",
-    "first_of_each": "SELECT * FROM l QUALIFY row_number() OVER (PARTITION BY k ORDER BY at DESC, v, price, name, large) = 1",
 }
-"""All functions of these run; OTHERS are computed as a whole: sums that a part could overflow, frames that go on."""
+"""All functions of these run; OTHERS are computed as a whole: sums that a part could overflow, frames that go on, first rows."""
 
 OTHERS = {
     "large": "SELECT k, at, sum(large) OVER (PARTITION BY k ORDER BY at) AS s FROM l",
+    "first_of_each": "SELECT * FROM l QUALIFY row_number() OVER (PARTITION BY k ORDER BY at DESC, v, price, name, large) = 1",
+    "first_two": "SELECT * FROM (SELECT *, rank() OVER (PARTITION BY k ORDER BY v, name) AS n FROM l) WHERE n <= 2",
     "ahead": "SELECT k, at, lead(v) OVER (PARTITION BY k ORDER BY at, v) AS next FROM l",
 }
 
