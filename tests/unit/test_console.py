@@ -7,19 +7,25 @@ import hashlib
 import re
 import socket
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from datetime import timedelta
 from importlib.resources import files
+from types import SimpleNamespace
 from typing import ClassVar
 from urllib.parse import quote
 
 import pytest
 from starlette.testclient import TestClient
 from tests.unit.consoles import BROKEN, CATALOG, NASTY, NOW, FakeHands, board_of, large, line, small, table
+from typer.testing import CliRunner
 
 from streamtable.catalog.definition import SUSPENDED
 from streamtable.errors import NotEnabled, SourceUnavailable
 from streamtable.hosts import console as package
+from streamtable.hosts.cli import serving
+from streamtable.hosts.cli.app import app as cli
+from streamtable.hosts.cli.output import Printer
 from streamtable.hosts.console.access import IDLE, LONGEST, Doors, is_own_host
 from streamtable.hosts.console.board import Act, Board, Job
 from streamtable.hosts.console.pages import Pages, application
@@ -528,3 +534,25 @@ def test_all_that_is_written_can_be_read(scheme: int) -> None:
     assert {
         pair: contrast(colours[pair[0]], colours[pair[1]]) for pair in pairs if contrast(colours[pair[0]], colours[pair[1]]) < 4.5
     } == {}
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_the_command_says_where_the_console_is_and_ends_it(as_json: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = list[object]()
+
+    @contextmanager
+    def session(*_: object) -> Iterator[SimpleNamespace]:
+        yield SimpleNamespace(spark="spark", out=Printer(as_json))
+        told.append("session ended")
+
+    def opened(spark: object, **options: object) -> SimpleNamespace:
+        told.extend((spark, options))
+        return SimpleNamespace(link=lambda: "http://127.0.0.1:1/?token=t", stop=lambda: told.append("stopped"))
+
+    monkeypatch.setattr(serving, "cli_context", session)
+    monkeypatch.setattr(serving, "Event", lambda: SimpleNamespace(wait=lambda: None))  # as if Ctrl-C had come, but for its code
+    monkeypatch.setattr(package, "console", opened)
+    said = CliRunner().invoke(cli, ["console", "--port", "1", "--read-only", *(["--json"] if as_json else [])])
+    assert said.exit_code == 0, said.output
+    assert ('"console": "http://127.0.0.1:1/?token=t"' if as_json else "\n  http://127.0.0.1:1/?token=t\n") in said.stdout
+    assert told == ["spark", {"port": 1, "scheduler": None, "read_only": True}, "stopped", "session ended"]
