@@ -10,8 +10,8 @@ from pyspark.errors.exceptions.captured import CapturedException
 from tests.unit.jvm import Captured, Raised, java
 
 from streamtable.delta.bridge import translated
-from streamtable.errors import ConcurrentRefresh, HistoryLost, SourceUnavailable, StreamTableError
-from streamtable.jvm.storage import storage_failed
+from streamtable.errors import ConcurrentRefresh, HistoryLost, SourceUnavailable, StorageFailed, StreamTableError
+from streamtable.jvm.storage import cannot_write, storage_failed
 
 
 @pytest.mark.parametrize("raised", [Raised, Captured])
@@ -52,3 +52,26 @@ def test_a_bare_exception_of_the_storage_is_ours(names: tuple[str, ...], told: s
     failed = storage_failed(Raised(java(*names)))
     assert (failed and failed.reason) == told
     assert storage_failed(ValueError("of Python's own")) is None
+
+
+SPARK, IO = "org.apache.spark.SparkException", "java.io.IOException"
+
+
+def test_a_file_that_cannot_be_made_is_no_missing_table() -> None:
+    error = Raised(java("java.io.FileNotFoundException", IO, says="/t/_delta_log/.0.json.tmp (Read-only file system)"))
+    with pytest.raises(StorageFailed, match=r"^\[\w+\] the storage failed: .*Read-only file system"), translated("/t"):
+        raise error
+    with pytest.raises(SourceUnavailable), translated("/t"):
+        raise Raised(java("java.io.FileNotFoundException", IO, says="/t/_delta_log/0.json (No such file or directory)"))
+
+
+def test_what_spark_quotes_of_a_row_is_not_what_the_storage_says() -> None:
+    quoted = java("org.apache.spark.SparkNumberFormatException", says="the value 'No space left on device' is no INT")
+    for error in (Raised(quoted), Captured(java(SPARK, says="Lost task: No space left on device", cause=quoted))):
+        assert storage_failed(error) is None
+        assert not cannot_write(error)
+    full = java(SPARK, says="Job aborted", cause=java(IO, says="/disk: No space left on device"))
+    failed = storage_failed(Raised(full))
+    assert failed is not None and "No space left on device" in failed.reason
+    assert cannot_write(Raised(full))
+    assert not cannot_write(Raised(java(IO, says="Input/output error")))

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from streamtable.errors import ConcurrentRefresh, DefinitionNotAccepted, HistoryLost, SourceUnavailable
 from streamtable.jvm.failures import java_exception
 from streamtable.jvm.gateway import java_class
+from streamtable.jvm.storage import storage_failed
 
 __all__ = ["bridge", "translated"]
 
@@ -59,6 +60,9 @@ def translated(path: str) -> Iterator[None]:
             ) from error
         if any(mark in text for mark in _LOST):
             raise HistoryLost(f"the history of {path} is not complete any more ({text})") from error
+        # Java says of a file that it may not read or make that it is not found.
+        if "FileNotFound" in cause.getClass().getSimpleName() and (failed := storage_failed(error)):
+            raise failed from error
         # A file that a query misses is wrapped in the failure of a task; it may be another table's, and the reader's to judge.
         if "FileNotFound" in cause.getClass().getSimpleName() or "DELTA_TABLE_NOT_FOUND" in text:
             raise SourceUnavailable(f"there is no Delta table at {path} ({text})") from error

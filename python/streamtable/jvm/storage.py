@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from streamtable.errors import StorageFailed
@@ -11,12 +12,13 @@ from streamtable.jvm.failures import causes, interrupted, java_exception
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
 
-__all__ = ["no_space", "storage_failed", "storage_trouble"]
+__all__ = ["cannot_write", "no_space", "storage_failed", "storage_trouble"]
 
 _NO_SPACE = r"No space left on device|Disk quota exceeded|There is not enough space on the disk"
+_READ_ONLY = r"Read-only file system"
 _SAID = {
     _NO_SPACE: "free some space, then run the statement again",
-    r"Read-only file system|Permission denied|Operation not permitted|AccessDenied\w*|AccessControlException|in read-only mode": (
+    rf"{_READ_ONLY}|Permission denied|Operation not permitted|AccessDenied\w*|AccessControlException|in read-only mode": (
         "let this process write there, then run the statement again"
     ),
     r"Input/output error|Stale file handle|Transport endpoint is not connected|No such device|Host is down|Connection timed out": (
@@ -34,8 +36,7 @@ def storage_failed(error: BaseException) -> StorageFailed | None:
     java = java_exception(error)
     if java is None or interrupted(error):
         return None
-    texts = [str(each) for each in causes(java)]
-    for text in reversed(texts):  # the innermost says it shortest
+    for text in reversed(list(_told(error))):  # the innermost says it shortest
         for said, hint in _SAID.items():
             if found := re.search(rf"[^\n:]*(?::[^\n:]*)?\b(?:{said})", text):
                 return StorageFailed(f"the storage failed: {found[0].strip()}", hint=hint)
@@ -47,7 +48,19 @@ def storage_failed(error: BaseException) -> StorageFailed | None:
 
 def no_space(error: BaseException) -> bool:
     """Tell whether the disk is full."""
-    return any(re.search(_NO_SPACE, str(each)) for each in causes(java_exception(error)))
+    return any(re.search(_NO_SPACE, text) for text in _told(error))
+
+
+def cannot_write(error: BaseException) -> bool:
+    """Tell whether nothing can be written: the disk is full, or lets itself be read alone."""
+    return any(re.search(f"{_NO_SPACE}|{_READ_ONLY}", text) for text in _told(error))
+
+
+def _told(error: BaseException) -> Iterator[str]:
+    """Yield the texts of an exception and its causes, but for Spark's own, which quote what is in tables and queries."""
+    for each in causes(java_exception(error)):
+        if not str(each.getClass().getName()).startswith("org.apache.spark."):
+            yield str(each)
 
 
 def storage_trouble(java: JavaObject) -> bool:

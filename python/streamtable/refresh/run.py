@@ -31,7 +31,7 @@ from streamtable.errors import (
     clear_frames,
 )
 from streamtable.jvm.failures import cancelled, causes, java_exception, lost_file, out_of_memory, root_cause
-from streamtable.jvm.storage import storage_trouble
+from streamtable.jvm.storage import cannot_write, storage_failed, storage_trouble
 from streamtable.language.stream_table.ast import RefreshMode
 from streamtable.query.analyse import AnalysedQuery, analyse, release
 from streamtable.query.checks import AUTO, allow
@@ -71,14 +71,16 @@ def refresh(
     """Bring the table's contents to the query at the latest versions of its sources, or at those of `vector` where it has them.
 
     What the contents stand for never goes back: where the frontier is ahead of `vector`, it counts.
-    Raises StreamTableSuspended, SourceUnavailable, SourceChanged, NotIncremental, ConcurrentRefresh, RefreshError; the table keeps
-    its last good state then.
+    Raises StreamTableSuspended, SourceUnavailable, SourceChanged, NotIncremental, ConcurrentRefresh, StorageFailed, RefreshError;
+    the table keeps its last good state then.
     """
     try:
         return _refresh(spark, entry, full, vector or Vector({}, clock.now()), initiator)
     except (Py4JJavaError, CapturedException, RecursionError) as error:
         if cancelled(error):
             raise StatementCancelled(f"the refresh of {entry.definition.name} was cancelled") from error
+        if failed := storage_failed(error):
+            raise failed from error
         raise RefreshError(f"Spark could not compute the refresh of {entry.definition.name}: {root_cause(error)}") from error
 
 
@@ -239,7 +241,7 @@ def _instead(run: Run, error: Exception) -> Choice:
             return Choice(Action.REINITIALIZE, error.reason)
         case ConcurrentRefresh() | SourceUnavailable() | SourceChanged():
             raise error
-        case _ if cancelled(error):
+        case _ if cancelled(error) or cannot_write(error):
             raise error
         case _ if lost := lost_file(error):
             return Choice(Action.REINITIALIZE, lost.reason)
