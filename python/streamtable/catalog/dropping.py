@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from streamtable.catalog.halves import Kind, Part, forget
 from streamtable.catalog.intents import intended
 from streamtable.catalog.paths import is_path
-from streamtable.delta.folders import delete_small, names, write_small
+from streamtable.delta.folders import names, probe
 from streamtable.delta.tables import drop_own
 from streamtable.jvm.storage import no_space
 
@@ -19,7 +19,7 @@ def drop_parts(spark: SparkSession, *parts: Part) -> tuple[str, ...]:
     """Drop tables, the first named first; return the paths of what is left in their folders, because it is not theirs."""
     with intended(spark, Kind.DROP, *parts):
         for part in parts:
-            _try_to_write(spark, part.path)
+            _probe(spark, part.path)
         for part in parts:
             if not is_path(part.name):
                 forget(spark, part.name)
@@ -28,12 +28,10 @@ def drop_parts(spark: SparkSession, *parts: Part) -> tuple[str, ...]:
     return tuple(f"{part.path}/{name}" for part in parts for name in names(spark, part.path))
 
 
-def _try_to_write(spark: SparkSession, path: str) -> None:
+def _probe(spark: SparkSession, path: str) -> None:
     """Raise what the storage says where nothing can be deleted: the table has its name still."""
-    probe = f"{path}/_streamtable/drop"
     try:
-        write_small(spark, probe, "")
+        probe(spark, path)
     except Py4JJavaError as error:
         if not no_space(error):
             raise
-    delete_small(spark, probe)

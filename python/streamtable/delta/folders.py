@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from streamtable.delta.bridge import bridge
 from streamtable.jvm.gateway import java_class
 
-__all__ = ["children", "delete_small", "left_behind", "move", "names", "read_small", "write_small"]
+__all__ = ["children", "delete_small", "left_behind", "move", "names", "probe", "read_small", "write_small"]
 
 
 def left_behind(session: SparkSession, folder: str, kept: str, age: timedelta) -> list[str]:
@@ -45,6 +45,11 @@ def _written(storage: Any, path: Any) -> Iterator[int]:
 def names(session: SparkSession, folder: str) -> list[str]:
     """Return the names in a folder, none when it is not there."""
     return list(json.loads(bridge(session).names(session._jsparkSession, folder)))
+
+
+def probe(session: SparkSession, folder: str) -> None:
+    """Raise what the storage says where nothing in a folder can be deleted, if it is there and no link."""
+    bridge(session).probe(session._jsparkSession, folder)
 
 
 def read_small(session: SparkSession, folder: str) -> list[tuple[str, int, str]]:

@@ -297,6 +297,9 @@ object DeltaBridge {
     new OwnFiles(spark, new Path(path)).delete(alone)
   }
 
+  /** Fails where nothing can be deleted in a table's folder. */
+  def probe(spark: SparkSession, path: String): Unit = new OwnFiles(spark, new Path(path)).probe()
+
   /** The names in a folder; none where it is not there. */
   def names(spark: SparkSession, path: String): String = {
     val folder = new Path(path)

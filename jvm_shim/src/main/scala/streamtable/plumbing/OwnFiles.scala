@@ -2,6 +2,7 @@ package org.apache.spark.sql.delta.streamtable
 
 import java.io.{FileNotFoundException, IOException}
 import java.nio.file.{Files, NoSuchFileException, Path => JavaPath, Paths}
+import java.util.UUID
 
 import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
@@ -14,7 +15,7 @@ import org.apache.spark.sql.delta.util.DeltaFileOperations.absolutePath
 
 /**
  * The files that belong to a table: those that its log names, those that Delta began and did not commit, its log, and `_streamtable`.
- * Nothing else in its folder is touched, and no symbolic link is followed.
+ * Nothing else in its folder is touched, and no symbolic link is followed, one in the place of the folder included.
  */
 private[streamtable] class OwnFiles(spark: SparkSession, root: Path) {
   private val fs: FileSystem = root.getFileSystem(spark.sessionState.newHadoopConf())
@@ -25,7 +26,7 @@ private[streamtable] class OwnFiles(spark: SparkSession, root: Path) {
    * names of the files alone, which are those of Spark's own Parquet files as well: it is deleted where the table is `alone` in its folder.
    * A log with commits that cannot be read is somebody's table: nothing is deleted then.
    */
-  def delete(alone: Boolean): Unit = {
+  def delete(alone: Boolean): Unit = if (!link(root)) {
     val known = snapshot
     val named = known.map(logged).getOrElse(Set.empty).map(fs.makeQualified).filter(inside)
     named.toSeq.asJava.parallelStream().forEach(remove(_))
@@ -40,6 +41,13 @@ private[streamtable] class OwnFiles(spark: SparkSession, root: Path) {
     folders.toSeq.sortBy(-_.depth).foreach(prune)
   }
 
+  /** Writes a file and deletes it: storage that lets go of nothing says so before the table has lost its name. */
+  def probe(): Unit = if (!link(root) && fs.exists(root)) {
+    val file = new Path(root, s"${OwnFiles.probe}${UUID.randomUUID}")
+    SmallFiles.write(spark, file, "")
+    remove(file)
+  }
+
   private val log = new Path(root, "_delta_log")
   private val hidden = new Path(root, "_streamtable")
 
@@ -52,8 +60,10 @@ private[streamtable] class OwnFiles(spark: SparkSession, root: Path) {
   }
 
   private def snapshot: Option[Snapshot] =
-    try Some(DeltaLog.forTable(spark, root).update()).filter(_.version >= 0)
-    catch { case NonFatal(_) if !children(log).exists(_.getPath.getName.matches(OwnFiles.commit)) => None }
+    if (link(log)) None
+    else
+      try Some(DeltaLog.forTable(spark, root).update()).filter(_.version >= 0)
+      catch { case NonFatal(_) if !children(log).exists(_.getPath.getName.matches(OwnFiles.commit)) => None }
 
   private def logged(snapshot: Snapshot): Set[Path] = {
     val table = snapshot.deltaLog
@@ -85,10 +95,13 @@ private[streamtable] class OwnFiles(spark: SparkSession, root: Path) {
     }
   }
 
-  /** Whether Delta began a file: its vectors, for which it makes a file before it needs one, bear names that nothing else has. */
+  /**
+   * Whether Delta began a file, or a DROP that was killed: vectors, for which Delta makes a file before it needs one, and our probe bear
+   * names that nothing else has.
+   */
   private def begun(file: FileStatus, alone: Boolean): Boolean = {
     val name = file.getPath.getName
-    !file.isDirectory && (name.matches(s"deletion_vector_${OwnFiles.uuid}\\.bin") ||
+    !file.isDirectory && (name.matches(s"deletion_vector_${OwnFiles.uuid}\\.bin|${OwnFiles.probe}${OwnFiles.uuid}") ||
       alone && name.matches(s"part-\\d+-${OwnFiles.uuid}[.-]c\\d+.*\\.parquet"))
   }
 
@@ -142,5 +155,6 @@ private[streamtable] object OwnFiles {
 
   /** How commits and checkpoints are called. */
   private val commit = "\\d{20}\\.(json|checkpoint.*)"
+  private val probe = "_streamtable_drop_"
   private val uuid = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 }

@@ -1,16 +1,24 @@
 package org.apache.spark.sql.delta.streamtable
 
-import java.io.FileNotFoundException
+import java.io.{FileNotFoundException, IOException}
 import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.{Files, Paths}
 
 import org.apache.hadoop.fs.{FileSystem, LocalFileSystem, Path}
 import org.apache.spark.sql.SparkSession
 
-/** Small files in a folder of any storage, without the checksums that Hadoop writes beside those of a local disk. */
+/**
+ * Small files in a folder of any storage, without the checksums that Hadoop writes beside those of a local disk. A link in the place of
+ * the folder or the file is not followed: who may write there could have another file overwritten, or deleted, by its means.
+ */
 private[streamtable] object SmallFiles {
   private val attempts = 10
 
-  def write(spark: SparkSession, path: Path, text: String): Unit = write(storage(spark, path), path, text, attempts)
+  def write(spark: SparkSession, path: Path, text: String): Unit = {
+    val fs = storage(spark, path)
+    for (each <- Seq(path.getParent, path) if link(fs, each)) throw new IOException(s"$each is a link: delete it")
+    write(fs, path, text, attempts)
+  }
 
   /** Another process may take the folder away, empty as it was, before the file is in it. */
   private def write(fs: FileSystem, path: Path, text: String, left: Int): Unit =
@@ -24,9 +32,9 @@ private[streamtable] object SmallFiles {
   def read(spark: SparkSession, folder: Path): Seq[(String, Long, String)] = {
     val fs = storage(spark, folder)
     val listed =
-      try fs.listStatus(folder).toSeq
+      try if (link(fs, folder)) Nil else fs.listStatus(folder).toSeq
       catch { case _: FileNotFoundException => Nil }
-    listed.flatMap { each =>
+    listed.filterNot(each => link(fs, each.getPath)).flatMap { each =>
       try {
         val in = fs.open(each.getPath)
         try Some((each.getPath.getName, each.getModificationTime, new String(in.readAllBytes(), UTF_8)))
@@ -37,11 +45,16 @@ private[streamtable] object SmallFiles {
 
   /** Deletes a file, and its folder where it was the last one. */
   def delete(spark: SparkSession, path: Path): Unit = {
-    val fs = storage(spark, path)
-    fs.delete(path, false)
-    try if (fs.exists(path.getParent) && fs.listStatus(path.getParent).isEmpty) fs.delete(path.getParent, false)
-    catch { case _: java.io.IOException => } // another file has come
+    val (fs, folder) = (storage(spark, path), path.getParent)
+    if (!link(fs, folder)) {
+      fs.delete(path, false)
+      try if (fs.exists(folder) && fs.listStatus(folder).isEmpty) fs.delete(folder, false)
+      catch { case _: IOException => } // another file has come
+    }
   }
+
+  private def link(fs: FileSystem, path: Path) =
+    fs.getUri.getScheme == "file" && Files.isSymbolicLink(Paths.get(path.toUri.getPath))
 
   private def storage(spark: SparkSession, path: Path): FileSystem =
     path.getFileSystem(spark.sessionState.newHadoopConf()) match {
