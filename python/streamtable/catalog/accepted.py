@@ -3,7 +3,7 @@
 Who may write a table's folder can change its log, and with it the definition that the log holds: a query that runs as whoever
 refreshes the table. The catalog's entry is out of the reach of such a writer, and Delta copies nothing from a log to the place of
 the digests (`CatalogEntry.scala`). So a definition is compared with them before anything of it is read as SQL. A table whose
-entry has none for its name is an ordinary table: a clone, a copy, a second name.
+entry has none for its name, and for the id that Delta gave the table, is an ordinary table: a clone, a copy, a second name.
 
 A statement that changes a definition adds the new digest, commits, and takes the old ones away. A process that is killed in between
 leaves both: each was asked for by somebody who may write to the catalog.
@@ -16,6 +16,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -28,7 +29,19 @@ from streamtable.delta.tables import Located, find_table
 from streamtable.errors import DefinitionNotAccepted
 from streamtable.language.names import Name
 
-__all__ = ["NAME", "accept", "accepted", "accepting", "check", "is_copy", "knows", "knows_this", "made_as", "never_accepted"]
+__all__ = [
+    "NAME",
+    "accept",
+    "accepted",
+    "accepting",
+    "check",
+    "is_copy",
+    "knows",
+    "knows_this",
+    "made_as",
+    "never_accepted",
+    "of_table",
+]
 
 NAME = "streamtable.name"
 """The property with the full name under which a table was made, which tells a copy from it."""
@@ -44,6 +57,11 @@ def made_as(properties: Mapping[str, str]) -> tuple[str, ...] | None:
     except UNREADABLE:
         return None
     return tuple(parts) if isinstance(parts, list) and parts and all(isinstance(part, str) for part in parts) else None
+
+
+def of_table(located: Located, table_id: str) -> Located:
+    """Return what the catalog knows of a name for the table of an id: an entry that is a copy, or was renamed, knows of another."""
+    return replace(located, accepted=tuple(each for each in located.accepted if each.get("table", table_id) == table_id))
 
 
 def knows(located: Located, key: str) -> bool:

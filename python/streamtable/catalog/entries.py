@@ -13,8 +13,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from streamtable.catalog.accepted import accepting, check, is_copy, knows, made_as, never_accepted
+from streamtable.catalog.accepted import accepting, check, is_copy, knows, made_as, never_accepted, of_table
 from streamtable.catalog.definition import FORMATTED, Definition, Properties, code_of
+from streamtable.catalog.paths import is_path
 from streamtable.delta.tables import Located, TableState, find_table, state
 from streamtable.delta.unreadable import left_out
 from streamtable.errors import SourceUnavailable, StreamTableNotFound, near_names
@@ -101,15 +102,29 @@ def find_at(spark: SparkSession, path: str) -> Entry | None:
 def find(spark: SparkSession, name: Name) -> tuple[Located, Entry | None]:
     """Look a name up; the entry is None when nothing or no stream table has the name.
 
-    Raises DefinitionNotAccepted for a definition that is not what the catalog accepted, DefinitionUnreadable.
+    Raises DefinitionNotAccepted for a definition that is not what the catalog accepted, DefinitionUnreadable, and SourceUnavailable
+    for a name whose table is not there any more.
     """
     located = find_table(spark, name.parts)
-    return located, _accepted(located, state(spark, located.path)) if located.kind == "delta" else None
+    return located, _accepted(located, _state(spark, located)) if located.kind == "delta" else None
+
+
+def _state(spark: SparkSession, located: Located) -> TableState:
+    try:
+        return state(spark, located.path)
+    except SourceUnavailable as error:
+        if is_path(located.name):
+            raise
+        what, drop = ("stream table", "DROP STREAM TABLE") if knows(located, FORMATTED) else ("table", "DROP TABLE")
+        raise SourceUnavailable(
+            f"there is no Delta table at {located.path} any more, where the {what} {'.'.join(located.name)} was",
+            hint=f"restore its folder, or mount its storage; or forget the name: {drop} {Name(located.name)}",
+        ) from error
 
 
 def _accepted(located: Located, found: TableState) -> Entry | None:
     """Return the stream table, once the catalog knows its definition: nothing of it is read before."""
-    how = f"ALTER STREAM TABLE {Name(located.name)} ACCEPT DEFINITION"
+    located, how = of_table(located, found.table_id), f"ALTER STREAM TABLE {Name(located.name)} ACCEPT DEFINITION"
     if not knows(located, FORMATTED):
         if FORMATTED not in found.properties or is_copy(located, found.properties):
             return None

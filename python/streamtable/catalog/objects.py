@@ -9,33 +9,31 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
-from streamtable.catalog.accepted import NAME, accept, accepted, accepting, check, is_copy, knows, never_accepted
+from streamtable.catalog.accepted import NAME, accept, accepted, accepting, check, is_copy, knows, never_accepted, of_table
 from streamtable.catalog.dropping import drop_parts
 from streamtable.catalog.entries import at_home, table_names
 from streamtable.catalog.halves import Kind as Intended
 from streamtable.catalog.halves import Part, marked
 from streamtable.catalog.intents import intended
+from streamtable.catalog.kinds import PREFIX, CatalogObject, Kind, unreadable
 from streamtable.catalog.paths import is_path, vacant
 from streamtable.catalog.restored import UNREADABLE
 from streamtable.delta.commit import commit
 from streamtable.delta.tables import Located, TableState, find_table, register, state, versions
 from streamtable.delta.unreadable import left_out
-from streamtable.errors import DefinitionUnreadable, InvalidStatement, SourceUnavailable, StreamTableError, near_names
+from streamtable.errors import SourceUnavailable, near_names
 from streamtable.jvm.handles import catalog_of
 from streamtable.language.names import Name
-from streamtable.language.parse import parse
 
 __all__ = [
     "COLUMNS",
-    "CatalogObject",
-    "Kind",
     "accept_definition",
     "change",
     "create",
@@ -44,63 +42,20 @@ __all__ = [
     "every_as",
     "find",
     "free",
-    "is_one",
     "load",
     "make",
     "named_by_some",
     "part_of",
     "rename",
-    "statement_of",
-    "unreadable",
     "wanted",
 ]
 
 Made = TypeVar("Made")
-Statement = TypeVar("Statement")
 
-_PREFIX = "streamtable.object."
 _OF_PUBLISHERS = ("publication", "replication slot")
 """Objects of another catalog that subscribers read where they are, by their paths."""
 COLUMNS = StructType([StructField("none", StringType())])
 """A table has to have a column."""
-
-
-@dataclass(frozen=True)
-class Kind:
-    """What an object is; `noun` is what people read, `listed_by` what shows all of the kind.
-
-    `moving` are the parts of the content that say how far it has come, and decide nothing of what runs.
-    """
-
-    noun: str
-    listed_by: str
-    exists: type[InvalidStatement]
-    not_found: type[InvalidStatement]
-    moving: frozenset[str] = frozenset()
-
-    @property
-    def key(self) -> str:
-        """Return the property that every table of the kind has."""
-        return _PREFIX + self.noun.replace(" ", "_")
-
-    def code(self, content: Mapping[str, Any]) -> dict[str, str]:
-        """Return what decides what runs, by which the catalog knows the object."""
-        parts = {part: json.dumps(value, sort_keys=True) for part, value in content.items() if part not in self.moving}
-        return {self.key: self.noun, **parts}
-
-
-@dataclass(frozen=True)
-class CatalogObject:
-    """An object as its table tells it at `version`; `content` is what its property holds."""
-
-    kind: Kind
-    name: tuple[str, ...]
-    path: str
-    version: int
-    content: Mapping[str, Any]
-
-    def __str__(self) -> str:
-        return ".".join(self.name)
 
 
 def create(
@@ -139,9 +94,16 @@ def make(spark: SparkSession, kind: Kind, part: Part, columns: StructType = COLU
 def free(spark: SparkSession, kind: Kind, name: Name) -> Located:
     """Return the full name, which nothing has. Raises the kind's `exists`."""
     located = find_table(spark, name.parts)
-    if located.kind != "none" and not (is_path(located.name) and versions(spark, [located.path]) == (None,)):
-        raise kind.exists(f"{'.'.join(located.name)} exists already", hint=f"choose another name, or DROP {kind.noun.upper()}")
+    full = ".".join(located.name)
+    gone = located.kind == "delta" and versions(spark, [located.path]) == (None,)
+    if located.kind != "none" and not (is_path(located.name) and gone):
+        hint = _gone(located) if gone else f"choose another name, or DROP {kind.noun.upper()}"
+        raise kind.exists(f"{full} exists already", hint=hint)
     return located
+
+
+def _gone(located: Located) -> str:
+    return f"its folder is gone: restore it, or forget the name by DROP TABLE {Name(located.name)}"
 
 
 def find(spark: SparkSession, kind: Kind, name: Name) -> CatalogObject | None:
@@ -165,9 +127,10 @@ def find(spark: SparkSession, kind: Kind, name: Name) -> CatalogObject | None:
 def _look(spark: SparkSession, name: Name) -> tuple[Located, TableState | None]:
     located = find_table(spark, name.parts)
     try:
-        return located, state(spark, located.path) if located.kind == "delta" else None
+        found = state(spark, located.path) if located.kind == "delta" else None
     except SourceUnavailable:  # its files are gone: it is nobody's
-        return located, None
+        found = None
+    return of_table(located, found.table_id) if found else located, found
 
 
 def _read(kind: Kind, located: Located, found: TableState) -> CatalogObject:
@@ -193,7 +156,10 @@ def load(spark: SparkSession, kind: Kind, name: Name) -> CatalogObject:
     """Return the object of a name. Raises the kind's `not_found`, with near names."""
     if stored := find(spark, kind, name):
         return stored
-    full = find_table(spark, name.parts).name
+    located, found = _look(spark, name)
+    full = located.name
+    if found is None and knows(located, kind.key):
+        raise kind.not_found(f"there is no {kind.noun} {'.'.join(full)} any more", hint=_gone(located))
     known = [str(each) for each in every(spark, kind, full[:-1])] if catalog_of(spark).databaseExists(str(Name(full[:-1]))) else []
     near = near_names(".".join(full), known)
     raise kind.not_found(f"there is no {kind.noun} {'.'.join(full)}.{near}", hint=f"{kind.listed_by} lists them")
@@ -202,23 +168,6 @@ def load(spark: SparkSession, kind: Kind, name: Name) -> CatalogObject:
 def wanted(spark: SparkSession, kind: Kind, name: Name, if_exists: bool) -> CatalogObject | None:
     """Return the object of a name for a statement that says IF EXISTS, or does not: what is not there is None then."""
     return find(spark, kind, name) if if_exists else load(spark, kind, name)
-
-
-def statement_of(stored: CatalogObject, kind: type[Statement]) -> Statement:
-    """Return the statement that an object holds. Raises DefinitionUnreadable."""
-    try:
-        statement = parse(stored.content["sql"])
-    except (StreamTableError, LookupError, TypeError) as error:
-        raise unreadable(stored, error) from error
-    if not isinstance(statement, kind):
-        raise unreadable(stored, TypeError(f"it is no {kind.__name__}"))
-    return statement
-
-
-def unreadable(stored: CatalogObject, error: Exception) -> DefinitionUnreadable:
-    """Return the error of an object whose content is damaged, or of a later version."""
-    message = f"what the {stored.kind.noun} {stored} holds cannot be read: {error}"
-    return DefinitionUnreadable(message, hint=f"DROP TABLE {Name(stored.name)}, and create it again")
 
 
 def every_as(
@@ -249,15 +198,10 @@ def named_by_some(spark: SparkSession, name: tuple[str, ...]) -> bool:
         with left_out(".".join(parts)):
             located = find_table(spark, parts)
             if located.kind == "delta":
-                texts = (text.casefold() for key, text in state(spark, located.path).properties.items() if key.startswith(_PREFIX))
+                texts = (text.casefold() for key, text in state(spark, located.path).properties.items() if key.startswith(PREFIX))
                 if any(part in text for text in texts for part in own):
                     return True
     return False
-
-
-def is_one(properties: Mapping[str, str]) -> bool:
-    """Tell whether a table with these properties is an object: nothing to be published."""
-    return any(key.startswith(_PREFIX) for key in properties)
 
 
 def change(spark: SparkSession, stored: CatalogObject, content: Mapping[str, Any]) -> CatalogObject:

@@ -9,9 +9,10 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from streamtable.catalog.accepted import accept, knows, knows_this
+from streamtable.catalog.accepted import accept, knows, knows_this, of_table
 from streamtable.catalog.definition import FORMATTED, Definition, code_of
 from streamtable.catalog.entries import load
+from streamtable.catalog.halves import properties_at
 from streamtable.catalog.paths import is_path
 from streamtable.delta.tables import Located, find_table, state
 from streamtable.errors import InvalidStatement
@@ -32,11 +33,11 @@ def accept_definition(spark: SparkSession, name: Name) -> Definition:
     definition = Definition.of(found.properties) if found else None
     if found is None or definition is None or is_path(located.name):
         return load(spark, name).definition  # which says that it is no stream table
-    known, code = knows(located, FORMATTED), code_of(found.properties)
-    if known and knows_this(located, code):
+    located, code = of_table(located, found.table_id), code_of(found.properties)
+    if knows_this(located, code):
         return definition
-    if not known:
-        _refuse_copy(spark, located, definition)
+    _refuse_copy(spark, located, definition)
+    if not (known := knows(located, FORMATTED)):
         definition = definition.with_statement(name=Name(located.name))
     accept(spark, located.name, code)
     # The next refresh must not take the contents for those of this query because the sources are as they were. Where another
@@ -52,7 +53,7 @@ def _refuse_copy(spark: SparkSession, located: Located, definition: Definition) 
     if [part.casefold() for part in made.parts] == [part.casefold() for part in located.name]:
         return
     original = find_table(spark, made.parts)
-    if original.accepted:
+    if original.accepted or (original.kind == "delta" and FORMATTED in properties_at(spark, original.path)):
         what = "a second name of the folder" if original.path == located.path else "a copy"
         raise InvalidStatement(
             f"{'.'.join(located.name)} is {what} of the stream table {definition.name}, and an ordinary table",

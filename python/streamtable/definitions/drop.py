@@ -1,19 +1,34 @@
-"""DROP STREAM TABLE, with CASCADE also of its readers."""
+"""DROP STREAM TABLE, with CASCADE also of its readers.
+
+Of a table whose folder is gone, whose log cannot be read, or in whose place another table is, the name goes and nothing else.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from contextlib import suppress
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import SparkSession
 
-from streamtable.catalog.accepted import knows
-from streamtable.catalog.definition import FORMATTED
+from streamtable.catalog.accepted import knows, made_as, of_table
+from streamtable.catalog.definition import FORMATTED, Definition
 from streamtable.catalog.dropping import drop_parts
 from streamtable.catalog.entries import load, named_entries
-from streamtable.catalog.halves import marked
+from streamtable.catalog.halves import ID, Part, forget
 from streamtable.definitions.create import Dropped
-from streamtable.delta.tables import find_table
-from streamtable.errors import DefinitionNotAccepted, DefinitionUnreadable, DependentsExist, NotSupported
+from streamtable.delta.folders import names
+from streamtable.delta.tables import Located, TableState, find_table, state
+from streamtable.errors import (
+    DefinitionNotAccepted,
+    DefinitionUnreadable,
+    DependentsExist,
+    NotSupported,
+    StorageFailed,
+    StreamTableError,
+)
+from streamtable.jvm.failures import cancelled
+from streamtable.jvm.storage import storage_failed
 from streamtable.language.stream_table.ast import DropStreamTable
 
 __all__ = ["drop"]
@@ -24,12 +39,13 @@ def drop(spark: SparkSession, statement: DropStreamTable) -> list[Dropped]:
     located = find_table(spark, statement.name.parts)
     if statement.if_exists and located.kind == "none":
         return []
-    full, definition = ".".join(located.name), None
-    try:
-        definition = load(spark, statement.name).definition
-    except (DefinitionNotAccepted, DefinitionUnreadable, NotSupported):
-        if not knows(located, FORMATTED):
-            raise
+    found, definition = _found(spark, located), None
+    if not knows(of_table(located, found.table_id) if found else located, FORMATTED):
+        load(spark, statement.name)  # which says that it is no stream table
+    if found:
+        with suppress(DefinitionNotAccepted, DefinitionUnreadable, NotSupported):
+            definition = load(spark, statement.name).definition
+    full = ".".join(located.name)
     # Where a RENAME was killed half-way, the definition and some readers know the old name, and those the old path.
     before = definition.name if definition else full
     places = {located.path, before} if before.casefold() != full.casefold() else {located.path}
@@ -37,9 +53,37 @@ def drop(spark: SparkSession, statement: DropStreamTable) -> list[Dropped]:
         name for name, each in named_entries(spark) if places & {*each.definition.sources, *each.definition.sources.values()}
     ]
     if readers and not statement.cascade:
-        names = ", ".join(".".join(name.parts) for name in readers)
-        raise DependentsExist(f"{full} is read by {names}", hint="DROP STREAM TABLE ... CASCADE drops them too")
+        told = ", ".join(".".join(name.parts) for name in readers)
+        raise DependentsExist(f"{full} is read by {told}", hint="DROP STREAM TABLE ... CASCADE drops them too")
     dropped = [each for reader in readers for each in drop(spark, DropStreamTable(reader, True, cascade=True))]
-    part = marked(spark, located.name, located.path)
+    return [*dropped, Dropped(full, _drop_one(spark, located, found, definition))]
+
+
+def _found(spark: SparkSession, located: Located) -> TableState | None:
+    """Return the state of the table; None where there is none any more, or what is there cannot be read."""
+    if located.kind != "delta":
+        return None
+    try:
+        return state(spark, located.path)
+    except (StreamTableError, Py4JJavaError, CapturedException) as error:
+        if isinstance(error, StorageFailed) or cancelled(error) or storage_failed(error):
+            raise
+        return None
+
+
+def _drop_one(spark: SparkSession, located: Located, found: TableState | None, definition: Definition | None) -> tuple[str, ...]:
+    """Drop the table, or its name alone, and return what is left."""
+    if found is None or (definition is None and _is_second_name(spark, located, found)):
+        forget(spark, located.name)
+        return (located.path,) if names(spark, located.path) else ()
     alone = definition is not None and definition.statement.location is None
-    return [*dropped, Dropped(full, drop_parts(spark, replace(part, alone=alone)))]
+    return drop_parts(spark, Part(located.name, located.path, (ID, found.table_id), alone))
+
+
+def _is_second_name(spark: SparkSession, located: Located, found: TableState) -> bool:
+    """Tell whether the table says itself that it is another stream table, which is there, at the same place."""
+    made = made_as(found.properties)
+    if made is None or [each.casefold() for each in made] == [each.casefold() for each in located.name]:
+        return False
+    original = find_table(spark, made)
+    return original.path == located.path and knows(of_table(original, found.table_id), FORMATTED)

@@ -1,8 +1,9 @@
 """What killed statements left: by their intents, and, from releases that wrote none, by folders and names that lead nowhere.
 
 A folder that no catalog entry leads to is a leftover when a table of ours was made there, or half of one: half of one is deleted,
-a whole one gets its name back, because a catalog may have been lost. A name is a leftover when the folder is missing in which the
-catalog put its table. Tables at a LOCATION of their own are known by their intents alone.
+a whole one gets its name back, because a catalog may have been lost. A name of ours is a leftover when the folder is missing in
+which the catalog put its table, unless all folders of the schema are: its storage may not be mounted. Tables at a LOCATION of their
+own are known by their intents alone.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from streamtable.catalog import objects
 from streamtable.catalog.entries import schemas, table_names
 from streamtable.catalog.halves import FOLDER, forget, properties_at
 from streamtable.catalog.intents import dead
+from streamtable.catalog.kinds import is_one
 from streamtable.catalog.paths import home_of
 from streamtable.definitions.settle import settle_one
 from streamtable.delta.folders import children, move, names
@@ -49,18 +50,19 @@ def _in_schema(spark: SparkSession, schema: tuple[str, str]) -> Iterator[Leftove
     for intent in intents:
         found = f"{intent.kind.value} of {intent.name} was not finished by {intent.by}"
         yield Leftover(found, partial(settle_one, spark, intent))
-    known = {located.path: name for name in table_names(spark, schema) if (located := find_table(spark, name)).kind == "delta"}
+    tables = [located for name in table_names(spark, schema) if (located := find_table(spark, name)).kind == "delta"]
+    known = {located.path: located for located in tables}
     folders = {path: _called(properties_at(spark, path)) for path in children(spark, home)}
     told = {part.path for intent in intents for part in intent.parts}
     moved = {name: path for path, name in folders.items() if name and path not in known}
-    for path, name in known.items():
+    for path, located in known.items():
         if path in told or path.rpartition("/")[0] != home or path in folders:
             continue
-        full = ".".join(name)
+        full = ".".join(located.name)
         if full in moved:  # a RENAME had moved the folder, and the catalog was not told
             yield Leftover(f"the folder of {full} is {moved[full]}", partial(move, spark, moved.pop(full), path))
-        else:
-            yield Leftover(f"{full} has no folder any more: {path}", partial(forget, spark, name))
+        elif located.accepted and folders:
+            yield Leftover(f"{full} has no folder any more: {path}", partial(forget, spark, located.name))
     for path in sorted(folders.keys() - known.keys() - told):
         last = path.rpartition("/")[2]
         name = (*schema, last)
@@ -79,7 +81,7 @@ def _called(properties: Mapping[str, str]) -> str | None:
     """Return how a table of ours calls itself, or nothing for another's; objects do not know their names."""
     if "streamtable.definition" in properties:
         return _name_in(properties["streamtable.definition"])
-    return OBJECT if objects.is_one(properties) else None
+    return OBJECT if is_one(properties) else None
 
 
 def _name_in(definition: str) -> str:

@@ -10,7 +10,7 @@ from enum import Enum
 from pyspark.sql import SparkSession
 
 from streamtable.catalog.entries import Entry
-from streamtable.catalog.objects import CatalogObject
+from streamtable.catalog.kinds import CatalogObject
 from streamtable.delta.rows import reads_feed
 from streamtable.delta.tables import CommitSummary, Version, commits, holds_files, retention
 from streamtable.errors import HistoryLost, StreamTableError

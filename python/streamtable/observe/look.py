@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
 from streamtable.catalog.entries import Entry, entries
+from streamtable.catalog.kinds import CatalogObject
 from streamtable.delta.tables import Size, size
 from streamtable.engine import clock
 from streamtable.errors import StreamTableError
@@ -113,7 +114,7 @@ def _publications(spark: SparkSession) -> Iterator[PublicationStatus]:
         yield PublicationStatus(stored.name, str(stored.content["sql"]), tuple(tables))
 
 
-def _subscription(stored: objects.CatalogObject) -> SubscriptionStatus:
+def _subscription(stored: CatalogObject) -> SubscriptionStatus:
     found = Subscription.of(stored)
     with suppress(StreamTableError):
         publisher = found.publisher

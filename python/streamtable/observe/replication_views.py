@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import BooleanType, LongType, StringType, StructType, TimestampType
 
 from streamtable.catalog import objects
-from streamtable.catalog.objects import CatalogObject, Kind
+from streamtable.catalog.kinds import CatalogObject, Kind
 from streamtable.language.parse import parse_name
 from streamtable.observe.health import Health, SourceState, slot_health
 from streamtable.observe.results import Row, Rows, columns

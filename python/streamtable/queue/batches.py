@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
-from streamtable.catalog.objects import CatalogObject
+from streamtable.catalog.kinds import CatalogObject
 from streamtable.errors import ConsumerExists, InvalidStatement, QueueInUse
 from streamtable.language.queue.ast import AlterQueue, DropQueue, Limits
 from streamtable.language.write import to_sql

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from streamtable.catalog import objects
-from streamtable.catalog.objects import CatalogObject, Kind
+from streamtable.catalog.kinds import CatalogObject, Kind, statement_of, unreadable
 from streamtable.delta.tables import find_table
 from streamtable.errors import InvalidStatement, QueueExists, QueueNotFound
 from streamtable.jvm.handles import namespace_of
@@ -55,7 +55,7 @@ class Queue:
     def of(cls, stored: CatalogObject) -> Queue:
         """Read it from its table."""
         known = stored.content
-        statement = objects.statement_of(stored, CreateQueue)
+        statement = statement_of(stored, CreateQueue)
         events = statement.events
         if isinstance(events, Subscribe) and isinstance(events.relation, Query):
             query = replace(events.relation, columns=known.get("columns", "{}"))
@@ -64,7 +64,7 @@ class Queue:
             catalog, schema = known["namespace"]
             return cls(stored, known["id"], statement, (catalog, schema), known["settings"])
         except (LookupError, TypeError, ValueError) as error:
-            raise objects.unreadable(stored, error) from error
+            raise unreadable(stored, error) from error
 
     @property
     def path(self) -> str:

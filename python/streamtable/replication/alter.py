@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from streamtable.catalog import objects
 from streamtable.catalog.halves import Kind
 from streamtable.catalog.intents import intended
-from streamtable.catalog.objects import CatalogObject
+from streamtable.catalog.kinds import CatalogObject
 from streamtable.delta.tables import applications, state
 from streamtable.errors import InvalidStatement, NotEnabled, ReplicationObjectNotFound
 from streamtable.language.replication.ast import (

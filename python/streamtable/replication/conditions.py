@@ -16,6 +16,8 @@ __all__ = ["check_condition"]
 
 _CATALYST = "org.apache.spark.sql.catalyst"
 _BUILTIN = ("builtin", "system.builtin")
+_OF_THE_MACHINE = ("reflect", "java_method", "try_reflect", "from_protobuf", "to_protobuf")
+"""Spark's own functions that run code, or read files."""
 _OF_A_SESSION = ("VariableReference", "SparkVersion")
 
 
@@ -24,8 +26,11 @@ def check_condition(spark: SparkSession, where: str, schema: StructType, name: s
     # Not the rows of the table: to list its files may take a job, and those have hidden columns.
     rows, state = spark.createDataFrame([], schema), spark._jsparkSession.sessionState()
     try:
-        written = json.loads(state.sqlParser().parseExpression(where).toJSON())
-        if foreign := [function for function in _functions(written) if not _is_sparks(spark, function)]:
+        called = _functions(json.loads(state.sqlParser().parseExpression(where).toJSON()))
+        if reaching := [function for function in called if function.rpartition(".")[2].casefold() in _OF_THE_MACHINE]:
+            message = f"the condition on {name} calls {reaching[0]}, which runs code or reads files"
+            raise InvalidStatement(message, hint="write a condition on the columns of the row alone")
+        if foreign := [function for function in called if not _is_sparks(spark, function)]:
             message = f"the condition on {name} calls {foreign[0]}, which is no function of Spark's own and may be replaced"
             raise InvalidStatement(message, hint="write its text in place of the call; or publish a stream table of the rows")
         plan: Any = rows.where(where)._jdf.queryExecution().analyzed()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamtable.catalog.objects import Kind
+from streamtable.catalog.kinds import Kind
 from streamtable.errors import ReplicationObjectExists, ReplicationObjectNotFound
 
 __all__ = ["PUBLICATION", "SLOT", "SUBSCRIPTION"]

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
-from streamtable.catalog.objects import CatalogObject
+from streamtable.catalog.kinds import CatalogObject, is_one, statement_of
 from streamtable.delta.tables import Located, TableState, find_table, state
 from streamtable.errors import InvalidStatement, SourceUnavailable
 from streamtable.jvm.handles import catalog_of, namespace_of
@@ -61,7 +61,7 @@ def create(spark: SparkSession, statement: CreatePublication) -> CatalogObject:
 
 def definition(stored: CatalogObject) -> CreatePublication:
     """Return what the publication is for."""
-    return objects.statement_of(stored, CreatePublication)
+    return statement_of(stored, CreatePublication)
 
 
 def alter(spark: SparkSession, statement: AlterPublication) -> CatalogObject:
@@ -137,7 +137,7 @@ def _table(spark: SparkSession, name: Name) -> tuple[Located, TableState | None]
         found = state(spark, located.path)
     except SourceUnavailable:
         return located, None
-    return located, None if objects.is_one(found.properties) else found
+    return located, None if is_one(found.properties) else found
 
 
 def _canonical(spark: SparkSession, wanted: Objects, home: tuple[str, ...]) -> Objects:

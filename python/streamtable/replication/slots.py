@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
-from streamtable.catalog.objects import CatalogObject
+from streamtable.catalog.kinds import CatalogObject, unreadable
 from streamtable.catalog.restored import UNREADABLE, restored
 from streamtable.delta.tables import versions
 from streamtable.language.names import Name
@@ -62,7 +62,7 @@ def positions(slot: CatalogObject) -> dict[str, Position]:
     try:
         found = [restored(Position, each) for each in slot.content["positions"]]
     except UNREADABLE as error:
-        raise objects.unreadable(slot, error) from error
+        raise unreadable(slot, error) from error
     return {each.table: each for each in found}
 
 

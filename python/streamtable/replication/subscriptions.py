@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
 from streamtable.catalog.entries import find
-from streamtable.catalog.objects import CatalogObject
+from streamtable.catalog.kinds import CatalogObject, unreadable
 from streamtable.catalog.restored import UNREADABLE, restored
 from streamtable.delta.tables import Located
 from streamtable.errors import DirectWriteRefused, InvalidStatement, NotEnabled
@@ -120,7 +120,7 @@ class Subscription:
             tables = tuple(restored(SubscribedTable, each) for each in known["tables"])
             return cls(stored, **{**known, "publications": tuple(known["publications"]), "tables": tables})
         except UNREADABLE as error:
-            raise objects.unreadable(stored, error) from error
+            raise unreadable(stored, error) from error
 
     @classmethod
     def planned(cls, spark: SparkSession, name: Sequence[str], **said: Any) -> Subscription:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StringType, StructType
 
-from streamtable.catalog.objects import CatalogObject
+from streamtable.catalog.kinds import CatalogObject
 from streamtable.language.replication.ast import (
     AlterPublication,
     AlterSubscription,

@@ -16,6 +16,7 @@ from rich.live import Live
 from streamtable.hosts.cli.doctor import examined
 from streamtable.hosts.cli.graph import GraphFormat, drawn, graph_of, rows_of
 from streamtable.hosts.cli.options import (
+    Accept,
     AsJson,
     CliContext,
     Conf,
@@ -261,7 +262,7 @@ def import_(file: Path, remote: Remote = None, conf: Conf = None, as_json: AsJso
 
 
 @app.command()
-def doctor(remote: Remote = None, conf: Conf = None, fix: Fix = False, as_json: AsJson = False) -> None:
+def doctor(remote: Remote = None, conf: Conf = None, fix: Fix = False, accept: Accept = False, as_json: AsJson = False) -> None:
     """Look for what is missing or was left half done, and say how to put it right; exit code 3 when something is.
 
     streamtable doctor --conf spark.master=spark://cluster:7077
@@ -269,7 +270,7 @@ def doctor(remote: Remote = None, conf: Conf = None, fix: Fix = False, as_json: 
     """
     out = Printer(as_json)
     checks = []
-    for check in examined(remote, settings_of(conf), fix):
+    for check in examined(remote, settings_of(conf), fix, accept):
         checks.append(check)
         if not as_json:
             out.text(f"{'ok' if check.ok else 'WRONG':5}  {check.name:9}  {check.found}")

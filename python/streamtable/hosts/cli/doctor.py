@@ -21,6 +21,7 @@ from streamtable.definitions.leftovers import leftovers
 from streamtable.errors import InvalidStatement, NotEnabled, message_of
 from streamtable.hosts.cli.sessions import opened
 from streamtable.jvm.jars import check_versions, delta_jars, shim_jar
+from streamtable.observe.unaccepted import unaccepted
 from streamtable.settings.server_file import FILE, load
 from streamtable.settings.spark import METASTORE, WAREHOUSE, settings_for
 
@@ -42,10 +43,10 @@ class Check:
     remedy: str = ""
 
 
-def examined(remote: str | None, conf: dict[str, str], fix: bool = False) -> Iterator[Check]:
+def examined(remote: str | None, conf: dict[str, str], fix: bool = False, accept: bool = False) -> Iterator[Check]:
     """Yield what was looked at, the simplest first; what needs all of it, a session, comes last.
 
-    With `fix`, what statements left that were killed is mended.
+    With `fix`, what killed statements left is mended; with `accept`, definitions that the catalog never knew are accepted.
     """
     sound = True
     of_a_client = (_python, _packages)
@@ -55,7 +56,7 @@ def examined(remote: str | None, conf: dict[str, str], fix: bool = False) -> Ite
         yield checked
     yield from _extras()
     if sound:
-        yield from _in_session(remote, conf, fix)
+        yield from _in_session(remote, conf, fix, accept)
 
 
 def _python() -> Check:
@@ -154,7 +155,7 @@ def _extras() -> Iterator[Check]:
         yield Check(extra, ok=True, found="installed" if there else f"not there; pip install 'streamtable[{extra}]' if you need it")
 
 
-def _in_session(remote: str | None, conf: dict[str, str], fix: bool) -> Iterator[Check]:
+def _in_session(remote: str | None, conf: dict[str, str], fix: bool, accept: bool) -> Iterator[Check]:
     try:
         with opened(remote, conf) as spark:
             databases = spark.sql("SHOW DATABASES").count()
@@ -162,6 +163,7 @@ def _in_session(remote: str | None, conf: dict[str, str], fix: bool) -> Iterator
             yield Check("session", ok=True, found=f"Spark {spark.version}, {databases} schemas, statements are answered")
             if not remote:
                 yield _leftovers(spark, fix)
+                yield _definitions(spark, accept)
     except (NotEnabled, InvalidStatement) as error:
         yield Check("session", ok=False, found=error.reason, remedy=error.hint or "")
     except Exception as error:  # whatever it is, a person wants to read it here
@@ -177,3 +179,18 @@ def _leftovers(spark: SparkSession, fix: bool) -> Check:
     if fix and found:
         return Check("leftovers", ok=True, found=f"mended: {told}")
     return Check("leftovers", not found, told or "none", "streamtable doctor --fix takes away or finishes what is listed")
+
+
+def _definitions(spark: SparkSession, accept: bool) -> Check:
+    """Look for definitions that the catalog never knew, as after an upgrade, and have it accept them if that is wished."""
+    statements = list(unaccepted(spark))
+    for statement in statements if accept else ():
+        spark.sql(statement)
+    told = "; ".join(statements)
+    if accept and statements:
+        return Check("accepted", ok=True, found=told)
+    remedy = (
+        "version 0.1.0 made these, or another catalog had them. See by SHOW TBLPROPERTIES what each holds: it will run as you. "
+        "Then run these statements, or streamtable doctor --accept, which runs them all"
+    )
+    return Check("accepted", not statements, told or "all definitions", remedy)

@@ -15,7 +15,19 @@ from streamtable.errors import NotEnabled
 from streamtable.hosts.cli.output import ERRORS_OF_SPARK, ExitCode, Printer
 from streamtable.hosts.cli.sessions import NO_JAVA, ended, opened, silence
 
-__all__ = ["AsJson", "CliContext", "Conf", "Fix", "Limit", "Remote", "TableName", "cli_context", "reported", "settings_of"]
+__all__ = [
+    "Accept",
+    "AsJson",
+    "CliContext",
+    "Conf",
+    "Fix",
+    "Limit",
+    "Remote",
+    "TableName",
+    "cli_context",
+    "reported",
+    "settings_of",
+]
 
 Remote = Annotated[
     str | None,
@@ -26,6 +38,7 @@ Conf = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Fix = Annotated[bool, typer.Option("--fix", help="Mend what statements left that were killed.")]
+Accept = Annotated[bool, typer.Option("--accept", help="Accept definitions that the catalog never knew, as after an upgrade.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, help="How many rows of a result to print.")]
 TableName = Annotated[str, typer.Argument(metavar="NAME", help="The stream table, written as in SQL.")]
 

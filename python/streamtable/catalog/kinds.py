@@ -1,0 +1,79 @@
+"""What an object of the catalog is: its kind, its name and place, and what the property of its table holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from streamtable.errors import DefinitionUnreadable, InvalidStatement, StreamTableError
+from streamtable.language.names import Name
+from streamtable.language.parse import parse
+
+__all__ = ["PREFIX", "CatalogObject", "Kind", "is_one", "statement_of", "unreadable"]
+
+Statement = TypeVar("Statement")
+
+PREFIX = "streamtable.object."
+"""How the properties open that hold objects."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What an object is; `noun` is what people read, `listed_by` what shows all of the kind.
+
+    `moving` are the parts of the content that say how far it has come, and decide nothing of what runs.
+    """
+
+    noun: str
+    listed_by: str
+    exists: type[InvalidStatement]
+    not_found: type[InvalidStatement]
+    moving: frozenset[str] = frozenset()
+
+    @property
+    def key(self) -> str:
+        """Return the property that every table of the kind has."""
+        return PREFIX + self.noun.replace(" ", "_")
+
+    def code(self, content: Mapping[str, Any]) -> dict[str, str]:
+        """Return what decides what runs, by which the catalog knows the object."""
+        parts = {part: json.dumps(value, sort_keys=True) for part, value in content.items() if part not in self.moving}
+        return {self.key: self.noun, **parts}
+
+
+@dataclass(frozen=True)
+class CatalogObject:
+    """An object as its table tells it at `version`; `content` is what its property holds."""
+
+    kind: Kind
+    name: tuple[str, ...]
+    path: str
+    version: int
+    content: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return ".".join(self.name)
+
+
+def statement_of(stored: CatalogObject, kind: type[Statement]) -> Statement:
+    """Return the statement that an object holds. Raises DefinitionUnreadable."""
+    try:
+        statement = parse(stored.content["sql"])
+    except (StreamTableError, LookupError, TypeError) as error:
+        raise unreadable(stored, error) from error
+    if not isinstance(statement, kind):
+        raise unreadable(stored, TypeError(f"it is no {kind.__name__}"))
+    return statement
+
+
+def unreadable(stored: CatalogObject, error: Exception) -> DefinitionUnreadable:
+    """Return the error of an object whose content is damaged, or of a later version."""
+    message = f"what the {stored.kind.noun} {stored} holds cannot be read: {error}"
+    return DefinitionUnreadable(message, hint=f"DROP TABLE {Name(stored.name)}, and create it again")
+
+
+def is_one(properties: Mapping[str, str]) -> bool:
+    """Tell whether a table with these properties is an object: nothing to be published."""
+    return any(key.startswith(PREFIX) for key in properties)
