@@ -12,7 +12,7 @@ __all__ = ["PAIRS", "Pair", "jar_name", "listed", "minor", "pair_of"]
 
 
 class Pair(NamedTuple):
-    """A minor version of Spark, the Delta Lake that fits, and the release of Spark that the jar is compiled and tested with."""
+    """A minor version of Spark, the Delta Lake that fits, and the release of Spark that is compiled against and installed here."""
 
     spark: str
     delta: str
