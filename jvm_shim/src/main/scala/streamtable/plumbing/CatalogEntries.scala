@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException
 import org.apache.spark.sql.catalyst.catalog._
 import org.apache.spark.sql.catalyst.catalog.CatalogTableType.{EXTERNAL, MANAGED}
+import org.apache.spark.sql.delta.DeltaLog
 import org.apache.spark.sql.streamtable.CatalogEntry
 import org.apache.spark.sql.types.StructType
 
@@ -42,7 +43,8 @@ private[streamtable] object CatalogEntries {
       provider = Some("delta"),
       comment = Option(comment),
       tracksPartitionsInCatalog = true)
-    val whole = CatalogEntry.accepting(entry, entry.identifier, accepted)
+    val whole =
+      CatalogEntry.accepting(entry, entry.identifier, DeltaLog.forTable(spark, path).update().metadata.id, accepted)
     spark.sessionState.catalog.createTable(whole, ignoreIfExists = false, validateLocation = false)
   }
 

@@ -8,12 +8,15 @@ import org.json4s.jackson.JsonMethods.{compact, parse, render}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.delta.DeltaLog
 
 /**
- * What the session's catalog says of a table beside its name and place: which definitions were accepted, each for a name.
+ * What the session's catalog says of a table beside its name and place: which definitions were accepted, each for a name and for the
+ * id that Delta gave the table.
  *
  * It is among the properties of the storage. Delta copies a table's own properties, which whoever may write its folder can change, over
- * those of the entry, but never over these.
+ * those of the entry, but never over these. Spark copies these with an entry (CREATE TABLE LIKE), and keeps them when it renames one: by
+ * name and id a copy is none.
  */
 object CatalogEntry {
 
@@ -23,24 +26,37 @@ object CatalogEntry {
   def accepted(entry: CatalogTable): JArray =
     JArray(kept(entry).filter(each => each \ "name" == named(entry.identifier)))
 
-  /** Whether a stream table's definition was accepted for the name of the entry; what cannot be read could be one. */
-  def isStreamTable(entry: CatalogTable): Boolean =
+  /**
+   * Whether a stream table's definition was accepted for the name of the entry, and for the table of an id if one is there; what cannot
+   * be read could be one.
+   */
+  def isStreamTable(entry: CatalogTable, table: Option[String]): Boolean =
     entry.storage.properties.get(property).exists(text => Try(parse(text)).isFailure) ||
-      accepted(entry).arr.exists(_ \ "parts" \ "streamtable.format" != JNothing)
+      accepted(entry).arr.exists(each =>
+        each \ "parts" \ "streamtable.format" != JNothing && table.forall(each \ "table" == JString(_)))
+
+  /** The entry as statements show it that show a table. */
+  def shown(entry: CatalogTable): CatalogTable =
+    entry.copy(storage = entry.storage.copy(properties = entry.storage.properties - property))
 
   /** Adds to what is accepted of a table, for its own name or the one that it will have, and takes away what is listed. */
   def accept(spark: SparkSession, table: TableIdentifier, as: TableIdentifier, add: String, remove: String): Unit =
     synchronized {
       val catalog = spark.sessionState.catalog
       val entry = catalog.getTableMetadata(table)
-      val changed = accepting(entry, as, add, remove)
+      val changed = accepting(entry, as, DeltaLog.forTable(spark, entry).update().metadata.id, add, remove)
       if (changed != entry) catalog.alterTable(changed)
     }
 
-  /** The entry of a table that accepts `add` for a name, and no more what is listed in `remove`. */
-  def accepting(entry: CatalogTable, as: TableIdentifier, add: String, remove: String = "[]"): CatalogTable = {
+  /** The entry of a table, whose id is given, that accepts `add` for a name, and no more what is listed in `remove`. */
+  def accepting(
+      entry: CatalogTable,
+      as: TableIdentifier,
+      table: => String,
+      add: String,
+      remove: String = "[]"): CatalogTable = {
     val gone = parse(remove).children
-    val added = parse(add).children.map(_.merge(JObject("name" -> named(as))))
+    val added = parse(add).children.map(_.merge(JObject("name" -> named(as), "table" -> JString(table))))
     val (own, others) = kept(entry).partition(_ \ "name" == named(entry.identifier))
     // What a rename left under the other name is of no use later.
     val after = others.takeRight(2) ++ own.filterNot(each => gone.contains(each \ "token")) ++ added

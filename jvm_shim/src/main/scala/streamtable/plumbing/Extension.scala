@@ -20,6 +20,7 @@ class StreamTableExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectPostHocResolutionRule(session => DirectWriteCheck(session))
     extensions.injectCheckRule(session => plan => DirectWriteCheck(session)(plan))
     Versions.inject(extensions)
+    extensions.injectPostHocResolutionRule(_ => Shown)
     Pins.inject(extensions)
     TableFunctions.inject(extensions)
     HeldRows.inject(extensions)

@@ -17,7 +17,7 @@ import org.apache.spark.sql.catalyst.analysis.{
   ResolvedIdentifier,
   ResolvedTable
 }
-import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogTableType}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.streaming.WriteToStream
@@ -58,22 +58,26 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
         if !isEngine
       }
         if (ours(target)) refuse(write, target.name)
-        else if (!write.ofTheName && owner(target).isDefined) owner(target).foreach(refuse(write, _))
+        else if ((!write.ofTheName || takesFilesAlong(target)) && owner(target).isDefined)
+          owner(target).foreach(refuse(write, _))
         else if (write.changesShape && session.conf.getOption(blockSourceDdl).isDefined)
           Handlers.checkSourceDdl(session, write.operation, target.name, target.place)
     }
     plan
   }
 
-  private def ours(target: Target) = target.entry.exists(CatalogEntry.isStreamTable)
+  private def ours(target: Target) = target.entry.exists(CatalogEntry.isStreamTable(_, target.id))
+
+  /** Whether Spark deletes or moves the files with the name: also where SET LOCATION has led it to those of another table. */
+  private def takesFilesAlong(target: Target) = target.entry.exists(_.tableType == CatalogTableType.MANAGED)
 
   /** The stream table whose files a path or a second name leads to. Copies hold the same properties, at another place. */
   private def owner(target: Target): Option[String] = for {
     written <- target.properties.get(nameProperty)
     parts <- Try(parse(written).children.collect { case JString(part) => part }).toOption if parts.size == 3
     entry <- entryOf(TableIdentifier(parts(2), Some(parts(1))))
-    if CatalogEntry.isStreamTable(entry) && place(DeltaLog.forTable(session, entry).dataPath.toString) == place(
-      target.place)
+    if CatalogEntry.isStreamTable(entry, target.id) &&
+      place(DeltaLog.forTable(session, entry).dataPath.toString) == place(target.place)
   } yield parts.quoted
 
   /** A catalog that cannot be read is an error of its own. */
@@ -173,7 +177,13 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
       table(relation.table.asInstanceOf[DeltaTableV2])
     case ResolvedTable(_, _, delta: DeltaTableV2, _) => table(delta)
     case LogicalRelation(HadoopFsRelation(index: TahoeFileIndex, _, _, _, _, _), _, catalogTable, _, _) =>
-      Target(nameOf(catalogTable, index.path), index.path.toString, index.metadata.configuration, catalogTable)
+      val metadata = index.metadata
+      Target(
+        nameOf(catalogTable, index.path),
+        index.path.toString,
+        metadata.configuration,
+        catalogTable,
+        Some(metadata.id))
   }
 
   /** All tables that a command names or reads: of one that is not known, any of them could be written. */
@@ -203,7 +213,7 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
 
   /** A view that lasts; it is no stream table, but stream tables may read it. */
   private def view(name: TableIdentifier): Option[Target] =
-    Option.when(name.database.isDefined)(Target(name.nameParts.quoted, name.unquotedString, Map.empty, None))
+    Option.when(name.database.isDefined)(Target(name.nameParts.quoted, name.unquotedString, Map.empty, None, None))
 
   private def atPath(path: String, catalogTable: Option[CatalogTable]): Option[Target] =
     Try(table(DeltaTableV2(session, new Path(path), catalogTable))).toOption
@@ -223,8 +233,16 @@ private object DirectWriteCheck {
   /** The property that gives columns other names in the files than in the table. */
   val columnMapping = "delta.columnMapping.mode"
 
-  /** `place`: the path of a table, the full name of a view. `entry`: that of the catalog, where there is a name. */
-  case class Target(name: String, place: String, properties: Map[String, String], entry: Option[CatalogTable])
+  /**
+   * `place`: the path of a table, the full name of a view. `entry`: that of the catalog, where there is a name. `id`: the one that
+   * Delta gave the table; none where its folder is gone.
+   */
+  case class Target(
+      name: String,
+      place: String,
+      properties: Map[String, String],
+      entry: Option[CatalogTable],
+      id: Option[String])
 
   /**
    * `changesShape`: what reads the table may not find its columns any more, or not the table. `ofTheName`: the files stay, so that
@@ -244,12 +262,15 @@ private object DirectWriteCheck {
   private val redefine = (name: String) =>
     s"its definition decides this; use CREATE OR REPLACE STREAM TABLE $name or ALTER STREAM TABLE $name"
 
-  private def table(delta: DeltaTableV2) =
+  private def table(delta: DeltaTableV2) = {
+    val snapshot = delta.initialSnapshot
     Target(
       nameOf(delta.catalogTable, delta.path),
       delta.deltaLog.dataPath.toString,
-      delta.initialSnapshot.metadata.configuration,
-      delta.catalogTable)
+      snapshot.metadata.configuration,
+      delta.catalogTable,
+      Option.when(snapshot.version >= 0)(snapshot.metadata.id))
+  }
 
   /** A path of a local disk without the links in it; any other as it is. */
   private def place(path: String): String = {
