@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from tests.oracle.scenario import FEED, Scenario
 
 from streamtable.differentiate.aggregate import AggregateStep
-from streamtable.errors import InvalidStatement, NotIncremental
+from streamtable.errors import InvalidQuery, InvalidStatement, NotIncremental
 from streamtable.refresh import dry_run
 from streamtable.sql.builder import column, select, table
 
@@ -91,7 +91,7 @@ def test_names_that_need_column_mapping_get_it(s: Scenario) -> None:
     s.stream("g", "SELECT k AS `30 days`, count(1) FROM t GROUP BY k")
     s.step("INSERT INTO t VALUES (1, 1, 'z')", "DELETE FROM t WHERE k = 2")
     with pytest.raises(InvalidStatement, match="without column mapping"):
-        s.spark.sql("CREATE STREAM TABLE h TBLPROPERTIES ('delta.columnMapping.mode' = 'none') AS SELECT count(1) FROM t")
+        s.spark.sql("CREATE STREAM TABLE h TBLPROPERTIES ('delta.COLUMNMAPPING.mode' = 'None') AS SELECT count(1) FROM t")
 
 
 def test_a_source_may_have_a_column_named_metadata(s: Scenario) -> None:
@@ -99,6 +99,33 @@ def test_a_source_may_have_a_column_named_metadata(s: Scenario) -> None:
     s.stream("b", "SELECT _metadata AS m, count(*) AS n FROM m GROUP BY _metadata")
     s.stream("c", "SELECT _metadata + 1 AS k, v FROM m WHERE v > 0")
     s.step("UPDATE m SET v = 5 WHERE v = 1", "INSERT INTO m VALUES (1, 7)")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT k, _metadata.file_name AS f FROM t",
+        "SELECT _metadata.row_index % 2 AS r, count(*) AS n FROM t GROUP BY 1",
+        "SELECT k FROM t AS u WHERE u._metadata.file_size > 0",
+        "SELECT k FROM t WHERE k IN (SELECT _metadata.row_index FROM t)",
+        "SELECT * FROM of_files",
+        "SELECT k, _metadata.* FROM t VERSION AS OF 1",
+    ],
+)
+def test_metadata_of_a_delta_table_is_refused(s: Scenario, query: str) -> None:
+    s.spark.sql("CREATE VIEW of_files AS SELECT k, _metadata.file_path AS p FROM t")
+    starts = [
+        f"{start} STREAM TABLE c REFRESH MODE {mode} AS " for start in ("CREATE", "EXPLAIN CREATE") for mode in ("AUTO", "FULL")
+    ]
+    for statement in (*(start + query for start in starts), f"CREATE QUEUE q FOR SUBSCRIBE ({query})", f"SUBSCRIBE ({query})"):
+        with pytest.raises(InvalidQuery, match="_metadata of spark_catalog.*compacted"):
+            s.spark.sql(statement)
+    s.spark.sql("CREATE TABLE files USING parquet AS SELECT 1 AS k")
+    s.spark.sql("CREATE STREAM TABLE named AS SELECT k, _metadata.file_name AS f FROM files")
+    s.spark.sql("INSERT INTO files VALUES (2)")
+    assert s.spark.sql("REFRESH STREAM TABLE named").collect()[0]["action"] == "FULL"
+    assert s.spark.table("named").where("f LIKE 'part-%'").count() == 2
+    assert s.spark.sql("VERIFY STREAM TABLE named").collect()[0]["ok"]
 
 
 def test_a_recursion_that_is_not_linear(s: Scenario) -> None:

@@ -51,10 +51,13 @@ class Recorder:
     def run(self, spark: SparkSession, sql: str) -> Iterable[Sequence[Any]]:
         return self.reply(spark, sql)
 
-    def latest(self, spark: SparkSession, sql: str, start: int | None, newest: int | None) -> int | None:
+    def begun(self, spark: SparkSession, sql: str) -> str:
         raise NotImplementedError
 
-    def batch(self, spark: SparkSession, sql: str, start: int | None, end: int) -> DataFrame:
+    def latest(self, spark: SparkSession, sql: str, columns: str, start: int | None, newest: int | None) -> int | None:
+        raise NotImplementedError
+
+    def batch(self, spark: SparkSession, sql: str, columns: str, start: int | None, end: int) -> DataFrame:
         raise NotImplementedError
 
     def mentioned(self, sql: str) -> dict[str, Any]:

@@ -114,6 +114,35 @@ def test_a_queue_over_a_query_keeps_its_columns(stars: SparkSession) -> None:
     assert [row[1:] for row in answer(stars, "NEXT BATCH FROM q FOR c")] == [(1, 5, 500, 0)]
 
 
+def test_a_queue_over_a_view_keeps_its_columns(stars: SparkSession) -> None:
+    stars.sql("CREATE QUEUE q FOR SUBSCRIBE vw")
+    stars.sql("REGISTER CONSUMER c ON q")
+    stars.sql("CREATE OR REPLACE VIEW vw AS SELECT z, v, 5 AS more, k FROM s")
+    stars.sql("INSERT INTO s VALUES (5, 50, 'e')")
+    for _ in range(2):
+        assert [row[1:] for row in answer(stars, "NEXT BATCH FROM q FOR c")] == [(1, 5, 50, "e", 0)]
+    assert "SUBSCRIBE `spark_catalog`.`shop`.`vw`" in str(answer(stars, "SHOW QUEUES"))
+    stars.sql("CREATE OR REPLACE VIEW vw AS SELECT z, v AS vv, k FROM s")
+    with pytest.raises(SourceChanged, match=r"the column v that the query reads is not there any more(.|\n)*DROP QUEUE"):
+        stars.sql("NEXT BATCH FROM q FOR c")
+    stars.sql("DROP QUEUE q FORCE")
+
+
+def test_a_stream_keeps_the_columns_that_it_began_with(stars: SparkSession) -> None:
+    appended = "(SELECT k, w FROM t UNION ALL SELECT * FROM t)"
+    rows = stars.readStream.format("streamtable").option("subscribe", f"{appended} WITH (SNAPSHOT FALSE)").load()
+    stream = rows.writeStream.format("memory").queryName("told").start()
+    try:
+        stream.processAllAvailable()
+        stars.sql("ALTER TABLE t ALTER COLUMN w FIRST")
+        stars.sql("INSERT INTO t (k, w) VALUES (5, 500)")
+        stream.processAllAvailable()
+        assert answer(stars, "SELECT k, w, diff FROM told") == [(5, 500, 2)]
+    finally:
+        stream.stop()
+        stars.sql("DROP VIEW told")
+
+
 def test_fields_of_a_struct_that_the_query_does_not_read_change_nothing(shop: SparkSession) -> None:
     shop.sql("CREATE TABLE nested (k INT, st STRUCT<a: INT, b: STRUCT<c: INT>>) USING delta")
     shop.sql("INSERT INTO nested VALUES (1, named_struct('a', 1, 'b', named_struct('c', 2)))")
@@ -138,8 +167,54 @@ def test_fields_of_a_struct_that_move_are_found_by_their_names(shop: SparkSessio
     shop.sql("REFRESH STREAM TABLE spread")
     assert bag(shop, "spread") == (["k", "x", "y"], wanted([(1, 1, 2), (2, 3, 4)]))
     assert answer(shop, "VERIFY STREAM TABLE spread")[0][1]
-    with pytest.raises(SourceChanged, match="reads the struct many as a whole"):
+    shop.sql("REFRESH STREAM TABLE lines")
+    assert bag(shop, "lines") == (["k", "x", "y"], wanted([(1, 1, 2), (2, 3, 4)]))
+    shop.sql("ALTER TABLE nested RENAME COLUMN many.element.a TO z")
+    with pytest.raises(SourceChanged, match="reads the struct many as a whole, which lacks fields"):
         shop.sql("REFRESH STREAM TABLE lines")
+
+
+WHOLE = {
+    "every": "SELECT * FROM nested",
+    "told": "SELECT k, to_json(st) AS j, st.b AS b FROM nested",
+    "grouped": "SELECT st, count(*) AS n FROM nested GROUP BY st",
+    "different": "SELECT DISTINCT many FROM nested",
+    "joined": "SELECT a.k, b.k AS other, m['x'] AS x FROM nested a JOIN (SELECT k, st FROM open) b ON a.st = b.st",
+}
+NESTED = "k INT, st STRUCT<a: INT COMMENT 'first', b: STRUCT<c: INT>>, many ARRAY<STRUCT<a: INT>>, m MAP<STRING, STRUCT<a: INT>>"
+
+
+def row(k: int, a: int, st: str = "", b: str = "", many: str = "", m: str = "") -> str:
+    """Spell a row; what is written for a struct stands behind its first field."""
+    struct = f"named_struct('a', {a}, 'b', named_struct('c', 1{b}){st})"
+    return f"SELECT {k}, {struct}, array(named_struct('a', {a}{many}), NULL), map('x', named_struct('a', {a}{m}))"
+
+
+@pytest.mark.parametrize("properties", ["'delta.enableChangeDataFeed' = 'true'", "'delta.columnMapping.mode' = 'name'"])
+def test_fields_that_are_added_to_a_struct_that_is_read_whole_change_nothing(shop: SparkSession, properties: str) -> None:
+    shop.sql(f"CREATE TABLE nested ({NESTED}) USING delta TBLPROPERTIES ({properties})")
+    shop.sql(f"CREATE TABLE model ({NESTED}) USING delta")
+    shop.sql("CREATE VIEW open WITH SCHEMA EVOLUTION AS SELECT * FROM nested")
+    for table in ("nested", "model"):
+        shop.sql(f"INSERT INTO {table} {row(1, 1)} UNION ALL {row(2, 2)} UNION ALL SELECT 3, NULL, NULL, NULL")
+    for name, query in WHOLE.items():
+        shop.sql(f"CREATE STREAM TABLE {name} AS {query}")
+    for field in ("st.d STRING", "st.b.e INT FIRST", "many.element.f INT", "m.value.g INT"):
+        shop.sql(f"ALTER TABLE nested ADD COLUMN {field}")
+    shop.sql("ALTER TABLE nested ALTER COLUMN st.a COMMENT 'the first'")
+    assert {done(shop, f"REFRESH STREAM TABLE {name}")[0] for name in WHOLE} == {"NO_DATA"}
+    more = {"st": ", 'd', 'y'", "many": ", 'f', 5", "m": ", 'g', 6"}
+    wide = row(4, 1, **more).replace("named_struct('c', 1)", "named_struct('e', 9, 'c', 1)")
+    shop.sql(f"INSERT INTO nested {wide}")
+    shop.sql(f"INSERT INTO model {row(4, 1)}")
+    for table in ("nested", "model"):
+        shop.sql(f"DELETE FROM {table} WHERE k = 2")
+    expected = {name: bag_of(shop.sql(query.replace("nested", "model").replace("open", "model"))) for name, query in WHOLE.items()}
+    for full in ("", " FULL"):
+        for name in WHOLE:
+            assert done(shop, f"REFRESH STREAM TABLE {name}{full}")[0] == ("FULL" if full else "DIFFERENTIAL"), name
+            assert bag(shop, name)[1] == expected[name], (name, full)
+    assert answer(shop, "VERIFY STREAM TABLE every")[0][1]
 
 
 def test_views_of_one_text_in_two_databases_have_columns_of_their_own(stars: SparkSession) -> None:

@@ -57,7 +57,7 @@ def render(operator: Operator, views: Views) -> exp.Query:
     """Write `operator` as a query whose columns are named by their ids."""
     match operator:
         case Scan(source, columns, snapshot):
-            named: list[exp.Expr] = [column(c.id) if c.id == c.name else alias(column(c.name), c.id) for c in columns]
+            named: list[exp.Expr] = [column(c.id) if c.id == c.name else alias(_scanned(c), c.id) for c in columns]
             return select(named or [_placeholder()], table(views(source, snapshot)))
         case StoredRows(name, columns):
             return select(_columns(columns), table(name))
@@ -108,6 +108,11 @@ def render(operator: Operator, views: Views) -> exp.Query:
             return query.offset(offset, copy=False) if offset else query
         case Unsupported(name):
             raise InternalError(f"an operator without a rule ({name}) was to be rendered")
+
+
+def _scanned(of: Column) -> exp.Expr:
+    """Read a column; structs have the fields that they had when the query was written."""
+    return call("st_shaped", column(of.name), string(of.type)) if "STRUCT<" in of.type else column(of.name)
 
 
 def _columns(columns: Iterable[Column]) -> list[exp.Expr]:

@@ -19,7 +19,7 @@ from streamtable.engine.clock import instant
 from streamtable.engine.workspace import Workspace
 from streamtable.jvm.gateway import SHIM, frame_of, java_class
 from streamtable.query.analyse import AnalysedQuery
-from streamtable.sql.builder import alias, call, cast, column, number, select, subquery, table
+from streamtable.sql.builder import alias, call, cast, column, number, qualified, select, subquery, table
 
 __all__ = ["Sources", "netted"]
 
@@ -33,6 +33,13 @@ def netted(delta: str, columns: Sequence[Column]) -> exp.Select:
     # A weight of 3 becomes three rows of weight 1: every rule may rely on +1 and -1.
     units = call("array_repeat", cast(call("signum", weight), "BIGINT"), cast(call("abs", weight.copy()), "INT"))
     return select([*(column(c.id) for c in columns), alias(call("explode", units), WEIGHT.id)], subquery(net, "net"))
+
+
+def _type_in(frame: DataFrame, of: Column) -> str:
+    """Return the type of a column, whose structs may have more fields than the query means."""
+    if "STRUCT<" not in of.type:
+        return of.type
+    return frame.select(qualified((of.name,))).schema[0].dataType.simpleString().upper()
 
 
 @dataclass
@@ -88,7 +95,7 @@ class Sources:
         """Net out rows that a rewritten file (or an overwritten table) carries over: the delta would be as large."""
         change = self.change(path)
         used = {
-            c.name: replace(c, id=c.name)
+            c.name: replace(c, id=c.name, type=_type_in(change.frame, c))
             for scan in walk(self.analysed.tree)
             if isinstance(scan, Scan) and scan.source.path == path
             for c in scan.columns

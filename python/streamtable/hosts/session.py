@@ -164,15 +164,26 @@ class _Statements:
         with named(statement := _read(sql)):
             return dispatch.run(spark, statement)
 
-    def latest(self, spark: SparkSession, sql: str, start: int | None, newest: int | None) -> int | None:
+    def begun(self, spark: SparkSession, sql: str) -> str:
+        from streamtable.statements.failures import named
         from streamtable.subscribing import micro_batches
 
-        return micro_batches.latest(spark, _read(sql), start, newest)
+        with named(statement := _read(sql)):
+            return micro_batches.begun(spark, statement)
 
-    def batch(self, spark: SparkSession, sql: str, start: int | None, end: int) -> DataFrame:
+    def latest(self, spark: SparkSession, sql: str, columns: str, start: int | None, newest: int | None) -> int | None:
+        from streamtable.statements.failures import named
         from streamtable.subscribing import micro_batches
 
-        return micro_batches.batch(spark, _read(sql), start, end)
+        with named(statement := _read(sql)):
+            return micro_batches.latest(spark, statement, columns, start, newest)
+
+    def batch(self, spark: SparkSession, sql: str, columns: str, start: int | None, end: int) -> DataFrame:
+        from streamtable.statements.failures import named
+        from streamtable.subscribing import micro_batches
+
+        with named(statement := _read(sql)):
+            return micro_batches.batch(spark, statement, columns, start, end)
 
     def mentioned(self, sql: str) -> dict[str, Any]:
         from streamtable.statements.mentions import mentioned

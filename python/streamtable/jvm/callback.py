@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timezone
 from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
@@ -55,13 +55,16 @@ class Answers(Protocol):
     def run(self, spark: SparkSession, sql: str) -> Iterable[Sequence[Any]] | JavaRows:
         """Carry the statement out in the session that it was given to and return the rows of its result."""
 
-    def latest(self, spark: SparkSession, sql: str, start: int | None, newest: int | None) -> int | None:
+    def begun(self, spark: SparkSession, sql: str) -> str:
+        """Return the columns of its tables that a subscription means which begins now, as JSON."""
+
+    def latest(self, spark: SparkSession, sql: str, columns: str, start: int | None, newest: int | None) -> int | None:
         """Return how far a subscription that has come to `start` could go now, or, of the way to `newest`, with its next batch.
 
         None where it cannot begin yet.
         """
 
-    def batch(self, spark: SparkSession, sql: str, start: int | None, end: int) -> DataFrame:
+    def batch(self, spark: SparkSession, sql: str, columns: str, start: int | None, end: int) -> DataFrame:
         """Return what came after `start`, or from the beginning, and up to `end`."""
 
     def mentioned(self, sql: str) -> dict[str, Any]:
@@ -91,13 +94,18 @@ class Handler:
         """Return the JSON of the result's rows, of where they are held, or of the error."""
         return _answer(lambda: _rows(self._answers.run(_session(session), sql)))
 
-    def latest(self, session: JavaObject, sql: str, start: str | None, newest: str | None) -> str:
-        """Return the JSON of a time, or of the error."""
-        return _answer(lambda: {"latest": _text(self._answers.latest(_session(session), sql, _time(start), _time(newest)))})
+    def begun(self, session: JavaObject, sql: str) -> str:
+        """Return the JSON of the columns that a subscription means, or of the error."""
+        return _answer(lambda: {"columns": self._answers.begun(_session(session), sql)})
 
-    def batch(self, session: JavaObject, sql: str, start: str | None, end: str) -> str:
+    def latest(self, session: JavaObject, sql: str, columns: str, start: str | None, newest: str | None) -> str:
+        """Return the JSON of a time, or of the error."""
+        found = partial(self._answers.latest, _session(session), sql, columns)
+        return _answer(lambda: {"latest": _text(found(_time(start), _time(newest)))})
+
+    def batch(self, session: JavaObject, sql: str, columns: str, start: str | None, end: str) -> str:
         """Return the JSON of where the frame is held, or of the error."""
-        return _answer(lambda: _held(self._answers.batch(_session(session), sql, _time(start), int(end))._jdf))
+        return _answer(lambda: _held(self._answers.batch(_session(session), sql, columns, _time(start), int(end))._jdf))
 
     def mentioned(self, sql: str) -> str:
         """Return the JSON of what a statement mentions, or of the error."""

@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 
 from streamtable.sql.literals import quote_name
 
-__all__ = ["Name", "Query"]
+__all__ = ["UNREAD", "Name", "Query"]
+
+UNREAD = "{}"
+"""The columns of the tables of a query that was not read before."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +27,11 @@ class Query:
     """Hold the text after AS as it was written, and where in the statement it starts (line and column from 1).
 
     Two queries with the same text are equal, wherever they start. `columns` are those of its tables as they were when it was read
-    first, a JSON object; none before that.
+    first, a JSON object; UNREAD before that.
     """
 
     text: str
     offset: int = field(default=0, compare=False)
     line: int = field(default=1, compare=False)
     column: int = field(default=1, compare=False)
-    columns: str = field(default="{}", compare=False, repr=False)
+    columns: str = field(default=UNREAD, compare=False, repr=False)

@@ -114,7 +114,9 @@ def _check_names(gone: Sequence[Json]) -> None:
     for each in gone:
         column, now = each["column"], each["now"]
         if was := each.get("was"):
-            reason = f"the query reads the struct {column} as a whole, whose fields are in other places now: {now[0]}, before {was}"
+            reason = (
+                f"the query reads the struct {column} as a whole, which lacks fields that it had: it was {was}, and is {now[0]}"
+            )
             raise InvalidQuery(reason, hint="write the query again: ALTER STREAM TABLE ... AS")
         raise InvalidQuery(
             f"the column {column} that the query reads is not there any more, among {', '.join(now)}.{near_names(column, now)}",

@@ -15,12 +15,12 @@ from streamtable.catalog.kinds import CatalogObject, Kind, statement_of, unreada
 from streamtable.delta.tables import find_table
 from streamtable.errors import InvalidStatement, QueueExists, QueueNotFound
 from streamtable.jvm.handles import namespace_of
-from streamtable.language.names import Name, Query
+from streamtable.language.names import UNREAD, Name, Query
 from streamtable.language.queue.ast import Columns, CreateQueue
 from streamtable.language.subscribe.ast import Subscribe
 from streamtable.language.write import to_sql
 from streamtable.query.captured import captured_settings
-from streamtable.subscribing.query import pinned
+from streamtable.subscribing.feed import columns_of, meaning
 from streamtable.subscribing.subscription import schema_of
 
 __all__ = ["QUEUE", "RETRIES", "SCHEMA", "Queue", "create", "load", "queues"]
@@ -50,19 +50,17 @@ class Queue:
     statement: CreateQueue
     namespace: tuple[str, str]
     settings: Mapping[str, str]
+    columns: str = UNREAD
+    """Those of the tables of a view or a query, as they were at CREATE QUEUE."""
 
     @classmethod
     def of(cls, stored: CatalogObject) -> Queue:
         """Read it from its table."""
         known = stored.content
         statement = statement_of(stored, CreateQueue)
-        events = statement.events
-        if isinstance(events, Subscribe) and isinstance(events.relation, Query):
-            query = replace(events.relation, columns=known.get("columns", "{}"))
-            statement = replace(statement, events=replace(events, relation=query))
         try:
             catalog, schema = known["namespace"]
-            return cls(stored, known["id"], statement, (catalog, schema), known["settings"])
+            return cls(stored, known["id"], statement, (catalog, schema), known["settings"], known.get("columns", UNREAD))
         except (LookupError, TypeError, ValueError) as error:
             raise unreadable(stored, error) from error
 
@@ -80,7 +78,9 @@ class Queue:
     def subscribe(self) -> Subscribe:
         """Return the subscription that its events come from."""
         events = self.statement.events
-        return Subscribe(Name(self.stored.name)) if isinstance(events, Columns) else events
+        if isinstance(events, Columns):
+            return Subscribe(Name(self.stored.name))
+        return replace(events, relation=meaning(events.relation, self.columns))
 
     def __str__(self) -> str:
         return str(self.stored)
@@ -91,13 +91,15 @@ def create(spark: SparkSession, statement: CreateQueue) -> Queue:
     if statement.if_not_exists and (existing := objects.find(spark, QUEUE, statement.name)):
         return Queue.of(existing)
     name = Name(objects.free(spark, QUEUE, statement.name).name)
-    events, columns, properties = statement.events, objects.COLUMNS, dict[str, str]()
+    events, columns, properties, read = statement.events, objects.COLUMNS, dict[str, str](), UNREAD
     if isinstance(events, Columns):
         columns, properties = _columns(events), _PROPERTIES
         names = ["timestamp", *columns.names]
     else:
-        events = _canonical(spark, events, statement.schema_changes)
+        events = _canonical(spark, events)
         names = schema_of(spark, events).names
+        if not statement.schema_changes:  # one that tells them follows its tables
+            read = columns_of(spark, events.relation)
     if statement.schema_changes:
         names = [*names, SCHEMA]
     if len({each.casefold() for each in (*names, RETRIES)}) <= len(names):
@@ -109,7 +111,7 @@ def create(spark: SparkSession, statement: CreateQueue) -> Queue:
         "sql": to_sql(replace(statement, name=name, events=events, if_not_exists=False)),
         "namespace": namespace_of(spark),
         "settings": captured_settings(spark),
-        "columns": getattr(getattr(events, "relation", None), "columns", "{}"),
+        "columns": read,
     }
     return Queue.of(objects.create(spark, QUEUE, name, content, columns, properties))
 
@@ -134,12 +136,9 @@ def _columns(columns: Columns) -> StructType:
     return found
 
 
-def _canonical(spark: SparkSession, subscribe: Subscribe, follows: bool) -> Subscribe:
-    """Name the relation in full, or keep the columns of its tables: the queue is read from other sessions, and later.
-
-    One that tells changes of the schema follows its tables.
-    """
+def _canonical(spark: SparkSession, subscribe: Subscribe) -> Subscribe:
+    """Name the relation in full: the queue is read from other sessions."""
     if isinstance(subscribe.relation, Query):
-        return subscribe if follows else replace(subscribe, relation=pinned(spark, subscribe.relation))
+        return subscribe
     located = find_table(spark, subscribe.relation.parts)
     return replace(subscribe, relation=Name(located.name)) if located.kind in ("delta", "view") else subscribe

@@ -40,7 +40,7 @@ def frame(spark: SparkSession, queue: Queue, consumer: Consumer, start: int, end
         elif queue.statement.keys_only:
             rows = _merged(session, queue, start, end)
         else:
-            rows = micro_batches.batch(session, queue.subscribe, start, end)
+            rows = micro_batches.batch(session, queue.subscribe, queue.columns, start, end)
         if queue.statement.schema_changes:
             changes = _schema_changes(session, queue, start, end)
             rows = rows.withColumn(SCHEMA, F.lit(None).cast("string")).unionAll(changes)

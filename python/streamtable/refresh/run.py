@@ -178,8 +178,9 @@ def pinned(latest: Version, wanted: Version | None, before: Version | None) -> V
 
 
 def _check_columns(entry: Entry, analysed: AnalysedQuery) -> None:
-    stored = {field.name: field.dataType for field in entry.state.schema}
-    now = [field.dataType for field in analysed.frame.schema.toNullable()]
+    # By their spelling, which has no comments: those of nested fields may be others.
+    stored = {field.name: field.dataType.simpleString() for field in entry.state.schema}
+    now = [field.dataType.simpleString() for field in analysed.frame.schema]
     names, columns = table_columns(entry), analysed.frame.columns
     # Of a table of an earlier release nobody knows how its sources were when it was created.
     moved = names != columns and sorted(names) == sorted(columns) and not entry.definition.statement.columns

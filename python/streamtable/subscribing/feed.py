@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from threading import RLock
 from typing import Any, TypeVar
 
@@ -12,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from streamtable.delta.tables import find_table
 from streamtable.errors import InvalidStatement
-from streamtable.language.names import Name, Query
+from streamtable.language.names import UNREAD, Name, Query
 from streamtable.sql.builder import qualified
 from streamtable.subscribing.output import Output
 from streamtable.subscribing.query import QueryRelation
@@ -20,7 +21,7 @@ from streamtable.subscribing.relation import Relation
 from streamtable.subscribing.rows import ChangeRows, RowFormat
 from streamtable.subscribing.table import TableRelation
 
-__all__ = ["Feed", "close_feed", "open_feed", "opened"]
+__all__ = ["Feed", "close_feed", "columns_of", "meaning", "open_feed", "opened"]
 
 R = TypeVar("R")
 
@@ -103,6 +104,23 @@ def opened(spark: SparkSession, wanted: Name | Query) -> Iterator[Feed]:
         yield feed
     finally:
         close_feed(feed)
+
+
+def columns_of(spark: SparkSession, wanted: Name | Query) -> str:
+    """Return the columns that the tables of a view or a query have now, with which `meaning` lets it mean the same later.
+
+    A table has none: its columns are found by their names.
+    """
+    relation = _open(spark, wanted)
+    relation.close()
+    return relation.query.columns if isinstance(relation, QueryRelation) else UNREAD
+
+
+def meaning(wanted: Name | Query, columns: str) -> Name | Query:
+    """Return a view or a query as it was meant when `columns` were those of its tables."""
+    if columns == UNREAD:
+        return wanted
+    return Query(f"TABLE {wanted}", columns=columns) if isinstance(wanted, Name) else replace(wanted, columns=columns)
 
 
 def _open(spark: SparkSession, wanted: Name | Query) -> Relation:

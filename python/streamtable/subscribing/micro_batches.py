@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 from itertools import islice
 
 from pyspark.sql import DataFrame, SparkSession
 
 from streamtable.errors import HistoryLost, InvalidStatement
+from streamtable.language.names import UNREAD
 from streamtable.language.parse import AnyStatement
 from streamtable.language.subscribe.ast import Subscribe, WithinTimestamp
 from streamtable.language.write import to_sql
-from streamtable.subscribing.feed import opened
+from streamtable.subscribing.feed import columns_of, meaning, opened
 from streamtable.subscribing.inputs import Inputs
 from streamtable.subscribing.output import Output
 from streamtable.subscribing.relation import Relation
 
-__all__ = ["batch", "latest"]
+__all__ = ["batch", "begun", "latest"]
 
 
-def latest(spark: SparkSession, statement: AnyStatement, start: int | None, newest: int | None = None) -> int | None:
+def begun(spark: SparkSession, statement: AnyStatement) -> str:
+    """Return the columns of its tables that a stream means which begins now: `latest` and `batch` are told them."""
+    return columns_of(spark, _checked(statement, UNREAD).relation)
+
+
+def latest(spark: SparkSession, statement: AnyStatement, columns: str, start: int | None, newest: int | None = None) -> int | None:
     """Return the latest time before UP TO, for a stream that has come to `start`; None while it cannot begin.
 
     With `newest`, such a time: where the next batch ends, there or before it when it is far away.
     """
-    subscribe = _checked(statement)
+    subscribe = _checked(statement, columns)
     with opened(spark, subscribe.relation) as feed:
         if newest is None:
             return _latest(subscribe, feed.relation, start)
@@ -55,9 +62,9 @@ def _end(subscribe: Subscribe, relation: Relation, start: int | None, newest: in
     return next(islice(relation.steps(begin, newest), relation.together - 1, None), newest)
 
 
-def batch(spark: SparkSession, statement: AnyStatement, start: int | None, end: int) -> DataFrame:
+def batch(spark: SparkSession, statement: AnyStatement, columns: str, start: int | None, end: int) -> DataFrame:
     """Return what a batch holds, the same whenever it is asked for: the contents to begin with, and what came after."""
-    subscribe = _checked(statement)
+    subscribe = _checked(statement, columns)
     with opened(spark, subscribe.relation) as feed:
         relation = feed.relation
         _there(subscribe, relation.inputs, end if start is None else max(start, end))
@@ -88,9 +95,9 @@ def _there(subscribe: Subscribe, inputs: Inputs, time: int) -> None:
         raise HistoryLost(message, hint="begin with a new checkpoint")
 
 
-def _checked(statement: AnyStatement) -> Subscribe:
+def _checked(statement: AnyStatement, columns: str) -> Subscribe:
     assert isinstance(statement, Subscribe), "the shim puts SUBSCRIBE in front"
     if statement.progress or isinstance(statement.modifier, WithinTimestamp):
         message = "a stream has neither rows of progress nor an order within a time"
         raise InvalidStatement(message, hint="leave PROGRESS and WITHIN TIMESTAMP out; the checkpoint keeps the progress")
-    return statement
+    return replace(statement, relation=meaning(statement.relation, columns))

@@ -25,7 +25,7 @@ from streamtable.engine.workspace import Workspace
 from streamtable.errors import InvalidQuery, NotSupported, SourceChanged, StreamTableError
 from streamtable.jvm.failures import interrupted
 from streamtable.jvm.handles import namespace_of
-from streamtable.language.names import Query
+from streamtable.language.names import UNREAD, Query
 from streamtable.query.analyse import AnalysedQuery, analyse, release
 from streamtable.query.captured import captured_settings
 from streamtable.query.checks import refuse_session_names
@@ -36,7 +36,9 @@ from streamtable.subscribing.inputs import Input, Inputs
 from streamtable.subscribing.relation import TIME, ids, plain
 from streamtable.subscribing.times import Versions
 
-__all__ = ["QueryRelation", "pinned"]
+__all__ = ["QueryRelation"]
+
+_ANEW = "give the source what it had, or subscribe anew; a queue is made anew: DROP QUEUE, then CREATE QUEUE"
 
 _STREAM_TABLE = "create a stream table of the query and subscribe to that"
 
@@ -85,7 +87,12 @@ class QueryRelation:
     def __init__(self, spark: SparkSession, query: Query) -> None:
         reader = _Reader(spark, query, namespace_of(spark), captured_settings(spark))
         self._settings = reader.settings
-        self._analysed = reader.analyse()
+        try:
+            self._analysed = reader.analyse()
+        except InvalidQuery as error:
+            if query.columns == UNREAD:
+                raise
+            raise SourceChanged(f"what is subscribed to cannot be read any more: {error.reason}", hint=_ANEW) from error
         try:
             _check(self._analysed, query)
             self.query = replace(query, columns=self._analysed.bound.columns)
@@ -152,13 +159,6 @@ class QueryRelation:
 
     def _timed(self, rows: DataFrame, time: int) -> DataFrame:
         return rows.withColumn(TIME, F.lit(str(time)).cast(self.inputs.times.type))
-
-
-def pinned(spark: SparkSession, query: Query) -> Query:
-    """Return a query with the columns that its tables have now: it is to mean the same later."""
-    relation = QueryRelation(spark, query)
-    relation.close()
-    return relation.query
 
 
 def _signed(rows: DataFrame, weight: int) -> DataFrame:

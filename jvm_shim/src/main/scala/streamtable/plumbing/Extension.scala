@@ -27,6 +27,7 @@ class StreamTableExtension extends (SparkSessionExtensions => Unit) {
     Sessions.inject(extensions)
     extensions.injectFunction((ExpressionRegistry.identifier, ExpressionRegistry.info, ExpressionRegistry.build _))
     extensions.injectFunction((PartitionValues.identifier, PartitionValues.info, PartitionValues.build _))
+    extensions.injectFunction((Shaped.identifier, Shaped.info, Shaped.build _))
     extensions.injectFunction((Identity.identifier, Identity.info, Identity.build _))
     extensions.injectFunction((ReferredLiteral.identifier, ReferredLiteral.info, ReferredLiteral.build _))
   }

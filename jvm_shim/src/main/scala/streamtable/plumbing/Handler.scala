@@ -19,14 +19,17 @@ trait Handler {
   /** Carries the statement out and answers `{"rows": [[...], ...]}`, or `{"held": id}` for rows that never left the JVM. */
   def run(session: SparkSession, sql: String): String
 
+  /** Which columns of its tables a subscription means that begins now: `{"columns": "..."}`; `latest` and `batch` are told them. */
+  def begun(session: SparkSession, sql: String): String
+
   /**
    * How far a subscription that has come to `start` (null: not begun) could go now: `{"latest": "12"}`, or null where it cannot begin.
    * With `newest`, such a time, how far its next batch goes on the way there.
    */
-  def latest(session: SparkSession, sql: String, start: String, newest: String): String
+  def latest(session: SparkSession, sql: String, columns: String, start: String, newest: String): String
 
   /** What came after `start` (null: from the beginning) and up to `end`: `{"held": id}`. */
-  def batch(session: SparkSession, sql: String, start: String, end: String): String
+  def batch(session: SparkSession, sql: String, columns: String, start: String, end: String): String
 
   /** Answers the columns of a table function, as `describe` does. */
   def describeFunction(name: String, arguments: Array[String]): String
@@ -81,13 +84,21 @@ object Handlers {
     if (answered.has("held")) Right(held(answered).asInstanceOf[JavaList[Row]]) else Left(answered.get("rows"))
   }
 
+  /** Asks which columns of its tables a subscription means that begins now. */
+  def begun(session: SparkSession, sql: String): String = answer(_.begun(session, sql)).get("columns").asText
+
   /** Asks how far a subscription could go. */
-  def latest(session: SparkSession, sql: String, start: String, newest: String = null): Option[String] =
-    Option(answer(_.latest(session, sql, start, newest)).get("latest")).filterNot(_.isNull).map(_.asText)
+  def latest(
+      session: SparkSession,
+      sql: String,
+      columns: String,
+      start: String,
+      newest: String = null): Option[String] =
+    Option(answer(_.latest(session, sql, columns, start, newest)).get("latest")).filterNot(_.isNull).map(_.asText)
 
   /** Asks for the frame of what came between two times of a subscription. */
-  def batch(session: SparkSession, sql: String, start: String, end: String): Object =
-    held(answer(_.batch(session, sql, start, end)))
+  def batch(session: SparkSession, sql: String, columns: String, start: String, end: String): Object =
+    held(answer(_.batch(session, sql, columns, start, end)))
 
   /** Asks for the result type of a table function. */
   def describeFunction(name: String, arguments: Seq[String]): JsonNode =

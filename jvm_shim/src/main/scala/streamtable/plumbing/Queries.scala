@@ -58,6 +58,11 @@ object Queries {
     s"Spark ${Versions.spark} cannot run recursive queries (WITH RECURSIVE)",
     "take Spark 4.1 or a later one for it")
 
+  /** The refusal of `_metadata` of a Delta table: OPTIMIZE gives rows other files without a change that anybody is told of. */
+  private[streamtable] def readsMetadata(table: String) = refused(
+    s"the query reads _metadata of $table, which changes when the table is compacted, and no row with it",
+    "keep what it is needed for in a column of the table, and read that")
+
   private def refused(reason: String, hint: String) =
     StreamTableException("STREAMTABLE_INVALID_QUERY", "42000", reason, hint)
 }

@@ -41,6 +41,9 @@ package org.apache.spark.sql.streamtable {
     private var availableNow = false
     private var newest: Option[String] = None
 
+    /** The columns of its tables that the stream means, as it began. */
+    private lazy val columns = Handlers.begun(session, sql)
+
     override lazy val schema: StructType = StreamTableCommand.parse(session, sql).schema
 
     override def getDefaultReadLimit: ReadLimit = Bounded
@@ -49,11 +52,11 @@ package org.apache.spark.sql.streamtable {
 
     override def latestOffset(start: AnyOffset, limit: ReadLimit): AnyOffset = {
       val position = Option(start).map(_.json)
-      val latest = newest.orElse(Handlers.latest(session, sql, position.orNull))
+      val latest = newest.orElse(Handlers.latest(session, sql, columns, position.orNull))
       if (availableNow) newest = latest // what comes later is for another run
       val end =
         if (latest.isEmpty || latest == position || limit.isInstanceOf[ReadAllAvailable]) latest
-        else Handlers.latest(session, sql, position.orNull, latest.orNull)
+        else Handlers.latest(session, sql, columns, position.orNull, latest.orNull)
       end.map(TimeOffset(_)).orNull
     }
 
@@ -61,7 +64,7 @@ package org.apache.spark.sql.streamtable {
       throw new UnsupportedOperationException("a source that bounds its batches is asked for latestOffset")
 
     override def getBatch(start: Option[Offset], end: Offset): DataFrame = {
-      val rows = Handlers.batch(session, sql, start.map(_.json).orNull, end.json).asInstanceOf[classic.DataFrame]
+      val rows = Handlers.batch(session, sql, columns, start.map(_.json).orNull, end.json).asInstanceOf[classic.DataFrame]
       rows.sparkSession.internalCreateDataFrame(asBegun(rows).queryExecution.toRdd, schema, isStreaming = true)
     }
 

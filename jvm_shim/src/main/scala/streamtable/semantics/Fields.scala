@@ -43,13 +43,17 @@ private object Fields {
     (parts.toMap, whole.toSet)
   }
 
+  /** A field of a table with the fields of structs that a query means by the column. */
+  def meant(field: StructField, column: Attribute): StructField =
+    Shaped.kept(column.dataType, field.dataType).fold(field)(kind => field.copy(dataType = kind))
+
   /** The fields at `paths` below `column`, with their types and, where those are others, the names that the files hold them under. */
   def described(column: StructField, paths: Set[Seq[String]], mapped: Boolean): String = {
     def at(field: StructField, path: Seq[String]): String = {
       val name = if (mapped) s"${field.name} ${DeltaColumnMapping.getPhysicalName(field)}" else field.name
       (path, field.dataType) match {
         case (first +: rest, in: StructType) => s"$name.${at(in(first), rest)}"
-        case (_, whole) => s"$name ${whole.sql}${if (mapped) stored(whole) else ""}"
+        case (_, whole) => s"$name ${Shaped.plain(whole).sql}${if (mapped) stored(whole) else ""}"
       }
     }
     paths.map(at(column, _)).toSeq.sorted.mkString("; ")

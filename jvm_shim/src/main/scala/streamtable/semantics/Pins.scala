@@ -22,7 +22,7 @@ import org.apache.spark.sql.catalyst.util.quoteIfNeeded
 import org.apache.spark.sql.classic.Dataset
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.{ArrayType, DataType, MapType, NullType, StructType}
+import org.apache.spark.sql.types.{DataType, NullType, StructType}
 import org.json4s._
 import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.{compact, parse, render}
@@ -68,7 +68,7 @@ object Pins {
   private final class Reading(val query: String, val known: Map[String, List[String]]) {
     val found = mutable.SortedMap.empty[String, List[String]]
 
-    /** Columns whose structs have their fields elsewhere now, by name and type: how they were. */
+    /** Columns whose structs lack a field now, by name and type: how they were. */
     val reshaped = mutable.Map.empty[(String, DataType), DataType]
 
     /** Views in several databases may have the same text. */
@@ -77,21 +77,13 @@ object Pins {
       found.getOrElseUpdate(text, known.getOrElse(text, now))
     }
 
-    def see(key: String, column: Attribute): Unit = {
+    /** The type of a column with the fields that its structs had; none where it has that, or where a field is gone. */
+    def shape(key: String, column: Attribute): Option[DataType] = {
       val was = DataType.fromDDL(meant(s"$key ${column.name}", List(column.dataType.sql)).head)
-      if (!isKept(was, column.dataType)) reshaped((column.name, column.dataType)) = was
+      val kept = Shaped.kept(was, column.dataType)
+      if (kept.isEmpty) reshaped((column.name, column.dataType)) = was
+      kept.filter(_ != column.dataType)
     }
-  }
-
-  /** Whether all fields are where they were; others may come behind them. */
-  private def isKept(was: DataType, now: DataType): Boolean = (was, now) match {
-    case (StructType(before), StructType(after)) =>
-      before.length <= after.length && before.zip(after).forall { case (a, b) =>
-        a.name == b.name && isKept(a.dataType, b.dataType)
-      }
-    case (ArrayType(a, _), ArrayType(b, _)) => isKept(a, b)
-    case (MapType(a, c, _), MapType(b, d, _)) => isKept(a, b) && isKept(c, d)
-    case _ => true
   }
 
   private val current = new ThreadLocal[Reading]
@@ -116,14 +108,29 @@ object Pins {
     } finally current.set(outer)
   }
 
-  private def isPinned(plan: LogicalPlan): Boolean = plan.getTagValue(pinned).isDefined
+  /** Where a table is joined with itself, Spark makes copies of projections, which lose the tag. */
+  private def isPinned(plan: LogicalPlan): Boolean = plan match {
+    case _ if plan.getTagValue(pinned).isDefined => true
+    case Project(list, _: LogicalRelation) =>
+      list.exists(isMade) && list.forall(column => isMade(column) || column.isInstanceOf[Attribute])
+    case _ => false
+  }
+
+  private def isMade(column: NamedExpression): Boolean = column match {
+    case Alias(_: Shaped | _: GoneColumn, _) => true
+    case _ => false
+  }
 
   /** For reading, not for running: tables that have the columns that they had, in that order, in place of projections over them. */
   def narrowed(plan: LogicalPlan): LogicalPlan = plan.transformUpWithSubqueries {
     case p @ Project(list, child) if isPinned(p) =>
-      val columns = list.collect { case a: AttributeReference => a }
+      val columns = list.collect {
+        case a: AttributeReference => a
+        case a @ Alias(_: Shaped, _) => a.toAttribute.asInstanceOf[AttributeReference]
+      }
       child match {
-        case table: LogicalRelation => table.copy(output = columns)
+        case table: LogicalRelation if PlanReader.isRead(table) || columns.forall(table.outputSet.contains) =>
+          table.copy(output = columns)
         case _ => p
       }
   }
@@ -150,7 +157,7 @@ object Pins {
       ("column" -> c.column) ~ ("now" -> c.now.toList))
   }
 
-  /** Structs that are read as a whole and have their fields elsewhere now: what goes by places would take one for another. */
+  /** Structs that are read as a whole and lack a field now. */
   private def reshaped(plan: LogicalPlan, reading: Reading): List[JObject] =
     if (reading.reshaped.isEmpty) Nil
     else {
@@ -244,13 +251,16 @@ object Pins {
 
   private def pin(reading: Reading, relation: LogicalPlan, key: String): LogicalPlan = {
     val meant = reading.meant(key, relation.output.map(_.name).toList)
-    relation.output.filter(_.dataType.existsRecursively(_.isInstanceOf[StructType])).foreach(reading.see(key, _))
+    val shapes = relation.output
+      .filter(_.dataType.existsRecursively(_.isInstanceOf[StructType]))
+      .flatMap(column => reading.shape(key, column).map(column.exprId -> _))
+      .toMap
     val now = relation.output.map(_.name)
     // Below an alias: where a name is not found, Spark looks for it below a projection, but not below an alias.
     relation match {
-      case _ if meant == now => relation
-      case alias @ SubqueryAlias(_, child) => alias.copy(child = projected(child, meant))
-      case other => SubqueryAlias(SubqueryAlias.generateSubqueryName(), projected(other, meant))
+      case _ if meant == now && shapes.isEmpty => relation
+      case alias @ SubqueryAlias(_, child) => alias.copy(child = projected(child, meant, shapes))
+      case other => SubqueryAlias(SubqueryAlias.generateSubqueryName(), projected(other, meant, shapes))
     }
   }
 
@@ -261,14 +271,14 @@ object Pins {
       reading.meant(key, now).map(name => expanded.find(_.name == name).getOrElse(Alias(GoneColumn(name, now), name)()))
     }
 
-  private def projected(relation: LogicalPlan, meant: Seq[String]): LogicalPlan = {
+  private def projected(relation: LogicalPlan, meant: Seq[String], shapes: Map[ExprId, DataType]): LogicalPlan = {
     val now = relation.output.map(_.name)
     val projection = Project(
       meant.map { name =>
         relation.output
           .find(_.name == name)
           .orElse(relation.output.find(a => SQLConf.get.resolver(a.name, name)))
-          .map(_.withName(name))
+          .map(a => shapes.get(a.exprId).fold[NamedExpression](a.withName(name))(as => Alias(Shaped(a, as), name)()))
           .getOrElse(Alias(GoneColumn(name, now), name)())
       },
       relation)

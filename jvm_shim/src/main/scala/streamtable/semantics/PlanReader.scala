@@ -38,7 +38,11 @@ object PlanReader {
   def read(frame: Object, id: String): String = frame.asInstanceOf[Dataset[_]].sparkSession.withActive {
     val execution = frame.asInstanceOf[Dataset[_]].queryExecution
     val written = execution.analyzed
-    written.collectWithSubqueries { case program: ScriptTransformation => throw Queries.runs(program.script) }
+    written.collectWithSubqueries {
+      case program: ScriptTransformation => throw Queries.runs(program.script)
+      case DeltaSource(relation, index, _) if relation.output.exists(a => MetadataAttribute.isValid(a.metadata)) =>
+        throw Queries.readsMetadata(relation.catalogTable.fold(s"delta.`${index.deltaLog.dataPath}`")(_.identifier.unquotedString))
+    }
     if (!Versions.runsRecursion) written.collectWithSubqueries { case _: UnionLoop => throw Queries.recursive }
     // What a function of the catalog computes, instead of its name: another text of it is another plan.
     val analyzed = EliminateSQLFunctionNode(written)
@@ -137,7 +141,8 @@ object PlanReader {
           column <- relation.output
           paths <- read.get(column.exprId)
           field <- metadata.schema.fields.find(_.name == column.name)
-        } yield column.exprId -> Fields.described(field, paths, metadata.columnMappingMode != NoMapping)
+        } yield column.exprId -> Fields
+          .described(Fields.meant(field, column), paths, metadata.columnMappingMode != NoMapping)
       }
       .flatten
       .toMap
@@ -175,6 +180,12 @@ object PlanReader {
         constant
       case other: LeafNode => Sessions.uncached(other)
     }
+
+  /** Whether a refresh reads the table at the versions that it is at, and not always at the same one. */
+  private[streamtable] def isRead(plan: LogicalPlan): Boolean = plan match {
+    case DeltaSource(_, index, _) => !index.isTimeTravelQuery
+    case _ => false
+  }
 
   def name(a: Attribute): String = if (a.exprId == Clock.now.exprId) a.name else s"c${a.exprId.id}"
 
@@ -218,7 +229,7 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
     case DeltaSource(relation, index, _) if !relation.isStreaming =>
       described("Relation", plan) ~ ("path" -> index.deltaLog.dataPath.toString) ~
         ("table" -> relation.catalogTable.map(_.identifier.unquotedString)) ~
-        ("table_id" -> index.metadata.id) ~ ("stored" -> stored(index))
+        ("table_id" -> index.metadata.id) ~ ("stored" -> stored(index, relation.output))
     case _: OneRowRelation | _: LocalRelation | _: Range =>
       described("Constant", plan) ~ ("leaf" -> reading.addLeaf(plan)) ~ ("rows" -> rows(plan))
     case x: Project => described("Project", plan) ~ ("list" -> x.projectList.map(named).toList) ~ below(plan)
@@ -259,10 +270,13 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
   }
 
   /** Under which names the files hold each column, where that is not its own: a column that is dropped and added again is another one. */
-  private def stored(index: TahoeLogFileIndex): JObject = {
+  private def stored(index: TahoeLogFileIndex, columns: Seq[Attribute]): JObject = {
     val metadata = index.getSnapshot.metadata
     val mapped = metadata.columnMappingMode != NoMapping
-    JObject((if (mapped) metadata.schema.fields.toList else Nil).map(f => f.name -> JString(Fields.stored(f))))
+    JObject((if (mapped) metadata.schema.fields.toList else Nil).map { f =>
+      val meant = columns.find(_.name == f.name).fold(f)(Fields.meant(f, _))
+      f.name -> JString(Fields.stored(meant))
+    })
   }
 
   /** What tells one constant relation from another. */
@@ -285,7 +299,7 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
     ("op" -> operator) ~ ("output" -> columns(plan.output))
 
   private def columns(attributes: Seq[Attribute]): List[JObject] = attributes.map { a =>
-    ("id" -> name(a)) ~ ("name" -> a.name) ~ ("type" -> a.dataType.sql) ~ ("nullable" -> a.nullable) ~
+    ("id" -> name(a)) ~ ("name" -> a.name) ~ ("type" -> Shaped.plain(a.dataType).sql) ~ ("nullable" -> a.nullable) ~
       ("parts" -> parts.get(a.exprId))
   }.toList
 
@@ -323,7 +337,7 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
   }
 
   private def expression(e: Expression): JObject = {
-    val facts = ("type" -> e.dataType.sql) ~ ("nullable" -> e.nullable)
+    val facts = ("type" -> Shaped.plain(e.dataType).sql) ~ ("nullable" -> e.nullable)
     e match {
       case a: AttributeReference if !Clock.isRead(a) =>
         ("column" -> name(a)) ~ ("text" -> a.name) ~ facts ~ ("parts" -> parts.get(a.exprId))
@@ -399,7 +413,7 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
         Some(number(d.evaluateExpression, d.aggBufferAttributes) ~ ("state" -> columns(d.aggBufferAttributes)))
       case _ => None
     }
-    ("id" -> name(out)) ~ ("name" -> out.name) ~ ("type" -> out.dataType.sql) ~ ("nullable" -> out.nullable) ~
+    ("id" -> name(out)) ~ ("name" -> out.name) ~ ("type" -> Shaped.plain(out.dataType).sql) ~ ("nullable" -> out.nullable) ~
       number(call, call.references.toSeq) ~ ("text" -> text(call)) ~ ("deterministic" -> Clock.isRepeatable(call)) ~
       ("subqueries" -> call.collect { case s: SubqueryExpression => s.nodeName }.toList) ~
       ("function" -> function.getClass.getSimpleName) ~ ("distinct" -> call.isDistinct) ~
