@@ -105,9 +105,9 @@ def test_a_source_may_have_a_column_named_metadata(s: Scenario) -> None:
     "query",
     [
         "SELECT k, _metadata.file_name AS f FROM t",
-        "SELECT _metadata.row_index % 2 AS r, count(*) AS n FROM t GROUP BY 1",
+        "SELECT _metadata.file_size % 2 AS r, count(*) AS n FROM t GROUP BY 1",
         "SELECT k FROM t AS u WHERE u._metadata.file_size > 0",
-        "SELECT k FROM t WHERE k IN (SELECT _metadata.row_index FROM t)",
+        "SELECT k FROM t WHERE k IN (SELECT _metadata.file_size FROM t)",
         "SELECT * FROM of_files",
         "SELECT k, _metadata.* FROM t VERSION AS OF 1",
     ],

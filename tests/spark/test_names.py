@@ -121,7 +121,7 @@ def test_a_queue_over_a_view_keeps_its_columns(stars: SparkSession) -> None:
     stars.sql("INSERT INTO s VALUES (5, 50, 'e')")
     for _ in range(2):
         assert [row[1:] for row in answer(stars, "NEXT BATCH FROM q FOR c")] == [(1, 5, 50, "e", 0)]
-    assert "SUBSCRIBE `spark_catalog`.`shop`.`vw`" in str(answer(stars, "SHOW QUEUES"))
+    assert "SUBSCRIBE TO `spark_catalog`.`shop`.`vw`" in str(answer(stars, "SHOW QUEUES"))
     stars.sql("CREATE OR REPLACE VIEW vw AS SELECT z, v AS vv, k FROM s")
     with pytest.raises(SourceChanged, match=r"the column v that the query reads is not there any more(.|\n)*DROP QUEUE"):
         stars.sql("NEXT BATCH FROM q FOR c")
@@ -202,7 +202,8 @@ def test_fields_that_are_added_to_a_struct_that_is_read_whole_change_nothing(sho
     for field in ("st.d STRING", "st.b.e INT FIRST", "many.element.f INT", "m.value.g INT"):
         shop.sql(f"ALTER TABLE nested ADD COLUMN {field}")
     shop.sql("ALTER TABLE nested ALTER COLUMN st.a COMMENT 'the first'")
-    assert {done(shop, f"REFRESH STREAM TABLE {name}")[0] for name in WHOLE} == {"NO_DATA"}
+    rested = {name: done(shop, f"REFRESH STREAM TABLE {name}")[0] for name in WHOLE}
+    assert rested == dict.fromkeys(WHOLE, "NO_DATA") | {"joined": "REINITIALIZE"}  # once, because its view follows the table
     more = {"st": ", 'd', 'y'", "many": ", 'f', 5", "m": ", 'g', 6"}
     wide = row(4, 1, **more).replace("named_struct('c', 1)", "named_struct('e', 9, 'c', 1)")
     shop.sql(f"INSERT INTO nested {wide}")

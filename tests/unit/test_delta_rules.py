@@ -28,7 +28,7 @@ from tests.unit.trees import (
     union,
 )
 
-from streamtable.algebra.columns import WEIGHT, Call, Item, Scalar
+from streamtable.algebra.columns import WEIGHT, Call, Item, Scalar, itself
 from streamtable.algebra.operators import (
     Aggregate,
     Constant,
@@ -43,6 +43,7 @@ from streamtable.algebra.operators import (
     Unsupported,
 )
 from streamtable.algebra.sources import CLOCK
+from streamtable.algebra.trees import walk
 from streamtable.differentiate.deltas import Deltas, Moved, Shared
 from streamtable.differentiate.registry import RULES, findings, obstacle
 from streamtable.errors import InternalError
@@ -111,6 +112,19 @@ TREES: dict[str, Operator] = {
     "anti by the clock": left_join(L, Filter(R, (scalar("__streamtable_now < w"),)), JoinType.LEFT_ANTI, "k = rk"),
     "filter over a union of joins": Filter(union("a b", kept(LR, "v w"), kept(X, "xk t")), (scalar("a < b"),)),
 }
+MAY_FAIL: dict[str, Operator] = {
+    "project": Project(LR, (Item("a", "a", scalar("v + w", fails=True)),)),
+    "filter": Filter(kept(LRX, "v t"), (scalar("v < t", fails=True),)),
+    "condition": Join(LRX.inputs, (*LRX.conjuncts, scalar("v < t", fails=True))),
+    "filter over project": Filter(
+        Project(LRX, (Item("a", "a", scalar("v + t", fails=True)), *map(itself, columns("k")))), (scalar("a < 3", fails=True),)
+    ),
+    "union": Project(union("a b", kept(LR, "v w"), kept(X, "xk t")), (Item("c", "c", scalar("a + b", fails=True)),)),
+    "outer": Project(
+        left_join(LR, X, JoinType.LEFT_OUTER, "rk = xk"), (Item("a", "a", scalar("w + t", fails=True)), *map(itself, columns("k")))
+    ),
+}
+TREES |= {f"may fail: {name}": tree for name, tree in MAY_FAIL.items()}
 INTS = st.sampled_from([None, 1, 2])
 MANY = st.sampled_from([(), (1,), (1, 1, 2)])
 
@@ -144,6 +158,44 @@ def test_new_is_old_plus_delta(name: str, data: st.DataObject) -> None:
         stored[step.name] = rows(step.tree, world)
     expected = minus(bag(tree, world), bag(tree, World(world.old, world.old, {}, (clock[0], clock[0]))))
     assert (bag(moved, world) if moved else {}) == expected
+
+
+@pytest.mark.parametrize("name", MAY_FAIL)
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_what_may_fail_meets_only_rows_that_the_query_has(name: str, data: st.DataObject) -> None:
+    met: list[tuple[Row, bool]] = []
+
+    def look_at(tree: Operator, world: World, query: bool) -> None:
+        """Remember the values that expressions which may fail are given."""
+        for node in walk(tree):
+            given, scalars = list[Row](), list[Scalar]()
+            match node:
+                case Filter(child, conjuncts):
+                    given, scalars = rows(child, world), list(conjuncts)
+                case Project(child, items):
+                    given, scalars = rows(child, world), [item.value for item in items]
+                case Join(inputs, conjuncts):
+                    given = rows(Join(inputs, tuple(each for each in conjuncts if not each.fails)), world)
+                    scalars = list(conjuncts)
+            failing = (each for each in scalars if each.fails)
+            met.extend(({"of": each.text} | {c: row[c] for c in each.inputs}, query) for each in failing for row in given)
+
+    old, new = data.draw(tables(many=False)), data.draw(tables(many=False))
+    stored: dict[str, list[Row]] = {}
+    world = World(old, new, stored, netted=True)
+    for tables_ in (old, new):
+        look_at(MAY_FAIL[name], World(tables_, tables_, {}), query=True)
+    deltas = deltas_of("l r x")
+    moved = deltas.of(MAY_FAIL[name])
+    for step in deltas.steps:
+        assert isinstance(step, Shared)
+        stored[step.name] = rows(step.tree, world)
+        look_at(step.tree, world, query=False)
+    assert moved is not None
+    look_at(moved, world, query=False)
+    asked = [row for row, query in met if query]
+    assert all(row in asked for row, query in met if not query)
 
 
 @pytest.mark.parametrize("name", TREES)

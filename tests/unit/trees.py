@@ -335,6 +335,9 @@ def _value(sql: exp.Expr, row: Row) -> Any:
         case exp.Anonymous() if sql.name == "array_repeat":
             element, times = (_value(each, row) for each in sql.expressions)
             return [element] * times
+        case exp.Anonymous() if sql.name in ("abs", "signum"):
+            value = _value(sql.expressions[0], row)
+            return abs(value) if sql.name == "abs" else (value > 0) - (value < 0)
         case exp.Anonymous() if sql.name == "coalesce":
             return next((value for each in sql.expressions if (value := _value(each, row)) is not None), None)
         case exp.Neg():

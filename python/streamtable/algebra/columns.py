@@ -32,7 +32,8 @@ class Scalar:
     """A scalar expression over columns; `text` is its spelling for people, `sql` the one for Spark.
 
     `clock` says that `NOW` is in `sql`; the operator says which instant that is. `sides` are the two that an equality
-    compares; `open` says that the value depends on which of equal rows comes first, which nothing decides.
+    compares; `open` says that the value depends on which of equal rows comes first, which nothing decides; `fails` that it is an
+    error on some values, as a division by zero is.
     """
 
     sql: exp.Expr
@@ -45,6 +46,7 @@ class Scalar:
     subqueries: tuple[str, ...] = ()
     sides: tuple[Scalar, Scalar] | None = None
     open: bool = False
+    fails: bool = False
 
     @property
     def column(self) -> str | None:

@@ -222,6 +222,7 @@ class _Reader:
             clock=node.get("clock", False),
             subqueries=(*node["subqueries"], *(("OuterReference",) if node.get("outer") else ())),
             open=node.get("open", False),
+            fails=node.get("fails", False),
             sides=(self.scalar(sides[0]), self.scalar(sides[1])) if (sides := node.get("sides")) else None,
         )
 

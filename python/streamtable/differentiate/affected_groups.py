@@ -18,10 +18,10 @@ __all__ = ["delta", "refuses"]
 
 
 def delta(operator: Aggregate, deltas: Deltas) -> Operator | None:
-    changed = deltas.of(operator.child)
+    keys = [key.value for key in operator.keys]
+    changed = deltas.settled(operator.child, keys)
     if changed is None:
         return None
-    keys = [key.value for key in operator.keys]
     if keys:
         changed = deltas.once(changed)
         affected = deltas.shared(keyed(changed, keys))

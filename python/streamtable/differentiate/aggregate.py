@@ -87,7 +87,8 @@ def reads(operator: Aggregate) -> str:
 
 def delta(operator: Aggregate, deltas: Deltas) -> Operator | None:
     """Leave the work to an `AggregateStep`; what is above reads its stored result."""
-    changed = deltas.of(operator.child)
+    evaluated = [*(key.value for key in operator.keys), *(each.value for each in operator.calls)]
+    changed = deltas.settled(operator.child, evaluated)
     if changed is None:
         return None
     deltas.steps.append(Moved(operator, changed, deltas.new(operator.child)))

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 
 from sqlglot import exp
 
 from streamtable.algebra.columns import WEIGHT, Call, Column, Item, Scalar, itself, reference
-from streamtable.algebra.identity import identity
-from streamtable.algebra.operators import Aggregate, Filter, Operator, Project, Recursion, Scan, StoredRows, UnionAll, WorkingTable
+from streamtable.algebra.identity import identity, told_apart
+from streamtable.algebra.operators import (
+    Aggregate,
+    Expand,
+    Filter,
+    Generate,
+    Join,
+    LeftJoin,
+    Operator,
+    Project,
+    Recursion,
+    Scan,
+    StoredRows,
+    UnionAll,
+    WorkingTable,
+)
 from streamtable.algebra.recursion import counted, stored_rows
 from streamtable.algebra.repeat import repeated
 from streamtable.algebra.sources import CLOCK, Snapshot, Source
 from streamtable.algebra.trees import children, reads_clock, sources_of, walk, with_children
-from streamtable.sql.builder import call, column, number
+from streamtable.sql.builder import call, cast, column, number
 
 __all__ = ["Deltas", "Moved", "Recursed", "Shared", "came_and_went", "difference", "total", "weighted", "without"]
 
@@ -46,6 +60,14 @@ def came_and_went(changed: Operator, columns: tuple[Column, ...], deltas: Deltas
     counts = deltas.shared(_counted(changed, columns))
     times = column(_TOTAL.id)
     return repeated(counts, times, columns), repeated(counts, exp.Neg(this=times.copy()), columns)
+
+
+def _netted(delta: Operator, columns: tuple[Column, ...]) -> Operator:
+    """Return a delta in which rows that come and go are left out."""
+    total = column(_TOTAL.id)
+    sign = Scalar(cast(call("signum", total), WEIGHT.type), WEIGHT.type, False, "sign", frozenset({_TOTAL.id}))
+    signed = (*(itself(c) for c in columns), Item(WEIGHT.id, WEIGHT.name, sign), itself(_TOTAL.output))
+    return repeated(Project(_counted(delta, columns), signed), call("abs", total.copy()), (*columns, WEIGHT))
 
 
 def _counted(delta: Operator, columns: tuple[Column, ...]) -> Aggregate:
@@ -126,6 +148,7 @@ class Deltas:
     small: bool = True
     steps: list[Moved | Shared | Recursed] = field(default_factory=list)
     _done: dict[Operator, Operator | None] = field(default_factory=dict)
+    _settled: set[Operator] = field(default_factory=set)
 
     def of(self, operator: Operator) -> Operator | None:
         """Return the delta of `operator`, a tree with the column `WEIGHT`, or None when nothing below it changed."""
@@ -135,6 +158,34 @@ class Deltas:
             rule: Callable[[Operator, Deltas], Operator | None] = self.rules[type(operator)].delta
             self._done[operator] = rule(operator, self)
         return self._done[operator]
+
+    def settled(self, operator: Operator, scalars: Iterable[Scalar]) -> Operator | None:
+        """Return the delta of `operator`, on whose rows `scalars` are evaluated.
+
+        A term of a join meets rows that the query never joins, and another term takes them away again. Where an expression may
+        fail on such rows, a small delta is netted before it: its rows are then those of the query, before or after the change.
+        """
+        changed = self.of(operator)
+        if changed is None or not self.small or not any(each.fails for each in scalars) or not self._meets_others(operator):
+            return changed
+        if not told_apart(operator.columns):
+            return changed
+        self._settled.add(operator)
+        return self.shared(_netted(changed, operator.columns))
+
+    def _meets_others(self, operator: Operator) -> bool:
+        """Tell whether the delta of `operator` may have rows that it has neither before nor after the change."""
+        if operator in self._settled or not self.affected(operator):
+            return False
+        match operator:
+            case Join(inputs):
+                return sum(map(self.affected, inputs)) > 1 or any(map(self._meets_others, inputs))
+            case LeftJoin(left, right):
+                return self._meets_others(left) or (self.affected(left) and self.affected(right))
+            case Filter() | Project() | Generate() | Expand() | UnionAll():
+                return any(map(self._meets_others, children(operator)))
+            case _:
+                return False
 
     def affected(self, operator: Operator) -> bool:
         """Tell whether a source below `operator` changed, or the clock that something there reads."""

@@ -23,7 +23,7 @@ def refuses(operator: Expand) -> str | None:
 
 
 def delta(operator: Expand, deltas: Deltas) -> Operator | None:
-    changed = deltas.of(operator.child)
+    changed = deltas.settled(operator.child, (value for projection in operator.projections for value in projection))
     if changed is None:
         return None
     weight = itself(WEIGHT).value

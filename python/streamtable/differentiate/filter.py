@@ -33,7 +33,7 @@ def reads(operator: Filter) -> str | None:
 
 
 def delta(operator: Filter, deltas: Deltas) -> Operator | None:
-    changed = deltas.of(operator.child)
+    changed = deltas.settled(operator.child, operator.conjuncts)
     passed = None if changed is None else Filter(changed, operator.conjuncts)
     if not deltas.ticks(operator):
         return passed

@@ -21,7 +21,7 @@ def refuses(operator: Generate) -> str | None:
 
 
 def delta(operator: Generate, deltas: Deltas) -> Operator | None:
-    changed = deltas.of(operator.child)
+    changed = deltas.settled(operator.child, (operator.generator,))
     if changed is None:
         return None
     made = Generate(changed, operator.generator, operator.outer, operator.generated)

@@ -10,18 +10,20 @@ goes on along the conjuncts.
 
 Inputs that changed and are compared with each other (orders and their line items) are one input C, where others did not change:
 these are then read once, and not once for each changed input. Joining is associative and commutative, and the sum of one term.
-Refuses: volatile predicates, because a retraction must find the same partners as the insertion that it
-cancels; subqueries.
+A condition on several inputs that may fail, as by a division, is a filter above the netted terms: a term meets rows that the query
+never joins.
+Refuses: volatile predicates, because a retraction must find the same partners as the insertion that it cancels; subqueries.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations, permutations
 
 import networkx as nx
 
-from streamtable.algebra.columns import WEIGHT, itself
-from streamtable.algebra.operators import Join, Operator, Project, UnionAll
+from streamtable.algebra.columns import WEIGHT, Scalar, itself
+from streamtable.algebra.operators import Filter, Join, Operator, Project, UnionAll
 from streamtable.differentiate.deltas import Deltas
 from streamtable.differentiate.restrict import equalities, partners
 from streamtable.differentiate.scalars import refusal
@@ -49,6 +51,10 @@ def _compared(operator: Join, a: int, b: int) -> bool:
 
 
 def delta(operator: Join, deltas: Deltas) -> Operator | None:
+    if guarded := _guarded(operator, deltas):
+        joined = replace(operator, conjuncts=tuple(each for each in operator.conjuncts if each not in guarded))
+        changed = deltas.settled(joined, guarded)
+        return None if changed is None else Filter(changed, guarded)
     join = _changed_together(operator, deltas)
     terms = []
     for n, child in enumerate(join.inputs):
@@ -60,6 +66,21 @@ def delta(operator: Join, deltas: Deltas) -> Operator | None:
             term = _term(join, deltas.once(changed) if again else changed, [*before, *after], deltas)
             terms.append(Project(term, tuple(itself(c) for c in (*operator.columns, WEIGHT))))
     return UnionAll(tuple(terms), (*operator.columns, WEIGHT)) if terms else None
+
+
+def _guarded(operator: Join, deltas: Deltas) -> tuple[Scalar, ...]:
+    """Return the conjuncts that may fail on rows of several inputs which the query never joins, where others compare the inputs."""
+    if not deltas.small or sum(map(deltas.affected, operator.inputs)) < 2:
+        return ()
+    guarded = tuple(each for each in operator.conjuncts if each.fails and not _of_one_input(each, operator))
+    others = tuple(each for each in operator.conjuncts if each not in guarded)
+    return guarded if _all_compared(replace(operator, conjuncts=others)) else ()
+
+
+def _of_one_input(conjunct: Scalar, operator: Join) -> bool:
+    """Tell whether each part of a conjunct is evaluated on the rows of one input, which the query has all the same."""
+    ids = [{c.id for c in child.columns} for child in operator.inputs]
+    return all(any(part.inputs <= each for each in ids) for part in conjunct.sides or (conjunct,))
 
 
 def _changed_together(operator: Join, deltas: Deltas) -> Join:

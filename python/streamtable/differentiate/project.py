@@ -37,7 +37,7 @@ def reads(operator: Project) -> str | None:
 
 
 def delta(operator: Project, deltas: Deltas) -> Operator | None:
-    changed = deltas.of(operator.child)
+    changed = deltas.settled(operator.child, (item.value for item in operator.items))
     projected = None if changed is None else Project(changed, (*operator.items, itself(WEIGHT)))
     if not deltas.ticks(operator):
         return projected

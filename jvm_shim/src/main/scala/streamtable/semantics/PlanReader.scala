@@ -344,10 +344,12 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
       case _ =>
         val subqueries = e.collect { case s: SubqueryExpression => s.nodeName }
         val outer = e.exists(_.isInstanceOf[OuterReference])
-        facts ~ number(e, e.references.toSeq) ~ ("text" -> text(e)) ~ ("deterministic" -> Clock.isRepeatable(e)) ~
+        facts ~ number(e, e.references.toSeq) ~ fails(e) ~ ("text" -> text(e)) ~ ("deterministic" -> Clock.isRepeatable(e)) ~
           ("clock" -> Clock.isRead(e)) ~ ("subqueries" -> subqueries.toList) ~ ("outer" -> outer)
     }
   }
+
+  private def fails(e: Expression): JObject = "fails" -> Option.when(Failing(e))(true)
 
   private def number(e: Expression, inputs: Seq[Attribute]): JObject =
     ("number" -> reading.add(e, inputs)) ~ ("inputs" -> inputs.map(name).toList)
@@ -414,7 +416,7 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
       case _ => None
     }
     ("id" -> name(out)) ~ ("name" -> out.name) ~ ("type" -> Shaped.plain(out.dataType).sql) ~ ("nullable" -> out.nullable) ~
-      number(call, call.references.toSeq) ~ ("text" -> text(call)) ~ ("deterministic" -> Clock.isRepeatable(call)) ~
+      number(call, call.references.toSeq) ~ fails(call) ~ ("text" -> text(call)) ~ ("deterministic" -> Clock.isRepeatable(call)) ~
       ("subqueries" -> call.collect { case s: SubqueryExpression => s.nodeName }.toList) ~
       ("function" -> function.getClass.getSimpleName) ~ ("distinct" -> call.isDistinct) ~
       ("arguments" -> function.children.map(expression).toList) ~ ("filter" -> call.filter.map(
