@@ -64,7 +64,8 @@ package org.apache.spark.sql.streamtable {
       throw new UnsupportedOperationException("a source that bounds its batches is asked for latestOffset")
 
     override def getBatch(start: Option[Offset], end: Offset): DataFrame = {
-      val rows = Handlers.batch(session, sql, columns, start.map(_.json).orNull, end.json).asInstanceOf[classic.DataFrame]
+      val rows =
+        Handlers.batch(session, sql, columns, start.map(_.json).orNull, end.json).asInstanceOf[classic.DataFrame]
       rows.sparkSession.internalCreateDataFrame(asBegun(rows).queryExecution.toRdd, schema, isStreaming = true)
     }
 

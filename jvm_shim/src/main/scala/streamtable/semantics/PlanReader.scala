@@ -41,7 +41,8 @@ object PlanReader {
     written.collectWithSubqueries {
       case program: ScriptTransformation => throw Queries.runs(program.script)
       case DeltaSource(relation, index, _) if relation.output.exists(a => MetadataAttribute.isValid(a.metadata)) =>
-        throw Queries.readsMetadata(relation.catalogTable.fold(s"delta.`${index.deltaLog.dataPath}`")(_.identifier.unquotedString))
+        throw Queries.readsMetadata(
+          relation.catalogTable.fold(s"delta.`${index.deltaLog.dataPath}`")(_.identifier.unquotedString))
     }
     if (!Versions.runsRecursion) written.collectWithSubqueries { case _: UnionLoop => throw Queries.recursive }
     // What a function of the catalog computes, instead of its name: another text of it is another plan.
@@ -344,7 +345,8 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
       case _ =>
         val subqueries = e.collect { case s: SubqueryExpression => s.nodeName }
         val outer = e.exists(_.isInstanceOf[OuterReference])
-        facts ~ number(e, e.references.toSeq) ~ fails(e) ~ ("text" -> text(e)) ~ ("deterministic" -> Clock.isRepeatable(e)) ~
+        facts ~ number(e, e.references.toSeq) ~ fails(e) ~ ("text" -> text(e)) ~ ("deterministic" -> Clock.isRepeatable(
+          e)) ~
           ("clock" -> Clock.isRead(e)) ~ ("subqueries" -> subqueries.toList) ~ ("outer" -> outer)
     }
   }
@@ -415,8 +417,11 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
         Some(number(d.evaluateExpression, d.aggBufferAttributes) ~ ("state" -> columns(d.aggBufferAttributes)))
       case _ => None
     }
-    ("id" -> name(out)) ~ ("name" -> out.name) ~ ("type" -> Shaped.plain(out.dataType).sql) ~ ("nullable" -> out.nullable) ~
-      number(call, call.references.toSeq) ~ fails(call) ~ ("text" -> text(call)) ~ ("deterministic" -> Clock.isRepeatable(call)) ~
+    ("id" -> name(out)) ~ ("name" -> out.name) ~ ("type" -> Shaped
+      .plain(out.dataType)
+      .sql) ~ ("nullable" -> out.nullable) ~
+      number(call, call.references.toSeq) ~ fails(call) ~ ("text" -> text(call)) ~ ("deterministic" -> Clock
+        .isRepeatable(call)) ~
       ("subqueries" -> call.collect { case s: SubqueryExpression => s.nodeName }.toList) ~
       ("function" -> function.getClass.getSimpleName) ~ ("distinct" -> call.isDistinct) ~
       ("arguments" -> function.children.map(expression).toList) ~ ("filter" -> call.filter.map(
