@@ -91,7 +91,7 @@ def test_names_that_need_column_mapping_get_it(s: Scenario) -> None:
     s.stream("g", "SELECT k AS `30 days`, count(1) FROM t GROUP BY k")
     s.step("INSERT INTO t VALUES (1, 1, 'z')", "DELETE FROM t WHERE k = 2")
     with pytest.raises(InvalidStatement, match="without column mapping"):
-        s.spark.sql("CREATE STREAM TABLE h TBLPROPERTIES ('delta.COLUMNMAPPING.mode' = 'None') AS SELECT count(1) FROM t")
+        s.spark.sql("CREATE STREAM TABLE h TBLPROPERTIES ('delta.columnMapping.mode' = 'none') AS SELECT count(1) FROM t")
 
 
 def test_a_source_may_have_a_column_named_metadata(s: Scenario) -> None:
