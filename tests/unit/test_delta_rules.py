@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 
 import pytest
@@ -45,7 +47,7 @@ from streamtable.algebra.operators import (
 from streamtable.algebra.sources import CLOCK
 from streamtable.algebra.trees import walk
 from streamtable.differentiate.deltas import Deltas, Moved, Shared
-from streamtable.differentiate.registry import RULES, findings, obstacle
+from streamtable.differentiate.registry import RULES, TITLES, findings, obstacle
 from streamtable.errors import InternalError
 from streamtable.sql.builder import text
 
@@ -388,3 +390,11 @@ def test_findings_come_root_first_with_what_each_operator_is_about() -> None:
         "Scan r",
         "Scan l",
     ]
+
+
+def test_every_rule_has_a_title_also_without_docstrings() -> None:
+    assert TITLES.keys() == RULES.keys()
+    code = "from streamtable.differentiate.registry import findings; from streamtable.algebra.operators import Constant"
+    code += "; print(findings(Constant(0, ()))[0].reason)"
+    said = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.startswith(TITLES[Constant])

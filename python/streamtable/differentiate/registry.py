@@ -71,6 +71,26 @@ RULES: dict[type, ModuleType] = {
 }
 
 
+TITLES: dict[type, str] = {
+    Scan: "Delta of a source table",
+    Constant: "Delta of a constant relation (VALUES, range, one row): empty, because nothing changes it",
+    Recursion: "Delta of WITH RECURSIVE, level by level (semi-naive)",
+    WorkingTable: "Delta of the rows of the level before, in the step of a recursion",
+    Filter: "Delta of a filter",
+    Project: "Delta of a projection",
+    Join: "Delta of an inner join of any number of inputs",
+    LeftJoin: "Delta of LEFT OUTER, SEMI and ANTI joins",
+    UnionAll: "Delta of UNION ALL",
+    Aggregate: "Delta of GROUP BY, of a global aggregate, and of SELECT DISTINCT",
+    Generate: "Delta of a generator (explode, LATERAL VIEW, table functions)",
+    Expand: "Delta of GROUPING SETS, CUBE, ROLLUP and UNPIVOT, which repeat each row in several forms",
+    Window: "Delta of window functions",
+    TopK: "Delta of ORDER BY ... LIMIT k OFFSET m",
+    Unsupported: "No delta rule",
+}
+"""What EXPLAIN calls the rule of an operator."""
+
+
 @dataclass(frozen=True)
 class RuleFinding:
     """What the rules say of one operator: whether it is maintained incrementally; by which rule and reading what, or why not."""
@@ -131,9 +151,8 @@ def _reads_tables(operator: Operator) -> bool:
 def _finding(operator: Operator) -> RuleFinding:
     rule = RULES[type(operator)]
     refusal: str | None = rule.refuses(operator)
-    how = rule.__doc__.splitlines()[0].rstrip(".")  # type: ignore[union-attr]
     read = _reads_all(operator) or f"reads {_judged('reads', operator) or 'what changed of its input'}"
-    notes = [note for note in (how, read, _judged("left_open", operator)) if note]
+    notes = [note for note in (TITLES[type(operator)], read, _judged("left_open", operator)) if note]
     return RuleFinding(label(operator), refusal is None, refusal or "; ".join(notes))
 
 
