@@ -96,12 +96,14 @@ def delta_of_query(tree: Operator, deltas: Deltas) -> Operator | None:
 
 def _left_joined(tree: Operator, deltas: Deltas) -> Operator | None:
     """Return the delta where the query ends with a left join to something that changed, and the table shows its keys."""
-    shown, join = {c.id: c for c in tree.columns}, tree
+    shown, join, may_fail = {c.id: c for c in tree.columns}, tree, False
     while isinstance(join, (Project, Filter)) and not reads_clock(join):
+        scalars = join.conjuncts if isinstance(join, Filter) else [item.value for item in join.items]
+        may_fail |= any(each.fails for each in scalars)
         shown = _below(join, shown)
         join = join.child
-    if not isinstance(join, LeftJoin) or (changed := deltas.of(join.right)) is None:
-        return None
+    if not isinstance(join, LeftJoin) or (may_fail and deltas.affected(join.left)) or (changed := deltas.of(join.right)) is None:
+        return None  # what may fail is evaluated on netted rows: `Deltas.settled`
     pairs = equalities(join.left, join.right, join.conjuncts)
     of_left, of_right = [a for a, _ in pairs], [b for _, b in pairs]
     if not pairs or not all(a.column in shown for a in of_left):

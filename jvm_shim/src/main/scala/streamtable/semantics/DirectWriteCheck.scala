@@ -59,7 +59,8 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
       }
         if (ours(target)) refuse(write, target.name)
         else if ((!write.ofTheName || takesFilesAlong(target)) && owner(target).isDefined)
-          owner(target).foreach(refuse(write, _))
+          owner(target).foreach(name =>
+            if (write.ofTheName) refuseFiles(write, target.name, name) else refuse(write, name))
         else if (write.changesShape && session.conf.getOption(blockSourceDdl).isDefined)
           Handlers.checkSourceDdl(session, write.operation, target.name, target.place)
     }
@@ -282,6 +283,13 @@ private object DirectWriteCheck {
 
   private def nameOf(catalogTable: Option[CatalogTable], path: Path) =
     catalogTable.map(_.identifier.nameParts.quoted).getOrElse(s"delta.`$path`")
+
+  private def refuseFiles(write: Write, name: String, owner: String) =
+    throw StreamTableException(
+      "STREAMTABLE_DIRECT_WRITE",
+      "42809",
+      s"${write.operation} on $name is refused: it would take along the files of the stream table $owner.",
+      s"lead $name elsewhere first: ALTER TABLE $name SET LOCATION, or remove the link in the place of its folder")
 
   private def refuse(write: Write, name: String) =
     throw StreamTableException(
