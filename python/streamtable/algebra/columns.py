@@ -53,6 +53,13 @@ class Scalar:
         """Return the id of the column that this is, or None when it is more than a column."""
         return self.sql.name if isinstance(self.sql, exp.Column) else None
 
+    def compares(self, left: set[str], right: set[str]) -> tuple[Scalar, Scalar] | None:
+        """Return what an equality compares: an expression of the columns `left` and one of `right`; None for anything else."""
+        for a, b in (self.sides, self.sides[::-1]) if self.sides else ():
+            if a.inputs and b.inputs and a.inputs <= left and b.inputs <= right:
+                return a, b
+        return None
+
 
 @dataclass(frozen=True)
 class Item:

@@ -21,7 +21,7 @@ import re
 from dataclasses import replace
 
 from streamtable.algebra.columns import Call, Item, Scalar, itself, reference
-from streamtable.algebra.identity import comparable
+from streamtable.algebra.identity import stored_as_key
 from streamtable.algebra.operators import Aggregate, Operator, Project, Recursion
 from streamtable.algebra.trees import children, with_children
 from streamtable.sql.builder import call, cast, column, number
@@ -47,17 +47,13 @@ def _applies(operator: Aggregate) -> bool:
         return False
     if not all(each.filter is None and _by_values(each) for each in of_values):
         return False
-    if not all(_stored(argument.type) and argument.deterministic for argument in of_values[0].arguments):
+    if not all(stored_as_key(argument.type) and argument.deterministic for argument in of_values[0].arguments):
         return False
     return all("try_" not in each.value.text for each in operator.calls) and all(map(_adds_up, others))
 
 
 def _by_values(of: Call) -> bool:
     return of.function in ("Count", "Sum") or (of.function == "Average" and of.finish is not None)
-
-
-def _stored(spark_type: str) -> bool:
-    return comparable(spark_type) and "INTERVAL" not in spark_type
 
 
 def _adds_up(of: Call) -> bool:

@@ -15,7 +15,7 @@ from sqlglot import exp
 from streamtable.algebra.columns import Column
 from streamtable.sql.builder import alias, call, column
 
-__all__ = ["comparable", "identity", "rows", "told_apart"]
+__all__ = ["comparable", "identity", "rows", "stored_as_key", "told_apart"]
 
 _SPARK_IS_LOOSE = re.compile(
     r"\b(FLOAT|DOUBLE|MAP|VARIANT|COLLATE|GEOGRAPHY|GEOMETRY|INTERVAL(?! (YEAR|MONTH|DAY|HOUR|MINUTE|SECOND)))\b", re.IGNORECASE
@@ -26,6 +26,11 @@ _WITHOUT_FORM = re.compile(r"\b(GEOGRAPHY|GEOMETRY)\b", re.IGNORECASE)
 def comparable(spark_type: str) -> bool:
     """Tell whether `<=>` on the type means: the same value."""
     return not _SPARK_IS_LOOSE.search(spark_type)
+
+
+def stored_as_key(spark_type: str) -> bool:
+    """Tell whether a group of an arrangement may be known by values of the type: `<=>` tells them apart, and Delta stores them."""
+    return comparable(spark_type) and "INTERVAL" not in spark_type
 
 
 def identity(value: exp.Expr, spark_type: str) -> exp.Expr | None:

@@ -19,7 +19,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from streamtable.algebra.columns import Item, Scalar, itself, reference
-from streamtable.algebra.identity import comparable
+from streamtable.algebra.identity import stored_as_key
 from streamtable.algebra.operators import Aggregate, Constant, Filter, JoinType, LeftJoin, Operator, Project, Recursion
 from streamtable.algebra.trees import children, reads_clock, with_children
 
@@ -41,11 +41,11 @@ def _by_distinct_keys(join: LeftJoin) -> LeftJoin:
     of_left = tuple(each for each in join.conjuncts if each.inputs <= left)
     of_right = tuple(each for each in join.conjuncts if each not in of_left and each.inputs <= right)
     rest = [each for each in join.conjuncts if each not in of_left and each not in of_right]
-    pairs = [(each, pair) for each in rest if (pair := _sides(each, left, right))]
+    pairs = [(each, pair) for each in rest if (pair := each.compares(left, right))]
     if not pairs or len(pairs) < len(rest) or any(each.clock or not each.deterministic for each in join.conjuncts):
         return join
     keys = [key for _, (_, key) in pairs]
-    if not all(comparable(key.type) and "INTERVAL" not in key.type for key in keys) or _grouped(join.right, keys):
+    if not all(stored_as_key(key.type) for key in keys) or _grouped(join.right, keys):
         return join
     if not all(key.column or isinstance(each.sql.unnest(), (exp.EQ, exp.NullSafeEQ)) for each, (_, key) in pairs):
         return join
@@ -60,14 +60,6 @@ def _by_distinct_keys(join: LeftJoin) -> LeftJoin:
 def _key(key: Scalar, id_: str) -> Item:
     """Return a key of the right side as a column, which keeps its id where it is one already."""
     return Item(key.column or id_, key.text, key)
-
-
-def _sides(conjunct: Scalar, left: set[str], right: set[str]) -> tuple[Scalar, Scalar] | None:
-    """Return what an equality compares: an expression of the left input and one of the right."""
-    for a, b in (conjunct.sides, conjunct.sides[::-1]) if conjunct.sides else ():
-        if a.inputs and b.inputs and a.inputs <= left and b.inputs <= right:
-            return a, b
-    return None
 
 
 def _grouped(right: Operator, keys: list[Scalar]) -> bool:

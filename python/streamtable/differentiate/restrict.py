@@ -56,13 +56,7 @@ def restrict(tree: Operator, keys: Sequence[Scalar], affected: Operator) -> Oper
 def equalities(left: Operator, right: Operator, conjuncts: Sequence[Scalar]) -> list[tuple[Scalar, Scalar]]:
     """Return what the conjuncts compare for equality: an expression of the left input and one of the right."""
     first, second = ({c.id for c in side.columns} for side in (left, right))
-    found = []
-    for a, b in (conjunct.sides for conjunct in conjuncts if conjunct.sides):
-        if a.inputs and b.inputs and a.inputs <= first and b.inputs <= second:
-            found.append((a, b))
-        elif a.inputs and b.inputs and a.inputs <= second and b.inputs <= first:
-            found.append((b, a))
-    return found
+    return [pair for conjunct in conjuncts if (pair := conjunct.compares(first, second))]
 
 
 def partners(changed: Operator, other: Operator, conjuncts: Sequence[Scalar], deltas: Deltas) -> Operator:
