@@ -1,4 +1,4 @@
--- What each kind of change does to a stream table: the statements of docs/tutorial-changes.md, which says what each of them does.
+-- What each kind of change does to a stream table: the statements of docs/tutorials/changes.md, which says what each of them does.
 --     streamtable run examples/changes.sql
 
 CREATE TABLE orders (id INT, customer STRING, amount DECIMAL(10, 2)) USING delta;

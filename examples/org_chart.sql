@@ -1,4 +1,4 @@
--- An org chart in three layers: the statements of docs/tutorial-org-chart.md, which says what each of them does.
+-- An org chart in three layers: the statements of docs/tutorials/org-chart.md, which says what each of them does.
 --     streamtable run examples/org_chart.sql
 
 CREATE TABLE departments (id INT, name STRING, parent_id INT) USING delta;

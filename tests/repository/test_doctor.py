@@ -108,7 +108,7 @@ def metastore_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
             r"jars could not be fetched \(io.delta:delta-spark_.*: no network",
             "connect once to a Maven repository",
         ),
-        (broken_settings, "catalog", r"there is no section \[spork\]", "docs/server.md"),
+        (broken_settings, "catalog", r"there is no section \[spork\]", "docs/how-to/server.md"),
         (warehouse_in_a_file, "catalog", "not writable: .*taken/warehouse$", "spark.sql.warehouse.dir"),
         (metastore_in_a_file, "catalog", "not writable: .*metastore_db$", "a metastore in streamtable.toml"),
     ],

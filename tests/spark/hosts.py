@@ -180,7 +180,7 @@ def in_command_line(folder: Path, url: str) -> list[Answer]:
 
 
 def settings_file(folder: Path, *wanted: str) -> Path:
-    """Write the settings for a Spark that Python does not start, as docs/jvm.md says."""
+    """Write the settings for a Spark that Python does not start, as docs/how-to/jvm.md says."""
     command = [sys.executable, "-m", "streamtable", "settings", *(part for each in wanted for part in ("--conf", each))]
     found = subprocess.run(command, cwd=folder, env=environment_of_commands(), capture_output=True, text=True)
     assert found.returncode == 0, found.stderr

@@ -250,7 +250,7 @@ def test_an_external_table_is_at_another_location(spark: SparkSession, tmp_path:
 
 
 def test_spark_analyses_no_delta_table(spark: SparkSession) -> None:
-    """Were it allowed one day, docs/sources.md would have to say what follows."""
+    """Were it allowed one day, docs/reference/sources.md would have to say what follows."""
     with Scenario(spark) as s:
         s.source("t", "k INT")
         with pytest.raises(AnalysisException, match="ANALYZE TABLE"):

@@ -79,7 +79,7 @@ REPLICATING = {
     replication.CreateReplicationSlot: "CREATE REPLICATION SLOT",
     replication.DropReplicationSlot: "DROP REPLICATION SLOT",
 }
-PAGES = {"subscribe.md": SUBSCRIBING, "queues.md": QUEUEING, "replication.md": REPLICATING}
+PAGES = {"reference/subscribe.md": SUBSCRIBING, "reference/queues.md": QUEUEING, "reference/replication.md": REPLICATING}
 
 
 def page(name: str) -> str:
@@ -95,7 +95,7 @@ def test_every_statement_has_keywords_here() -> None:
 
 @pytest.mark.parametrize("keywords", KEYWORDS.values())
 def test_every_statement_has_a_section_and_an_example(keywords: str) -> None:
-    _, _, section = page("statements.md").partition(f"\n## {keywords}\n")
+    _, _, section = page("reference/statements.md").partition(f"\n## {keywords}\n")
     section = section.partition("\n## ")[0]
     assert "```text\n" in section, f"no syntax of {keywords}"
     assert "```sql\n" in section, f"no example of {keywords}"
@@ -113,25 +113,25 @@ def test_every_other_statement_has_a_syntax_and_an_example(name: str, keywords: 
 
 @pytest.mark.parametrize("error", errors.all_errors(), ids=lambda error: error.__name__)
 def test_every_error_is_in_the_table(error: type[errors.StreamTableError]) -> None:
-    assert f"| `{error.condition}` | `{error.__name__}` | {error.sqlstate} |" in page("statements.md")
+    assert f"| `{error.condition}` | `{error.__name__}` | {error.sqlstate} |" in page("reference/statements.md")
 
 
 @pytest.mark.parametrize("action", Action)
 def test_every_action_is_in_the_table(action: Action) -> None:
-    assert f"| `{action.value}` |" in page("statements.md")
+    assert f"| `{action.value}` |" in page("reference/statements.md")
 
 
 def test_every_setting_of_the_server_is_in_the_table() -> None:
-    assert [field.name for field in fields(ServerSettings) if f"\n| `{field.name}` |" not in page("server.md")] == []
+    assert [field.name for field in fields(ServerSettings) if f"\n| `{field.name}` |" not in page("how-to/server.md")] == []
 
 
 def test_every_metric_is_in_the_table() -> None:
     names = [*OF_ALL, *(metric for metric, _, _ in OF_EACH_TABLE)]
-    assert [name for name in names if f"`{name}" not in page("server.md")] == []
+    assert [name for name in names if f"`{name}" not in page("how-to/server.md")] == []
 
 
 def test_every_command_is_in_the_table() -> None:
-    words = set(re.findall(r"[\w-]+", page("cli.md").partition("\n## ")[0]))
+    words = set(re.findall(r"[\w-]+", page("reference/cli.md").partition("\n## ")[0]))
     group = get_command(app)
     assert isinstance(group, TyperGroup)
     assert [name for name in group.commands if name not in words] == []
@@ -147,18 +147,18 @@ def test_every_command_takes_json_and_shows_an_example() -> None:
 
 def test_every_exit_code_is_in_the_table_and_in_the_help() -> None:
     codes = [*map(int, ExitCode), 2, 130]
-    assert [code for code in codes if f"\n| {code} |" not in page("cli.md") or f" {code} " not in EXIT_CODES] == []
+    assert [code for code in codes if f"\n| {code} |" not in page("reference/cli.md") or f" {code} " not in EXIT_CODES] == []
 
 
 def test_every_setting_is_documented() -> None:
-    everything = "".join(path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md")))
+    everything = "".join(path.read_text(encoding="utf-8") for path in sorted(DOCS.rglob("*.md")))
     assert [setting.key for setting in SETTINGS if f"`{setting.key}`" not in everything] == []
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_table_function_is_in_the_table_with_its_columns(name: str) -> None:
     usage = f"{name}([{', '.join(FUNCTIONS[name].parameters)}])"
-    (line,) = (line for line in page("monitoring.md").splitlines() if line.startswith(f"| `{usage}` |"))
+    (line,) = (line for line in page("reference/monitoring.md").splitlines() if line.startswith(f"| `{usage}` |"))
     assert line.endswith(f"| `{', '.join(FUNCTIONS[name].columns.names)}` |")
 
 
@@ -170,9 +170,9 @@ def test_the_shim_knows_the_names_of_all_table_functions() -> None:
 
 @pytest.mark.parametrize("value", [*(state.value for state in SyncState), *SLOT_STATUS])
 def test_every_state_of_a_subscribed_table_and_of_a_slot_is_in_a_table(value: str) -> None:
-    assert f"| `{value}` |" in page("replication.md")
+    assert f"| `{value}` |" in page("reference/replication.md")
 
 
 @pytest.mark.parametrize("value", [*AlertKind, *SourceState])
 def test_every_alert_and_state_of_a_source_is_in_a_table(value: AlertKind | SourceState) -> None:
-    assert f"| `{value.value}` |" in page("monitoring.md")
+    assert f"| `{value.value}` |" in page("reference/monitoring.md")

@@ -12,8 +12,10 @@ from streamtable.language.scripts import split
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize(("script", "page"), [("org_chart", "tutorial-org-chart"), ("changes", "tutorial-changes")])
+@pytest.mark.parametrize(("script", "page"), [("org_chart", "org-chart"), ("changes", "changes")])
 def test_the_script_holds_the_statements_of_the_tutorial(script: str, page: str) -> None:
-    told = [each.sql for each in examples((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")) if not each.fails]
+    told = [
+        each.sql for each in examples((ROOT / "docs" / "tutorials" / f"{page}.md").read_text(encoding="utf-8")) if not each.fails
+    ]
     text = (ROOT / "examples" / f"{script}.sql").read_text(encoding="utf-8")
     assert [each.sql for each in split(text)] == told

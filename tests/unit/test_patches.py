@@ -11,7 +11,7 @@ NAMES = re.findall(r'^    "([a-z ]+)"', (SHIM / "patches" / "Patches.scala").rea
 
 
 def test_the_docs_have_a_row_for_each_patch() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
     table = text.split("## Patches\n")[1].split("\n## ")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line.startswith("|")][2:]
     assert [row[0] for row in rows] == NAMES

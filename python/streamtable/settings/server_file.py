@@ -72,7 +72,7 @@ def load(path: Path | None = None) -> Configuration:
         text = path.read_text(encoding="utf-8")
         return _configuration(tomllib.loads(text))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, ValueError) as error:
-        raise InvalidStatement(f"{path}: {error}", hint="docs/server.md lists what the file may hold") from error
+        raise InvalidStatement(f"{path}: {error}", hint="docs/how-to/server.md lists what the file may hold") from error
 
 
 def _configuration(found: Mapping[str, Any]) -> Configuration:

@@ -1,1 +1,1 @@
-"""The command line: `streamtable`, see docs/cli.md."""
+"""The command line: `streamtable`, see docs/reference/cli.md."""

@@ -33,7 +33,7 @@ WIDTH_OF_A_FILE = 240
 
 
 class ExitCode(IntEnum):
-    """What the process says to who started it; docs/cli.md has the list, 2 is the use of the command itself."""
+    """What the process says to who started it; docs/reference/cli.md has the list, 2 is the use of the command itself."""
 
     DONE = 0
     FAILED = 1

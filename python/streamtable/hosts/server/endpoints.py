@@ -161,7 +161,7 @@ def spark_settings(server: ServerSettings, endpoints: Endpoints, given: Mapping[
 def _contradiction(setting: str, key: str) -> InvalidStatement:
     return InvalidStatement(
         f"{setting} among the settings of Spark contradicts {key} in [server]",
-        hint="leave it out: [server] alone says where the server listens and whom it lets in (docs/server.md)",
+        hint="leave it out: [server] alone says where the server listens and whom it lets in (docs/how-to/server.md)",
     )
 
 

@@ -2,7 +2,8 @@ package org.apache.spark.sql.streamtable
 
 /**
  * The switches of what is here for speed alone, or mends a fault of Spark, Delta, Hadoop or py4j: with one off, theirs does the work.
- * `spark.streamtable.patches.off` lists those that are off, to find out which is at fault; docs/architecture.md has a row for each.
+ * `spark.streamtable.patches.off` lists those that are off, to find out which is at fault; there is a row for each in
+ * docs/explanation/architecture.md.
  */
 private[sql] object Patches {
   val setting = "spark.streamtable.patches.off"

@@ -101,7 +101,7 @@ object Guard {
     "STREAMTABLE_NOT_ALLOWED",
     "42501",
     s"this server does not let its clients use $what",
-    s"do without it, or let its owner write ${or}allow = \"$kind\" into [server] (docs/security.md says what that opens)")
+    s"do without it, or let its owner write ${or}allow = \"$kind\" into [server] (docs/how-to/security.md says what that opens)")
 
   /** What Spark and Hive's drivers set in each session. */
   private val ofSessions = Set(

@@ -1,0 +1,50 @@
+"""Each link between pages leads to a page and to a heading of it, and a page that any text names is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.unit.test_repository import texts
+
+ROOT = Path(__file__).parents[2]
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
+NAMED = re.compile(r"\bdocs/[\w/-]+\.md\b")
+BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def prose(page: Path) -> str:
+    return BLOCK.sub("", page.read_text(encoding="utf-8"))
+
+
+def headings(page: Path) -> set[str]:
+    """Return the anchors of a page, as GitHub and MkDocs make them of its headings."""
+    found = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\s-]", "", heading).strip().lower().replace(" ", "-") for heading in found}
+
+
+def broken(page: Path, text: str) -> list[str]:
+    """Return the links of a text, which stands where the page stands, that lead nowhere."""
+    found = []
+    for to, anchor in LINK.findall(text):
+        target = (page.parent / to) if to else page
+        if not target.exists() or (anchor and anchor not in headings(target)):
+            found.append(f"{to}#{anchor}" if anchor else to)
+    return found
+
+
+def test_every_link_leads_somewhere() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    found = {str(page.relative_to(ROOT)): links for page in pages if (links := broken(page, prose(page)))}
+    assert found == {}
+
+
+def test_every_page_that_is_named_is_there() -> None:
+    named = {(str(path), page) for path, text in texts() if path.name != Path(__file__).name for page in NAMED.findall(text)}
+    assert {(where, page) for where, page in named if not (ROOT / page).is_file()} == set()
+
+
+def test_a_link_to_nowhere_is_found() -> None:
+    here = ROOT / "README.md"
+    text = "[a](docs/gone.md) [b](CONTRIBUTING.md#no-such-heading) [c](CONTRIBUTING.md#the-rooms) [d](https://example.org)"
+    assert broken(here, text) == ["docs/gone.md", "CONTRIBUTING.md#no-such-heading"]
