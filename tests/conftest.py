@@ -45,6 +45,10 @@ def starts_spark(config: pytest.Config) -> bool:
     return any(not Path(each.partition("::")[0]).resolve().is_relative_to(UNIT) for each in config.args)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--rewrite", action="store_true", help="write what fixtures expect anew, instead of comparing it")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile("untimed", deadline=None)  # the machine decides how long an example takes
     settings.load_profile("untimed")

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.scenario import FEED, Scenario
 
-from streamtable.differentiate.aggregate import AggregateStep
+from streamtable.differentiate.aggregate_step import AggregateStep
 from streamtable.errors import InvalidQuery, InvalidStatement, NotIncremental
 from streamtable.refresh import dry_run
 from streamtable.sql.builder import column, select, table

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from streamtable.sql.builder import column
 
-__all__ = ["NOW", "WEIGHT", "Call", "Column", "Item", "Order", "Scalar", "itself", "reference"]
+__all__ = ["NOW", "POSITION", "WEIGHT", "Call", "Column", "Item", "Order", "Scalar", "itself", "reference"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,10 @@ class Column:
 WEIGHT = Column("__streamtable_weight", "__streamtable_weight", "BIGINT", nullable=False)
 
 NOW = Column("__streamtable_now", "__streamtable_now", "TIMESTAMP", nullable=False)
-"""What an expression that reads the clock has in place of the instant; no operator has it as a column."""
+"""Stands for the instant in an expression that reads the clock. No operator has it as a column."""
+
+POSITION = ("__streamtable_file", "__streamtable_row")
+"""Names the place of a stored row: the path of its file, and its index in the file."""
 
 
 @dataclass(frozen=True)

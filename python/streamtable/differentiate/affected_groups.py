@@ -2,9 +2,35 @@
 
     D(agg(A)) = agg(A' semijoin K) - agg(A semijoin K)
 
-K = the groups that occur in D(A). A group's value depends on its own rows only. It reads the rows of affected groups twice, where
-`aggregate` merges a change into a stored state: SUBSCRIBE to a query has nowhere to store one.
-Without keys, K is everything. Refuses what `aggregate` refuses.
+where K = the groups that occur in D(A). A group's value depends on its own rows only. Without keys, K is everything.
+SUBSCRIBE to a query uses this rule, because it has no place to store states. It reads the rows of affected groups twice, where
+`aggregate` merges the change into stored states.
+Refuses: as `aggregate` does.
+
+Example, where orders changes much:
+
+    SELECT customer, count(*) AS n FROM orders GROUP BY customer
+
+becomes
+
+    -- shared_0
+    SELECT customer AS __key0 FROM orders_delta;
+    -- delta
+    SELECT customer, COUNT(*) AS n, 1 AS weight
+    FROM (
+      SELECT kept.customer
+      FROM orders_new AS kept
+      LEFT SEMI JOIN (SELECT __key0 AS customer FROM shared_0) AS affected ON kept.customer <=> affected.customer
+    )
+    GROUP BY customer
+    UNION ALL
+    SELECT customer, COUNT(*) AS n, -1 AS weight
+    FROM (
+      SELECT kept.customer
+      FROM orders_old AS kept
+      LEFT SEMI JOIN (SELECT __key0 AS customer FROM shared_0) AS affected ON kept.customer <=> affected.customer
+    )
+    GROUP BY customer;
 """
 
 from __future__ import annotations

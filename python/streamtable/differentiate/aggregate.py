@@ -2,56 +2,54 @@
 
     D(agg(A)) = sum over affected groups g of  +row(g, state + D(state))  -row(g, state)
 
-The affected groups are the keys in D(A). Their states at the frontier come from the arrangement (or from the stream table
-itself, where its columns determine them); a group is there while its count is above 0, the one group of a global aggregate
-always. Counts and exact sums are linear, so D(state) comes from D(A) alone. What is not (see `states`) is computed again
-from A' restricted to the groups that need it: agg(A' semijoin K) restricted to K is agg(A') restricted to K, because a
-group's value depends on its rows only.
-DISTINCT is the aggregate without calls: a row is there while its count is above 0.
-Refuses: volatile keys, arguments and filters; subqueries; Python aggregate functions that are not deterministic.
+The affected groups are the keys in D(A). Their states at the frontier come from the arrangement, or from the stream table itself
+where its columns determine the states. A group exists while its count is above 0; the one group of a global aggregate always does.
+Counts and exact sums are linear, so D(state) comes from D(A) alone. Other states (see `states`) are computed again from A'
+restricted to the groups K that need it. A group's value depends on its own rows only, so this is exact:
+
+    agg(A' semijoin K) = agg(A') semijoin K
+
+DISTINCT is the aggregate without calls: a row exists while its count is above 0.
+Refuses: volatile keys, arguments and filters; subqueries; Python aggregate functions that are not deterministic; keys with a
+collation or a MAP.
+
+Example, where orders changes:
+
+    SELECT customer, count(*) AS n FROM orders GROUP BY customer
+
+becomes
+
+    -- groups_partial
+    SELECT customer, SUM(weight) AS d_s0 FROM orders_delta GROUP BY customer;
+    -- groups_merged
+    SELECT change.customer AS customer, state.__streamtable_file AS __streamtable_file,
+           state.__streamtable_row AS __streamtable_row, state.s0 AS old_s0, change.d_s0 AS d_s0,
+           FALSE AS __recompute
+    FROM groups_partial AS change
+    LEFT JOIN groups_state AS state ON change.customer <=> state.customer;
+    -- groups_moved
+    SELECT *, NOT (old_s0 <=> new_s0) AS __changed
+    FROM (
+      SELECT change.customer AS customer, change.__streamtable_file AS __streamtable_file,
+             change.__streamtable_row AS __streamtable_row, change.old_s0 AS old_s0,
+             COALESCE(change.old_s0, 0) + COALESCE(change.d_s0, 0) AS new_s0
+      FROM groups_merged AS change
+    ) AS moved;
+    -- groups_delta
+    SELECT customer, old_s0 AS n, -1 AS weight FROM groups_moved WHERE (NOT old_s0 IS NULL) AND __changed
+    UNION ALL
+    SELECT customer, new_s0 AS n, 1 AS weight FROM groups_moved WHERE new_s0 > 0 AND __changed;
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from sqlglot import exp
-
-from streamtable.algebra.columns import WEIGHT, Call, Column, Item, Scalar, itself
-from streamtable.algebra.identity import identity
+from streamtable.algebra.columns import WEIGHT
 from streamtable.algebra.operators import Aggregate, Operator, StoredRows
-from streamtable.algebra.render import Views, render
-from streamtable.differentiate.deltas import Deltas, Moved, weighted
-from streamtable.differentiate.restrict import restrict
+from streamtable.differentiate.deltas import Deltas, Moved
 from streamtable.differentiate.scalars import refusal
-from streamtable.differentiate.states import Kind, State, again_needed, change_of, merged, states_of, value_of
-from streamtable.sql.builder import (
-    alias,
-    all_of,
-    any_of,
-    call,
-    called,
-    cast,
-    column,
-    equal,
-    everything_but,
-    number,
-    select,
-    subquery,
-    table,
-    union_all,
-)
+from streamtable.differentiate.states import Kind, states_of
 
-__all__ = ["POSITION", "AggregateStep", "delta", "left_open", "reads", "refuses"]
-
-POSITION = ("__streamtable_file", "__streamtable_row")
-"""Where a group's state is stored: file path and row index."""
-
-_SORTED = ("BIGINT", "INT", "SMALLINT", "TINYINT", "DATE")
-"""Types of keys by which an arrangement is sorted: others are not bounded, or seldom lie together."""
-
-_WHOLE = (Kind.EXTREME, Kind.VALUE)
-"""States that are values of the call itself, and may have to be computed from the group's rows again."""
+__all__ = ["delta", "left_open", "reads", "refuses"]
 
 _BY_ORDER = ("First", "Last", "AnyValue", "CollectList", "CollectSet", "ListAgg")
 """Functions whose value depends on the order in which Spark meets the rows of the group."""
@@ -93,186 +91,3 @@ def delta(operator: Aggregate, deltas: Deltas) -> Operator | None:
         return None
     deltas.steps.append(Moved(operator, changed, deltas.new(operator.child)))
     return StoredRows(f"{deltas.arrangements[operator]}_delta", (*operator.columns, WEIGHT))
-
-
-@dataclass(frozen=True)
-class AggregateStep:
-    """The queries that move one aggregate. Each reads what the one before it left under a name of the refresh's session."""
-
-    name: str
-    aggregate: Aggregate
-    change: Operator
-    child: Operator
-
-    @classmethod
-    def whole(cls, name: str, aggregate: Aggregate) -> AggregateStep:
-        """Return the step in which all of the input is new."""
-        return cls(name, aggregate, aggregate.child, aggregate.child)
-
-    @property
-    def states(self) -> tuple[State, ...]:
-        return states_of(self.aggregate)
-
-    @property
-    def keys(self) -> tuple[Column, ...]:
-        return tuple(key.output for key in self.aggregate.keys)
-
-    @property
-    def recomputes(self) -> bool:
-        """Tell whether some state may have to be computed again."""
-        return any(state.kind in _WHOLE for state in self.states)
-
-    def partial(self, views: Views) -> exp.Query:
-        """Sum up the delta per group: `<name>_partial`."""
-        keys = tuple(Item(k.id, k.name, k.value) for k in self.aggregate.keys)
-        calls = [
-            Call(name, Scalar(sql, "", True, name, frozenset()), "")
-            for state in self.states
-            for name, sql in change_of(state).items()
-        ]
-        return render(Aggregate(self.change, keys, tuple(calls)), views)
-
-    def lookup(self) -> Operator:
-        """Read only the stored states of the groups in `<name>_partial`: what `merge` needs of a large arrangement."""
-        stored = (*self.keys, *(s.column for s in self.states), *(Column(p, p, "") for p in POSITION))
-        affected = StoredRows(f"{self.name}_partial", self.keys)
-        return restrict(StoredRows(f"{self.name}_state", stored), [itself(key).value for key in self.keys], affected)
-
-    def merge(self, states: str | None = None) -> exp.Query:
-        """Put the change of each affected group beside its stored state: `<name>_merged`, with `__recompute`.
-
-        `states` names the stored states, where it is not all of them that are looked into.
-        """
-        old = [alias(column(s.column.id, "state"), f"old_{s.column.id}") for s in self.states]
-        changes = [alias(column(c, "change"), c) for s in self.states for c in change_of(s)]
-        needed = [c for s in self.states if (c := again_needed(s, column(s.column.id, "state"), "change")) is not None]
-        items = [
-            *(alias(column(k.id, "change"), k.id) for k in self.keys),
-            *(alias(column(p, "state"), p) for p in POSITION),
-            *old,
-            *changes,
-            alias(any_of(needed), "__recompute"),
-        ]
-        on = all_of(equal(column(k.id, "change"), column(k.id, "state")) for k in self.keys)
-        query = select(items, called(f"{self.name}_partial", "change"))
-        return query.join(called(states or f"{self.name}_state", "state"), on=on, join_type="left", copy=False)
-
-    def recomputed(self, views: Views) -> exp.Query:
-        """Compute the groups marked `__recompute` from the restricted input: `<name>_recomputed`."""
-        affected = StoredRows(f"{self.name}_affected", tuple(k for k in self.keys))
-        keyed = restrict(self.child, [key.value for key in self.aggregate.keys], affected)
-        calls = tuple(Call(s.column.id, s.call.value, "") for s in self.states if s.call and s.kind in _WHOLE)
-        return render(Aggregate(keyed, self.aggregate.keys, calls), views)
-
-    def affected(self) -> exp.Query:
-        """List the groups to be computed again: `<name>_affected`."""
-        return select([column(k.id) for k in self.keys] or [alias(number(1), "__row")], table(f"{self.name}_merged")).where(
-            column("__recompute"), copy=False
-        )
-
-    def moved(self, again: bool) -> exp.Query:
-        """Give each affected group its new state: `<name>_moved`; `again` says that `<name>_recomputed` is there.
-
-        Whether the states differ is a column of it: as a condition above, Spark's inference of filters would write down each form
-        that the names of n states allow, 2^n of them.
-        """
-        items = [*(alias(column(c, "change"), c) for c in (*(k.id for k in self.keys), *POSITION))]
-        for state in self.states:
-            old = column(f"old_{state.column.id}", "change")
-            recomputed = column(state.column.id, "again") if again and state.kind in _WHOLE else None
-            items.append(alias(old.copy(), f"old_{state.column.id}"))
-            items.append(alias(merged(state, old, "change", recomputed), f"new_{state.column.id}"))
-        query = select(items, called(f"{self.name}_merged", "change"))
-        if again:
-            on = all_of(equal(column(k.id, "change"), column(k.id, "again")) for k in self.keys)
-            query = query.join(called(f"{self.name}_recomputed", "again"), on=on, join_type="left", copy=False)
-        return select([everything_but(()), alias(self._differ(), "__changed")], subquery(query, "moved"))
-
-    def delta(self) -> exp.Query:
-        """Write the moves as a delta of the aggregate's output: `<name>_delta`."""
-        arms = []
-        for prefix, weight, there in (("old_", -1, self.was()), ("new_", 1, self.lives())):
-            items: list[exp.Expr] = [column(k.id) for k in self.keys]
-            items += [alias(value_of(c, self.states, prefix), c.id) for c in self.aggregate.calls]
-            arm = select([*items, alias(number(weight), WEIGHT.id)], table(f"{self.name}_moved"))
-            arms.append(arm.where(all_of([there, column("__changed")]), copy=False))
-        return union_all(arms)
-
-    def left(self) -> exp.Query:
-        """List the positions of the stored states that are no longer true."""
-        query = select([column(p) for p in POSITION], table(f"{self.name}_moved"))
-        return query.where(all_of([self.was(), column("__changed")]), copy=False)
-
-    def arrived(self) -> exp.Query:
-        """List the new states, keys and states under their ids."""
-        items = [
-            *(column(k.id) for k in self.keys),
-            *(alias(column(f"new_{s.column.id}"), s.column.id) for s in self.states),
-        ]
-        return select(items, table(f"{self.name}_moved")).where(all_of([self.lives(), column("__changed")]), copy=False)
-
-    def _differ(self) -> exp.Expr:
-        """The states differ; a group whose changes cancel out is left alone."""
-        pairs = []
-        for s in self.states:
-            old, new = (identity(column(f"{side}_{s.column.id}"), s.column.type) for side in ("old", "new"))
-            if old is None or new is None:
-                return exp.true()
-            pairs.append(equal(old, new))
-        return exp.Not(this=exp.Paren(this=all_of(pairs)))
-
-    def was(self) -> exp.Expr:
-        """The group was there at the frontier."""
-        return exp.Not(this=exp.Is(this=column(f"old_{self.states[0].column.id}"), expression=exp.null()))
-
-    def lives(self) -> exp.Expr:
-        """The group is there at the target."""
-        if not self.keys:
-            return exp.true()
-        return exp.GT(this=column(f"new_{self.states[0].column.id}"), expression=number(0))
-
-    def stored(self) -> exp.Query:
-        """Compute the aggregate's output at the frontier from its stored states."""
-        items: list[exp.Expr] = [column(k.id) for k in self.keys]
-        items += [alias(value_of(c, self.states, ""), c.id) for c in self.aggregate.calls]
-        return select(items or [alias(number(1), "__row")], table(f"{self.name}_state"))
-
-    def new(self) -> exp.Query:
-        """Compute the aggregate's output at the target: the stored groups that did not move, and those that did."""
-        on = all_of(equal(column(k.id, "state"), column(k.id, "moved")) for k in self.keys)
-        items = [alias(column(c.id, "state"), c.id) for c in (*self.keys, *(s.column for s in self.states))]
-        stayed = select(items, called(f"{self.name}_state", "state"))
-        stayed = stayed.join(called(f"{self.name}_moved", "moved"), on=on, join_type="left anti", copy=False)
-        values = [*(column(k.id) for k in self.keys), *(alias(value_of(c, self.states, ""), c.id) for c in self.aggregate.calls)]
-        moved = [*(column(k.id) for k in self.keys), *(alias(value_of(c, self.states, "new_"), c.id) for c in self.aggregate.calls)]
-        none = [alias(number(1), "__row")]
-        there = select(moved or none, table(f"{self.name}_moved")).where(self.lives(), copy=False)
-        return union_all([select(values or none, subquery(stayed, "stayed")), there])
-
-    def initial(self, views: Views) -> exp.Query:
-        """Compute the arrangement from the whole input: every row of it is new."""
-        whole = Aggregate(weighted(self.aggregate.child), self.aggregate.keys, self._initial_calls())
-        query = subquery(render(whole, views), "input")
-        items: list[exp.Expr] = [column(k.id) for k in self.keys]
-        items += [alias(_typed(s), s.column.id) for s in self.states]
-        # Sorted, the pages of a file tell what keys they have: groups that lie together are found without reading all.
-        sorted_by = exp.Sort(expressions=[exp.Ordered(this=column(k.id)) for k in self.keys if k.type in _SORTED])
-        states = select(items, query)
-        if sorted_by.expressions:
-            states.set("sort", sorted_by)
-        return states
-
-    def _initial_calls(self) -> tuple[Call, ...]:
-        calls = []
-        for state in self.states:
-            whole = state.call if state.kind in _WHOLE else None
-            value = whole.value.sql.copy() if whole else next(iter(change_of(state).values()))
-            calls.append(Call(state.column.id, Scalar(value, "", True, state.column.id, frozenset()), ""))
-        return tuple(calls)
-
-
-def _typed(state: State) -> exp.Expr:
-    stored: exp.Expr = column(state.column.id)
-    if state.kind is Kind.COUNT:
-        stored = call("coalesce", stored, number(0))
-    return stored if state.kind in _WHOLE else cast(stored, state.column.type)

@@ -1,4 +1,18 @@
-"""Delta of a constant relation (VALUES, range, one row): empty, because nothing changes it. Refuses nothing."""
+"""Delta of a constant relation (VALUES, range, one row).
+
+    D(c) = 0
+
+Nothing changes a constant, so its delta is empty.
+Refuses: nothing.
+
+Example, where orders changes:
+
+    SELECT order_id FROM orders UNION ALL SELECT n FROM VALUES (1), (2) AS v(n)
+
+becomes
+
+    SELECT order_id, weight FROM orders_delta;
+"""
 
 from __future__ import annotations
 

@@ -2,12 +2,20 @@
 
     D(filter(A)) = filter(D(A))
 
-A filter is linear: it looks at one row at a time, so it lets a retraction through exactly when it let the row through. One that
-reads the clock is another filter at the target; rows that stayed enter or leave because time passed:
+A filter is linear: it looks at one row at a time. It lets a retraction through exactly when it let the row through.
+A filter that reads the clock is another filter at the target. Rows that stayed enter or leave because time passed:
 
     D(filter(A)) = filter'(D(A))  +  (A where filter' and not filter)  -  (A where filter and not filter')
 
-Refuses: volatile predicates, subqueries.
+Refuses: volatile predicates; subqueries.
+
+Example, where orders changes:
+
+    SELECT order_id, amount FROM orders WHERE amount > 10
+
+becomes
+
+    SELECT order_id, amount, weight FROM orders_delta WHERE amount > 10;
 """
 
 from __future__ import annotations

@@ -2,8 +2,16 @@
 
     D(generate(A)) = generate(D(A))
 
-A generator makes its rows from one row of A alone, so it is linear; OUTER keeps a row without elements, which is as local.
-Refuses: volatile generators, subqueries.
+A generator makes its rows from one row of A alone, so it is linear. OUTER adds a row without elements by that row alone.
+Refuses: volatile generators; subqueries.
+
+Example, where baskets changes:
+
+    SELECT basket, product FROM baskets LATERAL VIEW explode(products) t AS product
+
+becomes
+
+    SELECT basket, product, weight FROM baskets_delta LATERAL VIEW EXPLODE(products) generated AS product;
 """
 
 from __future__ import annotations

@@ -2,17 +2,30 @@
 
     D(A1 join ... join An) = sum over i of  A1 join ... join A(i-1) join D(Ai) join A(i+1)' join ... join An'
 
-where A' = A + D(A). Inputs left of the changed one are read at the frontier, those right of it at the target, so every
-combination of changes is counted exactly once. Each term starts from its delta, the smallest input, whose weights it keeps, and
-goes on along the conjuncts.
+where A' = A + D(A). Inputs left of the changed one are read at the frontier, inputs right of it at the target. So every
+combination of changes counts exactly once. Each term starts with its delta, the smallest input, keeps the weights of the delta,
+and joins the other inputs along the conjuncts.
 
     D(C join B) = D(C) join B                                                         where B did not change
 
-Inputs that changed and are compared with each other (orders and their line items) are one input C, where others did not change:
-these are then read once, and not once for each changed input. Joining is associative and commutative, and the sum of one term.
-A condition on several inputs that may fail, as by a division, is a filter above the netted terms: a term meets rows that the query
-never joins.
+C = the inputs that changed and that equalities connect, such as orders and their line items. They are joined first, so B is read
+once, not once per changed input. Joins are associative and commutative.
+A condition on several inputs may fail on rows that the query never joins, as a division does. Such a condition becomes a filter
+above the netted terms.
 Refuses: volatile predicates, because a retraction must find the same partners as the insertion that it cancels; subqueries.
+
+Example, where orders and customers change:
+
+    SELECT order_id, country FROM orders JOIN customers ON customer = id
+
+becomes
+
+    SELECT order_id, country, weight
+    FROM (
+      SELECT order_id, customer, id, country, weight FROM orders_delta INNER JOIN customers_new ON customer = id
+      UNION ALL
+      SELECT order_id, customer, id, country, weight FROM customers_delta INNER JOIN orders_old ON customer = id
+    );
 """
 
 from __future__ import annotations

@@ -2,14 +2,45 @@
 
     D(A op B) = D(A) op B'  +  [ (A semijoin K) op (B' semijoin K)  -  (A semijoin K) op (B semijoin K) ]
 
-where B' = B + D(B), and K = the values of D(B) in what the equalities of the condition compare. All three are linear in A: what
-becomes of a row of A depends on B alone, so the first term is exact for a changed A (and B' may leave out what no row of D(A) is
-equal to). Of the rows of A that stayed, a changed row
-of B concerns only those that are equal to it in K; both sides of the difference see the same rows of A and all their partners.
-Rows with NULL in K have no partner under `=`; keeping them in the restriction does no harm.
-Without an equality (`<`, NOT IN with its NULLs) K is everything: the operator is computed as a whole, before and after, but only
-when B changes.
+where B' = B + D(B), and K = the values of D(B) in the columns that the equalities of the condition compare.
+The operators are linear in A: the result for a row of A depends on B alone. So the first term is exact for a changed A. B' may
+leave out rows that equal no row of D(A).
+The second term is about rows of A that stayed. A changed row of B concerns only the rows of A that are equal to it in K. Both
+sides of the difference read the same rows of A and all partners of these rows.
+A row with NULL in K has no partner under `=`; it may stay in the restriction.
+Without an equality (`<`, NOT IN with its NULLs) K is everything: a change of B has the whole operator computed, before and after.
 Refuses: volatile conditions; subqueries.
+
+Example, where customers changes much:
+
+    SELECT order_id, country FROM orders LEFT JOIN customers ON customer = id
+
+becomes
+
+    -- shared_0
+    SELECT id AS __key0 FROM customers_delta;
+    -- shared_1
+    SELECT kept.order_id, kept.customer
+    FROM orders AS kept
+    LEFT SEMI JOIN (SELECT __key0 AS customer FROM shared_0) AS affected ON kept.customer <=> affected.customer;
+    -- delta
+    SELECT order_id, country, weight
+    FROM (
+      SELECT order_id, customer, id, country, 1 AS weight
+      FROM shared_1
+      LEFT OUTER JOIN (
+        SELECT kept.id, kept.country
+        FROM customers_new AS kept
+        LEFT SEMI JOIN (SELECT __key0 AS id FROM shared_0) AS affected ON kept.id <=> affected.id
+      ) ON customer = id
+      UNION ALL
+      SELECT order_id, customer, id, country, -1 AS weight
+      FROM shared_1
+      LEFT OUTER JOIN (
+        SELECT kept.id, kept.country
+        FROM customers_old AS kept
+        LEFT SEMI JOIN (SELECT __key0 AS id FROM shared_0) AS affected ON kept.id <=> affected.id
+    ... (all of it: tests/unit/fixtures/rules/left_join.sql)
 """
 
 from __future__ import annotations

@@ -2,12 +2,21 @@
 
     D(project(A)) = project(D(A))
 
-A projection is linear; rows that it makes equal stay separate rows of the bag, each with its weight. One that reads the clock
-gives other values at the target, also for rows that stayed:
+A projection is linear. Rows that it makes equal stay separate rows of the bag, each with its weight.
+A projection that reads the clock gives other values at the target, also for rows that stayed:
 
-    D(project(A)) = project'(D(A))  +  project'(C) - project(C),  C = the rows of A for which the two differ
+    D(project(A)) = project'(D(A))  +  project'(C) - project(C)
 
-Refuses: volatile expressions, subqueries.
+where C = the rows of A for which both projections differ.
+Refuses: volatile expressions; subqueries.
+
+Example, where orders changes:
+
+    SELECT order_id, amount * 2 AS twice FROM orders
+
+becomes
+
+    SELECT order_id, amount * 2 AS twice, weight FROM orders_delta;
 """
 
 from __future__ import annotations

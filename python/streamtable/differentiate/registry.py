@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from types import ModuleType
 
-from streamtable.algebra.columns import WEIGHT
+from streamtable.algebra.columns import POSITION, WEIGHT
 from streamtable.algebra.identity import identity
 from streamtable.algebra.operators import (
     Aggregate,
@@ -47,7 +47,7 @@ from streamtable.differentiate import (
     window,
     working_table,
 )
-from streamtable.differentiate.aggregate import POSITION, AggregateStep
+from streamtable.differentiate.aggregate_step import AggregateStep
 from streamtable.sql.builder import column
 
 __all__ = ["RULES", "RuleFinding", "findings", "label", "obstacle", "prunes_nothing"]
@@ -184,7 +184,7 @@ def label(operator: Operator) -> str:
         case Window(items=items):
             return f"Window ({', '.join(item.value.text for item in items)})"
         case TopK(count=count, offset=offset):
-            return f"Top {count if count is not None else 'all'} from {offset}"
+            return f"Top {count if count is not None else 'all'}{f' after {offset}' if offset else ''}"
         case Unsupported(name):
             return name
         case Generate(generator=generator):

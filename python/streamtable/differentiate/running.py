@@ -1,14 +1,45 @@
-"""Delta of window functions whose frame is all rows up to the current one: what comes before the first change stays as it is.
+"""Delta of window functions whose frame is all rows up to the current one.
 
     D(window(A)) = after(A') - after(A)
     after(B)     = window(B where order >= cut) combined with calls(A' where order < cut)
 
-cut = the first place in the order, by its first expression, at which D(A) has a row of the partition. All rows of one place are on
-the same side of it, so the frame of a row before the cut has no row of D(A), and that of a row from the cut on is all that is
-before the cut, the same in A and A', and the part of the frame that `window` sees. Counts and sums of both parts add up; of
-extremes the more extreme one counts.
-Applies to a small change, where all functions of the operator run (row_number, rank, count, min, max, and sums that neither part
-can overflow) and the order starts with a type that compares as it sorts. Elsewhere the partition is computed as a whole.
+where cut = the first place in the order, by its first expression, at which D(A) has a row of the partition.
+Rows before the cut stay as they are: no row of D(A) is in their frames. The frame of a row from the cut on has two parts. One part
+is all rows before the cut, the same in A and A'; `calls` gives its totals. `window` sees the other part. Counts and sums of both
+parts add up; of two extremes the more extreme one counts. All rows of one place are on the same side of the cut.
+Applies to small changes, where the order starts with a type that compares as it sorts, and every function is row_number, rank,
+count, min, max, or a sum that neither part can overflow. Elsewhere `window` computes the whole partition.
+
+Example, where orders changes:
+
+    SELECT order_id, customer, row_number() OVER (PARTITION BY customer ORDER BY order_id) AS n FROM orders
+
+becomes
+
+    -- shared_0
+    SELECT customer AS __key0, MIN(order_id) AS __cut, COUNT_IF(order_id IS NULL) AS __open
+    FROM orders_delta
+    GROUP BY customer;
+    -- shared_1
+    SELECT kept.order_id, kept.customer
+    FROM orders_new AS kept
+    LEFT SEMI JOIN (SELECT __key0 AS customer FROM shared_0) AS affected ON kept.customer <=> affected.customer;
+    -- delta
+    SELECT order_id, customer, CAST(COALESCE(__carried0, 0) + __here0 AS INT) AS n, 1 AS weight
+    FROM (
+      SELECT order_id, customer, ROW_NUMBER() OVER (PARTITION BY customer ORDER BY order_id) AS __here0
+      FROM (
+        SELECT order_id, customer
+        FROM shared_1
+        LEFT SEMI JOIN shared_0 ON customer <=> __key0 AND (order_id >= __cut OR __open > 0)
+      )
+    )
+    LEFT OUTER JOIN (
+      SELECT customer AS __key0, COUNT(1) AS __carried0
+      FROM (
+        SELECT order_id, customer
+        FROM shared_1
+    ... (all of it: tests/unit/fixtures/rules/running.sql)
 """
 
 from __future__ import annotations

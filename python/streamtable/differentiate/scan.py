@@ -1,9 +1,17 @@
 """Delta of a source table.
 
-    D(T) = T' - T, as the table's own change history gives it: each row that came with +1, each that went with -1.
+    D(T) = T' - T
 
-Rows of a constant (VALUES, range) never change: their delta is empty.
-Refuses: sources without a change history (those are read as `Unsupported`).
+The table's own change history holds it: each row that came has weight +1, each row that went -1.
+Refuses: sources without a change history. The reader of plans makes them `Unsupported`.
+
+Example, where orders changes:
+
+    SELECT * FROM orders
+
+becomes
+
+    SELECT order_id, customer, amount, placed, weight FROM orders_delta;
 """
 
 from __future__ import annotations

@@ -1,33 +1,43 @@
-"""Delta of a query with windows, left joins or LIMIT, whose before side is what its own table holds.
+"""Delta of a query with windows, left joins or LIMIT, whose stream table holds the rows before the change.
 
     D(Q) = Q(A' semijoin K) - (T semijoin K)
 
-Q is a chain of projections, filters and windows over A, the input of the lowest window. T is the stream table: its rows are those
-of Q(A). K = the partitions of the lowest window that occur in D(A). All windows above have its partition columns among theirs, and
-the output shows these columns. A row of Q(A) comes from rows of A of its own partition, so Q(A) semijoin K = Q(A semijoin K), and
-the rows of no other partition change.
+Q is a chain of projections, filters and windows over A, the input of the lowest window. T is the stream table, so T = Q(A).
+K = the partitions of the lowest window that occur in D(A). The windows above have its partition columns among theirs, and the
+output shows these columns. Every row of Q(A) comes from rows of its own partition, so Q(A) semijoin K = Q(A semijoin K), and all
+other partitions stay as they are.
 
-Where Q keeps the first k rows of each partition and its output shows all columns of A, T stands for A too, but for few partitions:
+Where Q keeps the first k rows of each partition and shows all columns of A, T stands for A too, except in few partitions:
 
     D(Q) = Q(B) - (T semijoin K)
     B    = (T semijoin K - L)  +  (D+ semijoin K - L)  +  (A' semijoin L)
 
-D+ and D- are the rows of the netted D(A) that come and that go. L = the partitions of which D- takes a row that is in T, or that
-equals one of T in what decides its place. A row that is not among the first k has rows of T before it that fill the first k places.
-Outside L these rows stay, so that row stays behind them. The number that row_number, rank or dense_rank gives a row depends on the
-rows before it alone.
-Where Q is a chain of projections and filters over a left outer, semi or anti join A op B, whose keys on the left the output shows:
+D+ and D- are the rows of the netted D(A) that come and that go. L = the partitions where D- has a row of T, or a row that equals
+one of T in the columns that decide its place. A row outside the first k has k rows of T before it. Outside L these stay, so that
+row stays behind them. The number by row_number, rank or dense_rank depends on earlier rows only.
+
+Where Q is a chain of projections and filters over a left outer, semi or anti join A op B, and shows the keys of A:
 
     D(Q) = Q(D(A) op B')  +  Q((A semijoin K) op (B' semijoin K)) - (T semijoin K)
 
-with K = the keys in D(B), as in `left_join`: T semijoin K is what these rows of A were with B.
+with K = the keys in D(B), as in `left_join`: T semijoin K is the result for these rows of A with B.
 
 Where Q ends with ORDER BY ... LIMIT, all of it is computed:
 
     D(Q) = Q(A') - T
 
-Applies to no chain that reads the clock. A chain without filters whose windows run is left to `running`, which reads its partitions
-from the first change on.
+Applies to no chain that reads the clock. `running` keeps a chain without filters whose windows run: it reads partitions from the
+first change on.
+
+Example, where orders changes:
+
+    SELECT order_id, amount FROM orders ORDER BY amount, order_id LIMIT 3
+
+becomes
+
+    SELECT order_id, amount, 1 AS weight FROM orders_new ORDER BY amount, order_id LIMIT 3
+    UNION ALL
+    SELECT order_id, amount, -1 AS weight FROM table_before;
 """
 
 from __future__ import annotations

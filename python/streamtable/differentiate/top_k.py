@@ -2,8 +2,18 @@
 
     D(top(A)) = top(A') - top(A)
 
-which is small, whatever it costs to find. Orders that leave ties open are completed when the query is read (the shim's `Ties`).
+The difference is small, but all rows are read to find it. The shim's `Ties` completes orders that leave ties open.
 Refuses: volatile orders; subqueries.
+
+Example, where orders changes:
+
+    SELECT order_id, amount FROM orders ORDER BY amount, order_id LIMIT 3
+
+becomes
+
+    SELECT order_id, amount, 1 AS weight FROM orders_new ORDER BY amount, order_id LIMIT 3
+    UNION ALL
+    SELECT order_id, amount, -1 AS weight FROM orders_old ORDER BY amount, order_id LIMIT 3;
 """
 
 from __future__ import annotations

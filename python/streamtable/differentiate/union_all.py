@@ -2,7 +2,16 @@
 
     D(A + B) = D(A) + D(B)
 
-The sum of Z-sets is linear in each of its inputs. Refuses nothing.
+The sum of Z-sets is linear in each of its inputs.
+Refuses: nothing.
+
+Example, where orders and payments change:
+
+    SELECT order_id FROM orders UNION ALL SELECT paid_order FROM payments
+
+becomes
+
+    SELECT order_id, weight FROM orders_delta UNION ALL SELECT paid_order AS order_id, weight FROM payments_delta;
 """
 
 from __future__ import annotations

@@ -1,4 +1,15 @@
-"""No delta rule: the table can only be recomputed. Refuses always, with the reason found while reading the query."""
+"""No delta rule: a full refresh is the only way to maintain the table.
+
+Refuses: always, with the reason that the reader of the plan found.
+
+Example, where events changes:
+
+    SELECT * FROM events
+
+becomes
+
+    -- refused: Scan: source events is not a Delta table: it has no change history
+"""
 
 from __future__ import annotations
 

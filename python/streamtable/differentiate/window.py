@@ -2,12 +2,35 @@
 
     D(window(A)) = window(A' semijoin K) - window(A semijoin K)
 
-K = the partitions that occur in D(A). The value of a window function in a row depends on the rows of its partition only, so what
-is computed from the restricted input is what the whole input would give for these partitions; all others stay as they are.
-Windows over windows whose partitions hold theirs are computed at once: K = those of the lowest.
-Without PARTITION BY, K is everything. Where all frames end with the current row, see `running`.
-Orders that leave ties open are completed when the query is read (the shim's `Ties`).
+where K = the partitions that occur in D(A). A window function sees the rows of its own partition only. So the restricted input
+gives the values of the partitions K, and all other partitions stay as they are.
+Several windows are computed at once when their partitions hold those of the lowest window; then K = the partitions of the lowest.
+Without PARTITION BY, K is everything. Where all frames end with the current row, `running` applies.
+The shim's `Ties` completes orders that leave ties open.
 Refuses: volatile functions and partitions; subqueries.
+
+Example, where orders changes much:
+
+    SELECT order_id, customer, count(*) OVER (PARTITION BY customer) AS n FROM orders
+
+becomes
+
+    -- shared_0
+    SELECT customer AS __key0 FROM orders_delta;
+    -- delta
+    SELECT order_id, customer, COUNT(*) OVER (PARTITION BY customer) AS n, 1 AS weight
+    FROM (
+      SELECT kept.order_id, kept.customer
+      FROM orders_new AS kept
+      LEFT SEMI JOIN (SELECT __key0 AS customer FROM shared_0) AS affected ON kept.customer <=> affected.customer
+    )
+    UNION ALL
+    SELECT order_id, customer, COUNT(*) OVER (PARTITION BY customer) AS n, -1 AS weight
+    FROM (
+      SELECT kept.order_id, kept.customer
+      FROM orders_old AS kept
+      LEFT SEMI JOIN (SELECT __key0 AS customer FROM shared_0) AS affected ON kept.customer <=> affected.customer
+    );
 """
 
 from __future__ import annotations

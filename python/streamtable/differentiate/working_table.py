@@ -1,8 +1,9 @@
 """Delta of the rows of the level before, in the step of a recursion.
 
-    D(Rk) = what the refresh found for the level k
+    D(Rk) = the delta that the refresh found for the level k
 
-It is asked for by the rule of the recursion alone, which follows the change from level to level.
+Only the rule of the recursion asks for it, while it follows the change from level to level.
+Refuses: nothing.
 """
 
 from __future__ import annotations

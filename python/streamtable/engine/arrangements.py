@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 from sqlglot import exp
 
+from streamtable.algebra.columns import POSITION
 from streamtable.algebra.operators import Aggregate, Operator, Recursion
 from streamtable.algebra.recursion import counted
 from streamtable.algebra.trees import walk
@@ -21,7 +22,7 @@ from streamtable.delta.commit import commit
 from streamtable.delta.rows import read
 from streamtable.delta.tables import Version, commits, drop_files
 from streamtable.delta.unreadable import Unreadable, versions_or_why
-from streamtable.differentiate.aggregate import POSITION, AggregateStep
+from streamtable.differentiate.aggregate_step import AggregateStep
 from streamtable.differentiate.visible import visible_states
 from streamtable.engine.sources import Sources
 from streamtable.engine.workspace import Workspace

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from pyspark.sql import Row
 from sqlglot import exp
 
-from streamtable.algebra.columns import Column
+from streamtable.algebra.columns import POSITION, Column
 from streamtable.algebra.identity import identity
 from streamtable.delta.commit import Positions, positions
 from streamtable.delta.rows import read_located
-from streamtable.differentiate.aggregate import POSITION
 from streamtable.engine import limits
 from streamtable.engine.workspace import Workspace
 from streamtable.sql.builder import alias, all_of, call, called, case, cast, column, equal, literal, number, select, subquery, table

@@ -7,10 +7,10 @@ from contextlib import suppress
 from pyspark.sql import SparkSession
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
+from streamtable.algebra.columns import POSITION
 from streamtable.delta.commit import Positions, commit, positions
 from streamtable.delta.rows import read_located
 from streamtable.delta.tables import state
-from streamtable.differentiate.aggregate import POSITION
 from streamtable.errors import ConcurrentRefresh, InvalidStatement
 from streamtable.queue import consumers
 from streamtable.queue.consumers import Batch

@@ -33,7 +33,7 @@ from streamtable.algebra.trees import sources_of, walk
 from streamtable.delta.commit import Positions, positions
 from streamtable.delta.rows import read, read_located
 from streamtable.delta.tables import Version, size
-from streamtable.differentiate.aggregate import AggregateStep
+from streamtable.differentiate.aggregate_step import AggregateStep
 from streamtable.differentiate.bounds import bounded
 from streamtable.differentiate.deltas import Deltas, Moved, Recursed, Shared
 from streamtable.differentiate.registry import RULES

@@ -13,13 +13,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from streamtable.algebra.columns import WEIGHT
+from streamtable.algebra.columns import POSITION, WEIGHT
 from streamtable.algebra.operators import Aggregate
 from streamtable.algebra.render import render
 from streamtable.algebra.sources import CLOCK, Snapshot
 from streamtable.delta.rows import ChangeSet
 from streamtable.delta.tables import Version, versions
-from streamtable.differentiate.aggregate import POSITION, AggregateStep
+from streamtable.differentiate.aggregate_step import AggregateStep
 from streamtable.differentiate.deltas import Recursed
 from streamtable.differentiate.registry import RuleFinding, obstacle
 from streamtable.engine.arrangements import Arrangement, arrangements_of, content

@@ -16,7 +16,7 @@ from streamtable.catalog.entries import Entry, readers_of, storing, table_column
 from streamtable.catalog.objects import named_by_some
 from streamtable.delta.commit import Committed, commit
 from streamtable.delta.tables import Version
-from streamtable.differentiate.aggregate import AggregateStep
+from streamtable.differentiate.aggregate_step import AggregateStep
 from streamtable.engine.arrangements import Arrangement, arrangements_of, build, roll_back
 from streamtable.engine.jobs import jobs_named_after
 from streamtable.engine.load import Load

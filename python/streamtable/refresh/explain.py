@@ -6,7 +6,7 @@ from streamtable.algebra.render import render
 from streamtable.algebra.sources import Snapshot, Source
 from streamtable.algebra.trees import sources_of
 from streamtable.catalog.entries import Entry, table_columns
-from streamtable.differentiate.aggregate import AggregateStep
+from streamtable.differentiate.aggregate_step import AggregateStep
 from streamtable.differentiate.deltas import Deltas, Moved
 from streamtable.differentiate.registry import RULES
 from streamtable.differentiate.stored_before import delta_of_query

@@ -8,7 +8,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from streamtable.differentiate.aggregate import POSITION
+from streamtable.algebra.columns import POSITION
 from streamtable.replication.operations import NOT_UNIQUE, OPERATION, ROW, VERSION
 
 __all__ = ["COPIES", "COUNTED", "FIRST", "INSERTED", "LAST", "OUTCOME", "WRITTEN", "clashes", "resolved"]

@@ -12,11 +12,11 @@ from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from streamtable.algebra.columns import POSITION
 from streamtable.delta.bridge import translated
 from streamtable.delta.commit import Committed, Positions, commit, positions
 from streamtable.delta.rows import read, read_located
 from streamtable.delta.tables import Located, TableState, commits, state
-from streamtable.differentiate.aggregate import POSITION
 from streamtable.engine import limits
 from streamtable.engine.load import Load
 from streamtable.engine.tuning import planned_for
