@@ -22,7 +22,7 @@ from streamtable.algebra.operators import (
 )
 from streamtable.algebra.sources import CLOCK, Source
 
-__all__ = ["children", "reads_clock", "sources_of", "walk", "with_children"]
+__all__ = ["children", "reads_clock", "replaced", "sources_of", "walk", "with_children"]
 
 
 def children(operator: Operator) -> tuple[Operator, ...]:
@@ -57,6 +57,13 @@ def with_children(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
             return replace(operator, child=inputs[0], affected=inputs[1])
         case _:
             return replace(operator, child=inputs[0])
+
+
+def replaced(tree: Operator, node: Operator, instead: Operator) -> Operator:
+    """Return `tree` with `instead` in the place of the very operator `node`."""
+    if tree is node:
+        return instead
+    return with_children(tree, tuple(replaced(child, node, instead) for child in children(tree)))
 
 
 def walk(operator: Operator) -> Iterator[Operator]:

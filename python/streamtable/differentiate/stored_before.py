@@ -42,7 +42,7 @@ becomes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -61,12 +61,11 @@ from streamtable.algebra.operators import (
     UnionAll,
     Window,
 )
-from streamtable.algebra.trees import children, reads_clock, with_children
+from streamtable.algebra.trees import reads_clock, replaced
 from streamtable.differentiate import running
 from streamtable.differentiate.deltas import Deltas, came_and_went, difference, total
 from streamtable.differentiate.left_join import linear
 from streamtable.differentiate.restrict import equalities, keyed, restrict
-from streamtable.differentiate.window import over
 
 __all__ = ["BEFORE", "delta_of_query"]
 
@@ -101,18 +100,16 @@ def delta_of_query(tree: Operator, deltas: Deltas) -> Operator | None:
         rows = _first_rows(chain, changed, stored, deltas)
     else:
         rows = restrict(deltas.new(low.child), low.partition, affected)
-    return difference(over(tree, low, rows), stored)
+    return difference(replaced(tree, low, replace(low, child=rows)), stored)
 
 
 def _left_joined(tree: Operator, deltas: Deltas) -> Operator | None:
-    """Return the delta where the query ends with a left join to something that changed, and the table shows its keys."""
-    shown, join, may_fail = {c.id: c for c in tree.columns}, tree, False
-    while isinstance(join, (Project, Filter)) and not reads_clock(join):
-        scalars = join.conjuncts if isinstance(join, Filter) else [item.value for item in join.items]
-        may_fail |= any(each.fails for each in scalars)
-        shown = _below(join, shown)
-        join = join.child
-    if not isinstance(join, LeftJoin) or (may_fail and deltas.affected(join.left)) or (changed := deltas.of(join.right)) is None:
+    """Return the delta where the query ends with a left join whose right side changed, and the table shows the keys of its left."""
+    *above, (join, shown) = _descent(tree)
+    if not isinstance(join, LeftJoin) or any(isinstance(each, Window) for each, _ in above):
+        return None
+    may_fail = any(scalar.fails for each, _ in above for scalar in _scalars(each))
+    if (may_fail and deltas.affected(join.left)) or (changed := deltas.of(join.right)) is None:
         return None  # what may fail is evaluated on netted rows: `Deltas.settled`
     pairs = equalities(join.left, join.right, join.conjuncts)
     of_left, of_right = [a for a, _ in pairs], [b for _, b in pairs]
@@ -122,14 +119,9 @@ def _left_joined(tree: Operator, deltas: Deltas) -> Operator | None:
     kept = restrict(deltas.old(join.left), of_left, affected)
     after = replace(join, left=kept, right=restrict(deltas.new(join.right), of_right, affected))
     before = restrict(StoredRows(BEFORE, tree.columns), [reference(shown[str(a.column)]) for a in of_left], affected)
-    stayed = difference(_with(tree, join, after), before)
+    stayed = difference(replaced(tree, join, after), before)
     first = linear(join, deltas)
     return total(stayed, None if first is None else _lifted(tree, join, first))
-
-
-def _with(tree: Operator, node: Operator, instead: Operator) -> Operator:
-    """Return the chain `tree` with another operator in the place of `node`."""
-    return instead if tree is node else with_children(tree, tuple(_with(child, node, instead) for child in children(tree)))
 
 
 def _lifted(tree: Operator, join: LeftJoin, delta: Operator) -> Operator:
@@ -142,17 +134,33 @@ def _lifted(tree: Operator, join: LeftJoin, delta: Operator) -> Operator:
     return delta
 
 
-def _below(operator: Project | Filter, shown: Mapping[str, Column]) -> dict[str, Column]:
-    """Return which columns below an operator the output shows, given which of its own columns it shows."""
-    if isinstance(operator, Filter):
-        return dict(shown)
-    return {item.value.column: shown[item.id] for item in operator.items if item.value.column is not None and item.id in shown}
+def _descent(tree: Operator) -> Iterator[tuple[Operator, dict[str, Column]]]:
+    """Yield the operators from the root down, and the columns of each that the output shows, with the output's columns.
+
+    The last one is the first that is no projection, filter or window, or that reads the clock.
+    """
+    shown = {c.id: c for c in tree.columns}
+    yield tree, shown
+    while isinstance(tree, (Project, Filter, Window)) and not reads_clock(tree):
+        if isinstance(tree, Project):
+            named = [(item.id, item.value.column) for item in tree.items]
+            shown = {below: shown[id_] for id_, below in named if below is not None and id_ in shown}
+        tree = tree.child
+        yield tree, shown
+
+
+def _scalars(operator: Operator) -> Iterable[Scalar]:
+    match operator:
+        case Filter(conjuncts=conjuncts):
+            return conjuncts
+        case Project(items=items):
+            return [item.value for item in items]
+    return ()
 
 
 def _ends_with_limit(tree: Operator) -> bool:
-    while isinstance(tree, Project) and not reads_clock(tree):
-        tree = tree.child
-    return isinstance(tree, TopK)
+    *above, (last, _) = _descent(tree)
+    return isinstance(last, TopK) and all(isinstance(each, Project) for each, _ in above)
 
 
 @dataclass(frozen=True)
@@ -180,23 +188,21 @@ class _Chain:
 def _chain(tree: Operator) -> _Chain | None:
     """Return the chain down to the lowest window whose partitions the output shows and the windows above share."""
     found = None
-    shown = {c.id: c for c in tree.columns}
-    wanted = set(shown)
     operators: list[Project | Filter | Window] = []
-    node = tree
-    while isinstance(node, (Project, Filter, Window)) and not reads_clock(node):
+    shared: set[str] | None = None  # the columns by which the windows above part the rows
+    for node, shown in _descent(tree):
+        if not isinstance(node, (Project, Filter, Window)) or reads_clock(node):
+            break
         operators.append(node)
         match node:
             case Window(partition=partition):
                 keys = {key.column for key in partition}
-                if not keys or not keys <= wanted:
+                if not keys or None in keys or not keys <= (shown.keys() if shared is None else shared):
                     break
-                wanted = {str(key) for key in keys}
+                shared = {str(key) for key in keys}
                 found = _Chain(tuple(operators), shown)
-            case Project(items=items):
-                shown = _below(node, shown)
-                wanted = {item.value.column for item in items if item.value.column is not None and item.id in wanted}
-        node = node.child
+            case Project(items=items) if shared is not None:
+                shared = {item.value.column for item in items if item.value.column is not None and item.id in shared}
     return found
 
 

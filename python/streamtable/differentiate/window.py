@@ -38,13 +38,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from streamtable.algebra.operators import Operator, Project, Window
-from streamtable.algebra.trees import children, reads_clock, with_children
+from streamtable.algebra.trees import reads_clock, replaced
 from streamtable.differentiate import running
 from streamtable.differentiate.deltas import Deltas, difference
 from streamtable.differentiate.restrict import around, keyed
 from streamtable.differentiate.scalars import refusal
 
-__all__ = ["delta", "over", "reads", "reads_all", "refuses"]
+__all__ = ["delta", "reads", "reads_all", "refuses"]
 
 
 def refuses(operator: Window) -> str | None:
@@ -76,7 +76,8 @@ def delta(operator: Window, deltas: Deltas) -> Operator | None:
         new, old = around(changed, low.child, low.partition, affected, deltas)
     else:
         new, old = deltas.new(low.child), deltas.old(low.child)
-    return difference(over(operator, low, new), over(operator, low, old))
+    after, before = (replaced(operator, low, replace(low, child=rows)) for rows in (new, old))
+    return difference(after, before)
 
 
 def _lowest(operator: Window) -> Window:
@@ -93,10 +94,3 @@ def _lowest(operator: Window) -> Window:
             wanted &= {item.id for item in child.items if item.value.column == item.id}
         child = child.child
     return low
-
-
-def over(operator: Operator, low: Window, rows: Operator) -> Operator:
-    """Return `operator` with `rows` in place of the input of `low`."""
-    if operator is low:
-        return replace(low, child=rows)
-    return with_children(operator, tuple(over(child, low, rows) for child in children(operator)))
