@@ -89,10 +89,11 @@ __all__ = [
 
 
 class StreamTableError(PySparkException):
-    """Base of all errors; `condition` and `sqlstate` are class constants, the message is for people."""
+    """The base of all errors, never itself; `condition`, `sqlstate` and `remedy` are class constants, the message is for people."""
 
     condition = "STREAMTABLE_ERROR"
     sqlstate = "XX000"
+    remedy = "catch it to catch all"
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         self.reason = message
@@ -119,19 +120,22 @@ class StatementSyntaxError(StreamTableError):
 
     condition = "STREAMTABLE_SYNTAX_ERROR"
     sqlstate = "42601"
+    remedy = "look at the underlined place, which shows what was expected"
 
 
 class InvalidStatement(StreamTableError):
-    """The statement parses but cannot be carried out as written."""
+    """The statement parses but cannot be carried out as written: two columns of one name, an impossible schedule."""
 
     condition = "STREAMTABLE_INVALID_STATEMENT"
     sqlstate = "42000"
+    remedy = "correct what the text names"
 
 
 class InvalidQuery(InvalidStatement):
-    """Spark rejects the query after AS; its own message is kept, positions are those of the whole statement."""
+    """Spark rejects the query after AS, and its own message is kept; or the text is a statement and no query."""
 
     condition = "STREAMTABLE_INVALID_QUERY"
+    remedy = "correct the query"
 
 
 class NotAllowed(StreamTableError):
@@ -139,6 +143,7 @@ class NotAllowed(StreamTableError):
 
     condition = "STREAMTABLE_NOT_ALLOWED"
     sqlstate = "42501"
+    remedy = "do without it, or have the server's owner allow it in [server]"
 
 
 class StreamTableExists(InvalidStatement):
@@ -146,6 +151,7 @@ class StreamTableExists(InvalidStatement):
 
     condition = "STREAMTABLE_ALREADY_EXISTS"
     sqlstate = "42P07"
+    remedy = "choose another name; OR REPLACE replaces a stream table"
 
 
 class StreamTableNotFound(InvalidStatement):
@@ -153,6 +159,7 @@ class StreamTableNotFound(InvalidStatement):
 
     condition = "STREAMTABLE_NOT_FOUND"
     sqlstate = "42P01"
+    remedy = "take one of the near names that the text lists, or look at SHOW STREAM TABLES"
 
 
 class DependencyCycle(InvalidStatement):
@@ -160,13 +167,15 @@ class DependencyCycle(InvalidStatement):
 
     condition = "STREAMTABLE_DEPENDENCY_CYCLE"
     sqlstate = "42P19"
+    remedy = "read another table"
 
 
 class DependentsExist(InvalidStatement):
-    """Other stream tables still read this one."""
+    """Stream tables still read this one, or a source whose DDL `spark.streamtable.blockSourceDdl` blocks."""
 
     condition = "STREAMTABLE_DEPENDENTS_EXIST"
     sqlstate = "2BP01"
+    remedy = "drop them first, or CASCADE"
 
 
 class CursorExists(InvalidStatement):
@@ -174,6 +183,7 @@ class CursorExists(InvalidStatement):
 
     condition = "STREAMTABLE_CURSOR_EXISTS"
     sqlstate = "42P03"
+    remedy = "CLOSE it, or choose another name"
 
 
 class CursorNotFound(InvalidStatement):
@@ -181,6 +191,7 @@ class CursorNotFound(InvalidStatement):
 
     condition = "STREAMTABLE_CURSOR_NOT_FOUND"
     sqlstate = "34000"
+    remedy = "DECLARE it; a cursor is its session's own"
 
 
 class QueueExists(InvalidStatement):
@@ -188,6 +199,7 @@ class QueueExists(InvalidStatement):
 
     condition = "STREAMTABLE_QUEUE_EXISTS"
     sqlstate = "42P07"
+    remedy = "choose another name"
 
 
 class QueueNotFound(InvalidStatement):
@@ -195,6 +207,7 @@ class QueueNotFound(InvalidStatement):
 
     condition = "STREAMTABLE_QUEUE_NOT_FOUND"
     sqlstate = "42P01"
+    remedy = "take one of the near names that the text lists, or look at SHOW QUEUES"
 
 
 class QueueInUse(InvalidStatement):
@@ -202,6 +215,7 @@ class QueueInUse(InvalidStatement):
 
     condition = "STREAMTABLE_QUEUE_IN_USE"
     sqlstate = "55006"
+    remedy = "UNREGISTER CONSUMER, or DROP QUEUE ... FORCE"
 
 
 class ConsumerExists(InvalidStatement):
@@ -209,6 +223,7 @@ class ConsumerExists(InvalidStatement):
 
     condition = "STREAMTABLE_CONSUMER_EXISTS"
     sqlstate = "42710"
+    remedy = "choose another name"
 
 
 class ConsumerNotFound(InvalidStatement):
@@ -216,6 +231,7 @@ class ConsumerNotFound(InvalidStatement):
 
     condition = "STREAMTABLE_CONSUMER_NOT_FOUND"
     sqlstate = "42704"
+    remedy = "take one of the near names that the text lists, or REGISTER CONSUMER"
 
 
 class ReplicationObjectExists(InvalidStatement):
@@ -223,6 +239,7 @@ class ReplicationObjectExists(InvalidStatement):
 
     condition = "STREAMTABLE_REPLICATION_OBJECT_EXISTS"
     sqlstate = "42710"
+    remedy = "choose another name, or DROP it"
 
 
 class ReplicationObjectNotFound(InvalidStatement):
@@ -230,6 +247,7 @@ class ReplicationObjectNotFound(InvalidStatement):
 
     condition = "STREAMTABLE_REPLICATION_OBJECT_NOT_FOUND"
     sqlstate = "42704"
+    remedy = "take one of the near names that the text lists, or look at `publications()` and the like"
 
 
 class NotIncremental(StreamTableError):
@@ -237,13 +255,15 @@ class NotIncremental(StreamTableError):
 
     condition = "STREAMTABLE_NOT_INCREMENTAL"
     sqlstate = "0A000"
+    remedy = "take REFRESH MODE AUTO, or another query"
 
 
 class DirectWriteRefused(StreamTableError):
-    """A stream table is written by its refreshes only."""
+    """INSERT, UPDATE, DELETE, MERGE or ALTER TABLE of a stream table, which its refreshes alone write."""
 
     condition = "STREAMTABLE_DIRECT_WRITE"
     sqlstate = "42809"
+    remedy = "change its sources; ALTER STREAM TABLE and DROP STREAM TABLE change the table itself"
 
 
 class DefinitionNotAccepted(StreamTableError):
@@ -251,6 +271,7 @@ class DefinitionNotAccepted(StreamTableError):
 
     condition = "STREAMTABLE_DEFINITION_NOT_ACCEPTED"
     sqlstate = "42501"
+    remedy = "find out who wrote it; ALTER STREAM TABLE ... ACCEPT DEFINITION, or drop the table"
 
 
 class DefinitionUnreadable(StreamTableError):
@@ -258,6 +279,7 @@ class DefinitionUnreadable(StreamTableError):
 
     condition = "STREAMTABLE_DEFINITION_UNREADABLE"
     sqlstate = "XX001"
+    remedy = "use the version that wrote it, or drop the table and create it again"
 
 
 class RefreshError(StreamTableError):
@@ -265,13 +287,15 @@ class RefreshError(StreamTableError):
 
     condition = "STREAMTABLE_REFRESH_FAILED"
     sqlstate = "58000"
+    remedy = "correct the cause and refresh again; the table keeps its last good state"
 
 
 class SourceUnavailable(RefreshError):
-    """A source is gone, cannot be read, or is no Delta table."""
+    """The files of a source, or of the stream table itself, are gone or cannot be read, or it is no Delta table."""
 
     condition = "STREAMTABLE_SOURCE_UNAVAILABLE"
     sqlstate = "42P01"
+    remedy = "restore it, or drop the stream table"
 
 
 class SourceChanged(RefreshError):
@@ -279,6 +303,7 @@ class SourceChanged(RefreshError):
 
     condition = "STREAMTABLE_SOURCE_CHANGED"
     sqlstate = "42804"
+    remedy = "CREATE OR REPLACE STREAM TABLE"
 
 
 class HistoryLost(RefreshError):
@@ -286,6 +311,7 @@ class HistoryLost(RefreshError):
 
     condition = "STREAMTABLE_HISTORY_LOST"
     sqlstate = "55000"
+    remedy = "nothing in a refresh, which recomputes; keep the log longer than the time between two refreshes"
 
 
 class ConcurrentRefresh(RefreshError):
@@ -293,6 +319,7 @@ class ConcurrentRefresh(RefreshError):
 
     condition = "STREAMTABLE_CONCURRENT_REFRESH"
     sqlstate = "40001"
+    remedy = "refresh again"
 
 
 class ReplicationConflict(RefreshError):
@@ -303,6 +330,7 @@ class ReplicationConflict(RefreshError):
 
     condition = "STREAMTABLE_REPLICATION_CONFLICT"
     sqlstate = "23505"
+    remedy = "delete the row, or ALTER SUBSCRIPTION ... SKIP"
 
     def __init__(self, message: str, position: int, *, insert_exists: bool = False, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -315,13 +343,15 @@ class StreamTableSuspended(RefreshError):
 
     condition = "STREAMTABLE_SUSPENDED"
     sqlstate = "55000"
+    remedy = "ALTER STREAM TABLE ... RESUME"
 
 
 class StorageFailed(StreamTableError):
-    """The storage failed, and whoever asked it has no words of its own for that."""
+    """The storage failed in a statement, a refresh included: no space, read-only, no permission, not mounted."""
 
     condition = "STREAMTABLE_STORAGE_FAILED"
     sqlstate = "58030"
+    remedy = "correct the cause, which the text names first, and give the same statement again"
 
 
 class StatementFailed(StreamTableError):
@@ -329,6 +359,7 @@ class StatementFailed(StreamTableError):
 
     condition = "STREAMTABLE_STATEMENT_FAILED"
     sqlstate = "58000"
+    remedy = "correct what the text names"
 
 
 class StatementCancelled(StreamTableError):
@@ -336,6 +367,7 @@ class StatementCancelled(StreamTableError):
 
     condition = "STREAMTABLE_CANCELLED"
     sqlstate = "57014"
+    remedy = "give the statement again; a FETCH goes on where it was, as nothing was taken"
 
 
 class NotSupported(StreamTableError):
@@ -343,6 +375,7 @@ class NotSupported(StreamTableError):
 
     condition = "STREAMTABLE_NOT_SUPPORTED"
     sqlstate = "0A000"
+    remedy = "do what the text names instead"
 
 
 class NotEnabled(StreamTableError):
@@ -350,6 +383,7 @@ class NotEnabled(StreamTableError):
 
     condition = "STREAMTABLE_NOT_ENABLED"
     sqlstate = "55000"
+    remedy = "make the session with `configure`, or do what the text says"
 
 
 class InternalError(StreamTableError):
@@ -357,6 +391,7 @@ class InternalError(StreamTableError):
 
     condition = "STREAMTABLE_INTERNAL_ERROR"
     sqlstate = "XX000"
+    remedy = "report it, with the statement and the text"
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         report = "this is a defect of streamtable; please report it with the statement and this text"

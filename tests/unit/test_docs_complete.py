@@ -1,9 +1,8 @@
-"""The documentation names all there is: every error, statement and setting."""
+"""The pages that people write name all there is: every statement, command and state. Of lists, see test_reference.py."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import fields
 from pathlib import Path
 from typing import get_args
 
@@ -11,10 +10,8 @@ import pytest
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from streamtable import errors
 from streamtable.hosts.cli.app import EXIT_CODES, app
 from streamtable.hosts.cli.output import ExitCode
-from streamtable.hosts.server.metrics import OF_ALL, OF_EACH_TABLE
 from streamtable.language.queue import ast as queue
 from streamtable.language.replication import ast as replication
 from streamtable.language.stream_table import ast as statements
@@ -25,8 +22,6 @@ from streamtable.observe.health import SourceState
 from streamtable.observe.replication_views import SLOT_STATUS
 from streamtable.refresh.choose import Action
 from streamtable.replication.subscriptions import SyncState
-from streamtable.settings.server_file import ServerSettings
-from streamtable.settings.session import SETTINGS
 
 DOCS = Path(__file__).parents[2] / "docs"
 KEYWORDS = {
@@ -111,23 +106,9 @@ def test_every_other_statement_has_a_syntax_and_an_example(name: str, keywords: 
         assert any(f"\n{keywords} " in f"\n{block.partition('```')[0]}".replace(";", " ") for block in blocks), (keywords, language)
 
 
-@pytest.mark.parametrize("error", errors.all_errors(), ids=lambda error: error.__name__)
-def test_every_error_is_in_the_table(error: type[errors.StreamTableError]) -> None:
-    assert f"| `{error.condition}` | `{error.__name__}` | {error.sqlstate} |" in page("reference/statements.md")
-
-
 @pytest.mark.parametrize("action", Action)
 def test_every_action_is_in_the_table(action: Action) -> None:
     assert f"| `{action.value}` |" in page("reference/statements.md")
-
-
-def test_every_setting_of_the_server_is_in_the_table() -> None:
-    assert [field.name for field in fields(ServerSettings) if f"\n| `{field.name}` |" not in page("how-to/server.md")] == []
-
-
-def test_every_metric_is_in_the_table() -> None:
-    names = [*OF_ALL, *(metric for metric, _, _ in OF_EACH_TABLE)]
-    assert [name for name in names if f"`{name}" not in page("how-to/server.md")] == []
 
 
 def test_every_command_is_in_the_table() -> None:
@@ -148,18 +129,6 @@ def test_every_command_takes_json_and_shows_an_example() -> None:
 def test_every_exit_code_is_in_the_table_and_in_the_help() -> None:
     codes = [*map(int, ExitCode), 2, 130]
     assert [code for code in codes if f"\n| {code} |" not in page("reference/cli.md") or f" {code} " not in EXIT_CODES] == []
-
-
-def test_every_setting_is_documented() -> None:
-    everything = "".join(path.read_text(encoding="utf-8") for path in sorted(DOCS.rglob("*.md")))
-    assert [setting.key for setting in SETTINGS if f"`{setting.key}`" not in everything] == []
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_every_table_function_is_in_the_table_with_its_columns(name: str) -> None:
-    usage = f"{name}([{', '.join(FUNCTIONS[name].parameters)}])"
-    (line,) = (line for line in page("reference/monitoring.md").splitlines() if line.startswith(f"| `{usage}` |"))
-    assert line.endswith(f"| `{', '.join(FUNCTIONS[name].columns.names)}` |")
 
 
 def test_the_shim_knows_the_names_of_all_table_functions() -> None:

@@ -44,6 +44,12 @@ def test_every_page_that_is_named_is_there() -> None:
     assert {(where, page) for where, page in named if not (ROOT / page).is_file()} == set()
 
 
+def test_every_page_is_in_the_navigation() -> None:
+    nav = (ROOT / "manual" / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    assert pages - set(re.findall(r"- ([\w/-]+\.md)$", nav, re.MULTILINE)) == set()
+
+
 def test_a_link_to_nowhere_is_found() -> None:
     here = ROOT / "README.md"
     text = "[a](docs/gone.md) [b](CONTRIBUTING.md#no-such-heading) [c](CONTRIBUTING.md#the-rooms) [d](https://example.org)"

@@ -20,7 +20,7 @@ REGISTRY = re.compile(
     re.IGNORECASE,
 )
 MACHINE_PATH = re.compile(r"(?<![\w.}~/-])/(?:root|home|work|Users|mnt|media|tmp)/\w")
-FOLDERS = (".ci", "bench", "docs", "examples", "grammar", "jvm_shim", "project", "python", "tests")
+FOLDERS = (".ci", "bench", "docs", "examples", "grammar", "jvm_shim", "manual", "project", "python", "tests")
 
 
 def texts() -> Iterator[tuple[Path, str]]:

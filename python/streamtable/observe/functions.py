@@ -53,10 +53,11 @@ class Asked:
 
 @dataclass(frozen=True)
 class TableFunction:
-    """One function: its columns, and what gives its rows; `parameters` are all optional, in this order."""
+    """One function: its columns, what gives its rows, and of what there is one row; `parameters` may be left out."""
 
     columns: StructType
     rows: Callable[[Asked], Rows]
+    each: str = "stream table"
     parameters: tuple[str, ...] = ("name",)
 
 
@@ -244,6 +245,7 @@ FUNCTIONS: Mapping[str, TableFunction] = {
             initiated_by=StringType,
         ),
         _refresh_history,
+        "refresh, failure or skip, the latest first",
         ("name", "limit"),
     ),
     "refresh_stats": TableFunction(
@@ -283,9 +285,12 @@ FUNCTIONS: Mapping[str, TableFunction] = {
             source_path=StringType,
         ),
         _source_health,
+        "source of a stream table, table of a replication slot, and input of a queue's consumer (named `queue: consumer`)",
     ),
-    "stream_table_dependencies": TableFunction(columns(name=StringType, source=StringType, kind=StringType), _dependencies),
-    "alerts": TableFunction(columns(name=StringType, alert=StringType, since=TimestampType, text=StringType), _alerts),
-    **{name: TableFunction(columns, partial(_shown, rows)) for name, (columns, rows) in VIEWS.items()},
+    "stream_table_dependencies": TableFunction(
+        columns(name=StringType, source=StringType, kind=StringType), _dependencies, "source of a stream table"
+    ),
+    "alerts": TableFunction(columns(name=StringType, alert=StringType, since=TimestampType, text=StringType), _alerts, "alert"),
+    **{name: TableFunction(columns, partial(_shown, rows), each) for name, (columns, rows, each) in VIEWS.items()},
 }
 """All there are; the shim's `TableFunctions.names` are these keys."""

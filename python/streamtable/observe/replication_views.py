@@ -136,10 +136,11 @@ def _status(health: Health, now: datetime) -> str:
     return "lost"
 
 
-VIEWS: Mapping[str, tuple[StructType, Callable[[SparkSession, str | None], Rows]]] = {
+VIEWS: Mapping[str, tuple[StructType, Callable[[SparkSession, str | None], Rows], str]] = {
     "publications": (
         columns(name=StringType, all_tables=BooleanType, tables=StringType, publish=StringType, statement=StringType),
         _publications,
+        "publication",
     ),
     "subscriptions": (
         columns(
@@ -152,6 +153,7 @@ VIEWS: Mapping[str, tuple[StructType, Callable[[SparkSession, str | None], Rows]
             origin=StringType,
         ),
         _subscriptions,
+        "subscription",
     ),
     "subscription_tables": (
         columns(
@@ -165,10 +167,12 @@ VIEWS: Mapping[str, tuple[StructType, Callable[[SparkSession, str | None], Rows]
             changed_at=TimestampType,
         ),
         _subscription_tables,
+        "table of a subscription",
     ),
     "subscription_stats": (
         columns(subscription=StringType, table=StringType, **dict.fromkeys(_COUNTERS, LongType), stats_reset=TimestampType),
         _subscription_stats,
+        "table of a subscription",
     ),
     "replication_slots": (
         columns(
@@ -185,6 +189,7 @@ VIEWS: Mapping[str, tuple[StructType, Callable[[SparkSession, str | None], Rows]
             warning=StringType,
         ),
         _replication_slots,
+        "table of a replication slot",
     ),
 }
 """The table functions: their columns, and what gives their rows."""

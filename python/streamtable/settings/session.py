@@ -60,7 +60,10 @@ FULL_SHARE: Setting[float | None] = Setting(
     _share,
 )
 MINIMUM_SCHEDULE = Setting(
-    "spark.streamtable.schedule.minimumSeconds", 1, "the shortest duration that SCHEDULE accepts, in seconds", _whole(1)
+    "spark.streamtable.schedule.minimumSeconds",
+    1,
+    "the shortest duration that SCHEDULE accepts, in seconds; not for cron",
+    _whole(1),
 )
 POLL = Setting(
     "spark.streamtable.scheduler.pollSeconds",
@@ -68,7 +71,9 @@ POLL = Setting(
     "how often the scheduler looks for new tables, and for changes while none is due",
     _seconds,
 )
-PARALLELISM = Setting("spark.streamtable.scheduler.parallelism", 4, "how many tables are refreshed side by side", _whole(1))
+PARALLELISM = Setting(
+    "spark.streamtable.scheduler.parallelism", 4, "how many tables are refreshed side by side, at most 64", _whole(1)
+)
 RETRIES = Setting(
     "spark.streamtable.scheduler.retries", 5, "how often a transient error is tried again before it counts", _whole(0)
 )
@@ -94,7 +99,7 @@ PYTHON_START = Setting(
 SMALL_FILES = Setting(
     "spark.streamtable.maintenance.smallFiles",
     50,
-    "the scheduler compacts a table with more small files than this; 0 for never",
+    "the scheduler compacts a table with more small files (below 32 MB) than this; 0 for never",
     _whole(0),
 )
 VACUUM = Setting("spark.streamtable.maintenance.vacuum", False, "VACUUM a table along with its compaction", _switch)

@@ -18,7 +18,7 @@ from streamtable.schedule.poll import poll
 from streamtable.settings.session import POLL
 from streamtable.subscribing import cursors
 
-__all__ = ["OF_ALL", "OF_EACH_TABLE", "Metrics"]
+__all__ = ["OF_ALL", "OF_EACH_TABLE", "Metrics", "families"]
 
 # Metric, column of refresh_stats(), help. The history is as long as the log, so that even totals may shrink: they are gauges.
 OF_EACH_TABLE = (
@@ -80,12 +80,13 @@ class Metrics(Collector):
             return
         tables = spark.sql("SELECT * FROM refresh_stats()").collect()
         alerts = spark.sql("SELECT * FROM alerts()").collect()
-        self._said = tuple(_families(tables, [row["alert"] for row in alerts], time.time()))
+        self._said = tuple(families(tables, [row["alert"] for row in alerts], time.time()))
         self._answered = time.monotonic()
         self._next = self._answered + REST * (self._answered - began)
 
 
-def _families(tables: list[Row], alerts: Iterable[str], now: float) -> Iterator[Metric]:
+def families(tables: list[Row], alerts: Iterable[str], now: float) -> Iterator[Metric]:
+    """Yield the gauges of what the tables and alerts say at the moment `now`."""
     yield _gauge("streamtable_metrics_timestamp_seconds", now)
     yield _counted("streamtable_tables", "status", (row["status"] for row in tables))
     yield _counted("streamtable_alerts", "alert", alerts)
