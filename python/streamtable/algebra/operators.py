@@ -211,8 +211,9 @@ class Expand:
 class Window:
     """Window functions over the same partitions, in the same `order`; without `partition`, over all rows.
 
-    `running` holds, under the ids of their items, calls for the functions whose frame is all rows up to the current one: the value
-    of the call over the rows before some place of the order, and the function's over those from there on, add up to the function's.
+    `running` has a call for each function whose frame is all rows up to the current one, under the id of the function's item. Cut
+    the order at any place: the value of the call over the rows before it and the function's value over the other rows together
+    give the function's value over all rows.
     """
 
     child: Operator

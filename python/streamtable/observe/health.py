@@ -133,9 +133,15 @@ def _health(spark: SparkSession, source: Health, read: Version | None, vector: V
     latest = vector.versions.get(source.path)
     found = replace(source, read=read.number if read else None, latest=latest.number if latest else None)
     if why := vector.unreadable.get(source.path):
-        return replace(found, state=SourceState.UNREADABLE, warning=f"it cannot be read, so that to {reader.acts} fails: {why}")
+        return replace(
+            found,
+            state=SourceState.UNREADABLE,
+            warning=f"its log cannot be read, and nothing can {reader.acts} until it can: {why}",
+        )
     if latest is None:
-        return replace(found, state=SourceState.GONE, warning=f"it is gone: to {reader.acts} fails until it is restored")
+        return replace(
+            found, state=SourceState.GONE, warning=f"the source table is missing: nothing can {reader.acts} until it is restored"
+        )
     if read is None:
         return replace(found, state=SourceState.NOT_READ)
     if read.table_id != latest.table_id or read.number > latest.number:

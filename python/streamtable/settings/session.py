@@ -35,7 +35,7 @@ def _whole(least: int) -> Callable[[str], int]:
 
 def _seconds(text: str) -> float:
     if not 0 < float(text) < math.inf:
-        raise ValueError("it is no time that passes")
+        raise ValueError("it must be more than zero seconds, for example '5'")
     return float(text)
 
 

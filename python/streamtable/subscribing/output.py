@@ -46,7 +46,7 @@ class Output:
         for field in self.relation:
             if field.name.casefold() in ours:
                 message = f"the column {field.name} has the name of one that SUBSCRIBE adds ({', '.join(ours)})"
-                raise InvalidStatement(message, hint=f"subscribe to a query that calls it otherwise: SELECT {field.name} AS ...")
+                raise InvalidStatement(message, hint=f"subscribe to a query that renames it: SELECT {field.name} AS ...")
         self._key, self._order  # noqa: B018  (they raise for columns that do not exist)
 
     @property
