@@ -12,9 +12,9 @@ from streamtable.errors import InvalidQuery
 ST = "spark_catalog.shop.st"
 ALL = "SELECT * FROM sales"
 BY_REGION = "SELECT region, max(amount) AS most, count(*) AS n FROM sales GROUP BY region"
-READ = "what changed of the table: its change data feed where that is on, else the files that came and went"
+READ = "the changed rows of the table: from its change data feed where that is on, else from the files that came and went"
 SCANNED = ("Scan spark_catalog.shop.sales", True, f"Delta of a source table; reads {READ}")
-LINEAR = "reads what changed of its input"
+LINEAR = "reads the changed rows of its input"
 
 
 def test_explain_create_names_each_operator_and_creates_nothing(shop: SparkSession) -> None:

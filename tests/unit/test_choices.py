@@ -43,37 +43,43 @@ def test_what_prunes_nothing(tree: Operator, changed: str, found: bool) -> None:
     assert (prunes_nothing(tree, frozenset({source(changed)})) is not None) is found
 
 
-EQUAL = "the rows equal to it in the condition"
-STORED = "what changed of its input, and the stored states of these groups"
+EQUAL = "the rows that can meet them"
+STORED = "the changed rows of its input, and the stored states of their groups"
 
 
 @pytest.mark.parametrize(
     ("tree", "read"),
     [
-        (L, "reads what changed of the table: its change data feed where that is on, else the files that came and went"),
-        (Filter(L, (scalar("k = 1"),)), "reads what changed of its input"),
+        (
+            L,
+            "reads the changed rows of the table: from its change data feed where that is on, else from the files that came and went",
+        ),
+        (Filter(L, (scalar("k = 1"),)), "reads the changed rows of its input"),
         (
             Filter(L, (scalar("v < __streamtable_now"),)),
-            "reads what changed of its input, and the rows for which the time makes a difference",
+            "reads the changed rows of its input, and the rows whose values change with the time",
         ),
-        (kept(L, "k"), "reads what changed of its input"),
-        (union("k v", L, R), "reads what changed of its input"),
-        (join(L, R, on="k = rk"), f"reads what changed of each input, and {EQUAL} of the others"),
-        (join(L, R, on="k < rk"), "reads what changed of each input, and every row of the others"),
-        (left_join(L, R, JoinType.LEFT_ANTI, "v = w"), f"reads what changed of both inputs, and {EQUAL} of the other"),
+        (kept(L, "k"), "reads the changed rows of its input"),
+        (union("k v", L, R), "reads the changed rows of its input"),
+        (join(L, R, on="k = rk"), f"reads the changed rows of each input, and {EQUAL} of the others"),
+        (join(L, R, on="k < rk"), "reads the changed rows of each input, and every row of the others"),
+        (
+            left_join(L, R, JoinType.LEFT_ANTI, "v = w"),
+            "reads the changed rows of both inputs, and the rows of the other input that can meet them",
+        ),
         (
             left_join(L, R, JoinType.LEFT_ANTI, "v < w"),
             "without an equality to look partners up by, every row is compared, before and after",
         ),
         (COUNTED, f"reads {STORED}"),
-        (Aggregate(L, (), (Call("m", scalar("max(v)"), "Max"),)), f"reads {STORED}, and all rows of those that lost an extreme"),
+        (Aggregate(L, (), (Call("m", scalar("max(v)"), "Max"),)), f"reads {STORED}, and all rows of groups that lost an extreme"),
         (
             Aggregate(L, (), (Call("m", scalar("mode(v)"), "Mode"),)),
-            "reads what changed of its input, and the stored states and all rows of these groups",
+            "reads the changed rows of its input, and the stored states and all rows of their groups",
         ),
-        (window(L, "n", "k"), "reads what changed of its input, and all rows of these partitions"),
+        (window(L, "n", "k"), "reads the changed rows of its input, and all rows of their partitions"),
         (window(L, "n"), "without PARTITION BY every row is computed, before and after"),
-        (top(L, "v k", 3), "which rows come first is found among all rows, before and after"),
+        (top(L, "v k", 3), "the first rows are found among all rows, before and after"),
     ],
 )
 def test_explain_says_what_is_read(tree: Operator, read: str) -> None:
@@ -87,7 +93,7 @@ def test_explain_says_where_the_order_of_rows_decides() -> None:
         findings(Aggregate(L, (), tuple(Call(text, scalar(text), function) for text, function in some)))[0].reason
         for some in (calls, calls[1::2])
     )
-    assert "; the order of rows decides first(v), listagg(v), and Spark leaves it open" in told
+    assert "; the value of first(v), listagg(v) depends on the order of rows, which Spark leaves open" in told
     assert "order of rows" not in silent
 
 

@@ -34,9 +34,9 @@ POSITION = ("__streamtable_file", "__streamtable_row")
 class Scalar:
     """A scalar expression over columns; `text` is its spelling for people, `sql` the one for Spark.
 
-    `clock` says that `NOW` is in `sql`; the operator says which instant that is. `sides` are the two that an equality
-    compares; `open` says that the value depends on which of equal rows comes first, which nothing decides; `fails` that it is an
-    error on some values, as a division by zero is.
+    `clock`: `sql` contains `NOW`, and the operator decides which instant that is. `sides`: the two expressions that an equality
+    compares. `open`: the value depends on the order of equal rows, which nothing decides. `fails`: some values are an error, such
+    as a division by zero.
     """
 
     sql: exp.Expr
@@ -53,11 +53,11 @@ class Scalar:
 
     @property
     def column(self) -> str | None:
-        """Return the id of the column that this is, or None when it is more than a column."""
+        """Return the id of the column, or None when the expression is more than a column."""
         return self.sql.name if isinstance(self.sql, exp.Column) else None
 
     def compares(self, left: set[str], right: set[str]) -> tuple[Scalar, Scalar] | None:
-        """Return what an equality compares: an expression of the columns `left` and one of `right`; None for anything else."""
+        """Return the two sides of an equality of the columns `left` and `right`, in this order; None for anything else."""
         for a, b in (self.sides, self.sides[::-1]) if self.sides else ():
             if a.inputs and b.inputs and a.inputs <= left and b.inputs <= right:
                 return a, b
@@ -66,7 +66,7 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Item:
-    """An expression under the id and name that it has from here on."""
+    """An expression with the id and the name of its result."""
 
     id: str
     name: str
@@ -79,9 +79,9 @@ class Item:
 
 @dataclass(frozen=True)
 class Call:
-    """An aggregate call: `value` is the call itself, `finish` its value computed from the columns `state` of its partial state.
+    """An aggregate call. `value` is the call itself; `finish` computes its value from `state`, the columns of its partial state.
 
-    `null_on_overflow` says that a sum that overflows is NULL, as that of decimals is without ANSI, and not an error.
+    `null_on_overflow`: a sum that overflows is NULL, not an error. Sums of decimals without ANSI are such sums.
     """
 
     id: str

@@ -2,7 +2,8 @@
 
     distinct(f(distinct(A))) = distinct(f(A))        for f made of projections, filters and UNION ALL
 
-f looks at one row at a time, so that equal rows below it are equal above it, and the outer DISTINCT keeps one of them either way.
+f looks at one row at a time, so rows that are equal below f are equal above it. The outer DISTINCT keeps one of them in both
+queries.
 
     SELECT a FROM t UNION SELECT b FROM u UNION SELECT c FROM v
     SELECT DISTINCT * FROM (SELECT a FROM t UNION ALL SELECT b FROM u UNION ALL SELECT c FROM v)
@@ -19,14 +20,14 @@ __all__ = ["merge_distincts"]
 
 
 def merge_distincts(operator: Operator) -> Operator:
-    """Drop each DISTINCT below another one that keeps one of equal rows anyway."""
+    """Drop each DISTINCT below another DISTINCT that makes it needless."""
     if isinstance(operator, Aggregate) and not operator.calls and operator.keys:
         operator = replace(operator, child=_with_duplicates(operator.child))
     return with_children(operator, tuple(merge_distincts(child) for child in children(operator)))
 
 
 def _with_duplicates(operator: Operator) -> Operator:
-    """Return an operator that gives the same rows, some of them more often."""
+    """Return an operator that gives the same rows, some of them several times."""
     match operator:
         case Aggregate(child, keys, ()) if keys:
             return _with_duplicates(Project(child, keys))

@@ -3,16 +3,16 @@
     count(DISTINCT x), count(*), sum(y) of A by g  =  count(x), sum(n), sum(s) of B by g
     B                                              =  count(*) AS n, sum(y) AS s of A by g, x
 
-B has one row for each value x of each group g, so that count(x) over the rows of g counts each value once. A value that comes once
-more, or goes while another row has it, moves the count of its row in B and no other. Counts, sums, least and greatest values of a
-group are those of its parts, put together.
+B has one row for each value x of each group g, so count(x) over the rows of g counts each value once. Another row with a known
+value, or the loss of one of several, moves only the count of the value's row in B. Counts, sums, minima and maxima of a group
+follow from those of its parts.
 
     SELECT day, count(DISTINCT user) FROM visits GROUP BY day
     SELECT day, count(user) FROM (SELECT DISTINCT day, user FROM visits) GROUP BY day
 
-Applies where all DISTINCT calls have the same arguments, without FILTER, of types that Spark compares as they are, and the other
-calls are count, min, max, and sums of integers or of decimals with 20 digits to spare for both levels. Other aggregates and
-recursions stay as they are.
+Applies where all DISTINCT calls have the same arguments, without FILTER, of types whose equal values are the same. The other calls
+must be count, min, max, or sums of integers or of decimals with 20 digits to spare for both levels. Other aggregates and recursions
+stay as they are.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _by_values(of: Call) -> bool:
 
 
 def _adds_up(of: Call) -> bool:
-    """Tell whether the call over a group is made of those over its parts."""
+    """Tell whether the call over a group follows from the calls over its parts."""
     match of.function:
         case "Count":
             return True
@@ -93,7 +93,7 @@ def _over_values(of: Call, arguments: tuple[Scalar, ...]) -> Call:
 
 
 def _over_parts(of: Call) -> Call:
-    """Return the call that puts those over the parts, of the same id with `_part`, together."""
+    """Return the call that combines the calls over the parts, which have the same id with `_part`."""
     part = reference(replace(of.output, id=f"{of.id}_part"))
     function = "Sum" if of.function in ("Count", "Sum") else of.function
     sql = cast(call(_NAMES[function], part.sql.copy()), of.value.type)

@@ -1,8 +1,14 @@
-"""Identity of rows: the one idea of what "the same value" is.
+"""Identity of rows: the one definition of "the same value".
 
-Two values are the same when nothing in SQL tells them apart, at any depth: the two zeros of floats differ, all NaNs are one;
-strings are their bytes, whatever a collation holds equal; a map is its entries in their order; one month is not 30 days; a variant
-is its schema and its JSON. Groups, joins and DISTINCT go by Spark's equality instead, because that is what a query says.
+Two values are the same when nothing in SQL tells them apart, at any depth:
+
+- the two zeros of floats differ, all NaNs are the same;
+- strings are the same when their bytes are, whatever a collation says;
+- maps are the same when their entries are, in the same order;
+- one month is not 30 days;
+- variants are the same when their schema and their JSON are.
+
+Groups, joins and DISTINCT use Spark's equality instead, because the query asks for it.
 """
 
 from __future__ import annotations
@@ -24,29 +30,29 @@ _WITHOUT_FORM = re.compile(r"\b(GEOGRAPHY|GEOMETRY)\b", re.IGNORECASE)
 
 
 def comparable(spark_type: str) -> bool:
-    """Tell whether `<=>` on the type means: the same value."""
+    """Tell whether values of the type that are equal under `<=>` are the same value."""
     return not _SPARK_IS_LOOSE.search(spark_type)
 
 
 def stored_as_key(spark_type: str) -> bool:
-    """Tell whether a group of an arrangement may be known by values of the type: `<=>` tells them apart, and Delta stores them."""
+    """Tell whether the type may be a key of an arrangement: `<=>` compares identity, and Delta stores the type."""
     return comparable(spark_type) and "INTERVAL" not in spark_type
 
 
 def identity(value: exp.Expr, spark_type: str) -> exp.Expr | None:
-    """Return `value` in a form in which `<=>` and GROUP BY mean: the same value; None when there is no such form."""
+    """Return `value` in a form whose equality under `<=>` and GROUP BY is identity; None when there is no such form."""
     if comparable(spark_type):
         return value
     return None if _WITHOUT_FORM.search(spark_type) else call("st_identity", value)
 
 
 def told_apart(columns: Iterable[Column]) -> bool:
-    """Tell whether the columns have values that can be compared to be the same."""
+    """Tell whether rows of these columns can be compared for identity."""
     return not any(_WITHOUT_FORM.search(c.type) for c in columns)
 
 
 def rows(columns: Iterable[Column]) -> tuple[list[exp.Expr], list[exp.Expr]]:
-    """Return what to select of groups of the same rows, the columns under their ids, and what to group by. Raises TypeError."""
+    """Return the SELECT list and the keys of a GROUP BY that puts the same rows together. Raises TypeError."""
     items: list[exp.Expr] = []
     keys: list[exp.Expr] = []
     for c in columns:

@@ -1,4 +1,4 @@
-"""Normalisation: the same bag in a shape that the delta rules like. The passes, in order, are `PASSES`."""
+"""Normalisation: the same bag in a shape for which the delta rules read less. The passes, in order, are `PASSES`."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ __all__ = ["PASSES", "normalise"]
 
 
 def merge_filters_into_joins(operator: Operator) -> Operator:
-    """Make the conjuncts of a filter over an inner join conjuncts of the join; FROM a, b WHERE ... is a join."""
+    """Move the conjuncts of a filter over an inner join into the join; FROM a, b WHERE ... is a join."""
     operator = with_children(operator, tuple(merge_filters_into_joins(child) for child in children(operator)))
     match operator:
         case Filter(Join(inputs, conjuncts), more):
-            # What reads the clock stays in filters, which have a rule for it.
+            # Conjuncts that read the clock stay in filters, which have a rule for them.
             clocked = tuple(each for each in more if each.clock)
             join = Join(inputs, (*conjuncts, *(each for each in more if not each.clock)))
             return Filter(join, clocked) if clocked else join
@@ -41,10 +41,10 @@ def merge_filters_into_joins(operator: Operator) -> Operator:
 
 
 def sink_filters(operator: Operator) -> Operator:
-    """Move what a filter asks of one input below what does not decide it, so that it can join the tables there.
+    """Move the conjuncts of a filter below left joins and projections that do not change them, so that they can join tables there.
 
-    WHERE stands above the joins that subqueries are made of. A left outer, semi or anti join does not look at other rows of its
-    left input; a projection hands columns on.
+    WHERE stands above the joins that Spark makes of subqueries. A left outer, semi or anti join looks at each row of its left input
+    alone; a projection hands columns on.
     """
     match operator:
         case Filter(LeftJoin(left) as join, conjuncts):
@@ -57,7 +57,7 @@ def sink_filters(operator: Operator) -> Operator:
 
 
 def _apart(conjuncts: tuple[Scalar, ...], ids: set[str]) -> tuple[tuple[Scalar, ...], tuple[Scalar, ...]]:
-    """Part conjuncts into those that look at the columns `ids` alone, and the others."""
+    """Divide conjuncts into those that read the columns `ids` alone, and the others."""
     below = tuple(each for each in conjuncts if each.inputs <= ids)
     return below, tuple(each for each in conjuncts if each not in below)
 
@@ -67,7 +67,7 @@ def _kept(filter_: Filter, child: Operator, conjuncts: tuple[Scalar, ...]) -> Op
 
 
 def sink_clocks(operator: Operator) -> Operator:
-    """Move filters that read the clock to the one input of a join that they look at: only its rows enter and leave by the clock."""
+    """Move a filter that reads the clock to the one input of a join that it reads: time moves only the rows of that input."""
     match operator:
         case Filter(Join(inputs, on), conjuncts) if reads_clock(operator):
             sunk = list(inputs)
@@ -84,14 +84,14 @@ def sink_clocks(operator: Operator) -> Operator:
 
 
 def flatten_joins(operator: Operator) -> Operator:
-    """Make one n-way join of inner joins that stand directly in each other, so that any input may come first."""
+    """Make directly nested inner joins one n-way join, so that any input may come first."""
     operator = with_children(operator, tuple(flatten_joins(child) for child in children(operator)))
     if not isinstance(operator, Join):
         return operator
     inputs: list[Operator] = []
     conjuncts = list(operator.conjuncts)
     for child in operator.inputs:
-        # A projection that only drops or reorders columns (NATURAL and USING make them) does not stand in the way.
+        # A projection between them may drop or reorder columns, as NATURAL and USING do.
         inner = child.child if isinstance(child, Project) and _only_drops(child) else child
         if isinstance(inner, Join):
             inputs.extend(inner.inputs)
@@ -99,7 +99,7 @@ def flatten_joins(operator: Operator) -> Operator:
         else:
             inputs.append(child)
     flat = Join(tuple(inputs), tuple(conjuncts))
-    # The order counts as well: the root's columns and those of a UNION ALL are known by their places.
+    # The order of columns counts: the root's columns and those of a UNION ALL are known by their places.
     if [c.id for c in flat.columns] == [c.id for c in operator.columns]:
         return flat
     return Project(flat, tuple(itself(c) for c in operator.columns))
@@ -111,7 +111,7 @@ def _only_drops(project: Project) -> bool:
 
 
 def prune_columns(root: Operator) -> Operator:
-    """Keep of every operator only the columns that something above it needs; a change set then carries no others."""
+    """Drop the columns of each operator that no operator above needs; change sets then carry no needless columns."""
     return _prune(root, frozenset(c.id for c in root.columns))
 
 
@@ -145,7 +145,7 @@ def _prune(operator: Operator, needed: frozenset[str]) -> Operator:
             below_expand = _prune(child, _inputs(value for projection in chosen for value in projection))
             return Expand(below_expand, chosen, tuple(columns[n] for n in places))
         case Aggregate(child, keys, calls):
-            # Keys stay, whether something needs them or not: they are what a group is.
+            # Keys stay even where no operator needs them: they define the groups.
             kept_calls = tuple(call for call in calls if call.id in needed)
             below = _inputs(key.value for key in keys) | _inputs(call.value for call in kept_calls)
             return _cut(Aggregate(_prune(child, below), keys, kept_calls), needed)
@@ -163,7 +163,7 @@ def _prune(operator: Operator, needed: frozenset[str]) -> Operator:
                 pruned_inputs.append(below_union)
             return UnionAll(tuple(pruned_inputs), tuple(columns[n] for n in kept_at))
         case Recursion(_, anchor, step):
-            # What a level makes of a column may decide over rows of the next one.
+            # A column of one level may decide about rows of the next level.
             return _cut(replace(operator, anchor=prune_columns(anchor), step=prune_columns(step)), needed)
         case _:
             return operator

@@ -1,8 +1,8 @@
 """The operators, as frozen dataclasses.
 
-A tree describes a bag of rows. A tree with the column `WEIGHT` describes a delta: a Z-set whose rows carry weight +1 or -1, a
-row of multiplicity n being n rows. Columns are known by an id (`c12`) that is unique where it is visible; names matter only at
-the sources and at the root.
+A tree describes a bag of rows. A tree with the column `WEIGHT` describes a delta: a Z-set whose rows have the weight +1 or -1; a
+row of multiplicity n is n rows. A column is known by its id (`c12`), which is unique where it is visible. Names matter only at the
+sources and at the root.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ class Constant:
 
 @dataclass(frozen=True)
 class Recursion:
-    """WITH RECURSIVE: the rows of `anchor`, what `step` makes of them, what it makes of these, until nothing comes any more.
+    """WITH RECURSIVE: the rows of `anchor`, then the rows that `step` makes of the level before, until a level is empty.
 
-    `most` is the query's own bound of levels, None where the session's holds.
+    `most` is the query's own limit of levels; None means the session's limit.
     """
 
     loop: Source
@@ -92,7 +92,7 @@ class WorkingTable:
 
 @dataclass(frozen=True)
 class Filter:
-    """The rows for which all `conjuncts` are true; `at` is the state of the clock that they read, where they do."""
+    """The rows for which all `conjuncts` are true. Conjuncts that read the clock read its state `at`."""
 
     child: Operator
     conjuncts: tuple[Scalar, ...]
@@ -105,7 +105,7 @@ class Filter:
 
 @dataclass(frozen=True)
 class Project:
-    """The values of `items` for each row; `at` is the state of the clock that they read, where they do."""
+    """The values of `items` for each row. Items that read the clock read its state `at`."""
 
     child: Operator
     items: tuple[Item, ...]
@@ -154,7 +154,7 @@ class LeftJoin:
 
 @dataclass(frozen=True)
 class SemiJoin:
-    """The rows of `child` whose `keys` occur in `affected`, NULL being equal to NULL; `affected` has the same ids as columns."""
+    """The rows of `child` whose `keys` occur in `affected`, where NULL equals NULL. The keys have the same ids in both."""
 
     child: Operator
     affected: Operator
@@ -186,7 +186,7 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Generate:
-    """Each row once per row that `generator` makes of it (explode, LATERAL VIEW); with `outer`, at least once."""
+    """Each row once per row that `generator` makes of it (explode, LATERAL VIEW). `outer` keeps a row without any."""
 
     child: Operator
     generator: Scalar
@@ -229,7 +229,7 @@ class Window:
 
 @dataclass(frozen=True)
 class TopK:
-    """ORDER BY ... LIMIT count OFFSET offset; the order leaves no ties open. No count: all rows after the offset."""
+    """ORDER BY ... LIMIT count OFFSET offset. The order leaves no ties open. Without a count, all rows after the offset."""
 
     child: Operator
     order: tuple[Order, ...]
@@ -243,7 +243,7 @@ class TopK:
 
 @dataclass(frozen=True)
 class Unsupported:
-    """An operator that has no delta rule (yet); it can only be recomputed."""
+    """An operator without a delta rule, for the `reason`. Only a full refresh can maintain it."""
 
     name: str
     inputs: tuple[Operator, ...]

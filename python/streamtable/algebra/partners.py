@@ -1,15 +1,15 @@
-"""Semi and anti joins ask whether a partner is there: of the right side, its distinct keys are enough.
+"""Semi and anti joins ask whether a partner exists, so the distinct keys of the right side are enough.
 
     A semijoin B on a = b   =   A semijoin distinct(b of B) on a = b                      and so for anti joins
 
-A row of A stays, or goes, by whether some row of B equals it in the keys, however many there are. A DISTINCT is stored with the
-number of its rows, so that a row of B that comes or goes changes nothing, unless it is the first or the last one with its keys.
+A row of A stays or goes by the existence of a row of B with equal keys, whatever their number. A DISTINCT stores the number of rows
+per key. So a row of B that comes or goes changes nothing, unless it is the first or the last one with its keys.
 
     SELECT * FROM orders o WHERE NOT EXISTS (SELECT 1 FROM returns r WHERE r.item = o.item)
     SELECT o.* FROM orders o LEFT ANTI JOIN (SELECT DISTINCT item FROM returns) r ON r.item = o.item
 
-Applies where each conjunct is an equality of both sides, or looks at one side alone, and the keys are of types that Spark compares
-as they are. A right side that is grouped by these keys already stays as it is, and so do the steps of recursions.
+Applies where each conjunct compares both sides for equality or reads one side alone, and equal values of the keys' types are the
+same. A right side that is already grouped by these keys stays as it is, and so do the steps of recursions.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ def _by_distinct_keys(join: LeftJoin) -> LeftJoin:
 
 
 def _key(key: Scalar, id_: str) -> Item:
-    """Return a key of the right side as a column, which keeps its id where it is one already."""
+    """Return a key of the right side as a column. A key that is a column keeps its id."""
     return Item(key.column or id_, key.text, key)
 
 
 def _grouped(right: Operator, keys: list[Scalar]) -> bool:
-    """Tell whether rows of the right side are few already: groups by the keys, or constants; or come and go by the clock."""
+    """Tell whether the right side has few rows already (groups by the keys, constants), or rows that come and go by the clock."""
     while isinstance(right, Project):
         keys = [item.value for key in keys for item in right.items if item.id == key.column]
         right = right.child

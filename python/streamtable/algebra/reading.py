@@ -40,11 +40,11 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class BoundQuery:
-    """What a query is: its tree, the tables and views that it reads, and what in it changes without a new version of a table.
+    """A query after analysis: its tree, the tables and views that it reads, and its `unversioned` parts.
 
-    `functions` are those of the catalog whose text is part of the tree.
-    `columns` are those of the tables as the texts mean them, a JSON object.
-    `clock` is how much of the clock it reads: nothing (""), the "date", or the "instant".
+    `unversioned` parts change without a new version of a table. `functions` are the catalog's functions whose text is in the tree.
+    `columns` are the columns of the tables that `*` and the like meant, a JSON object.
+    `clock` says which part of the clock the query reads: none (""), the "date", or the "instant".
     """
 
     id: str
@@ -59,7 +59,7 @@ class BoundQuery:
 
 
 def read_plan(text: str, reading: str) -> BoundQuery:
-    """Build the tree of the PlanReader's JSON `text`, whose expressions are registered under `reading`."""
+    """Build the tree of the PlanReader's JSON `text`. The shim keeps the plan's expressions under the name `reading`."""
     document = json.loads(text)
     tree = _Reader(reading).operator(document["plan"])
     for obstacle in document.get("obstacles", ()):
@@ -116,7 +116,7 @@ class _Reader:
             case "Limit":
                 return self.limit(node, node["children"][0])
             case "Sort":
-                # The order of rows is no part of a bag; an order that decides something stands under a LIMIT.
+                # A bag has no order; an order that decides about rows stands under a LIMIT.
                 return self.child(node)
             case name if node.get("streaming"):
                 return self.unsupported(node, "a streaming source has no versions to refresh between")
@@ -131,7 +131,7 @@ class _Reader:
         return Unsupported(name or node["op"], self.inputs(node), self.columns(node), reason)
 
     def join(self, node: Json) -> Operator:
-        """Read a join; RIGHT, FULL and existence joins are put together from left outer, semi and anti joins."""
+        """Read a join; RIGHT, FULL and existence joins are composed of left outer, semi and anti joins."""
         left, right = self.inputs(node)
         conjuncts = self.scalars(node["conjuncts"])
         match node["how"]:
@@ -175,7 +175,7 @@ class _Reader:
         return Project(operator, tuple(itself(c) for c in self.columns(node)))
 
     def limit(self, node: Json, below: Json) -> Operator:
-        """Read LIMIT: what is ordered stands below projections that do not change the order."""
+        """Read LIMIT; its ORDER BY may stand below projections, which keep the order."""
         if below["op"] == "Project":
             return Project(self.limit(node, below["children"][0]), self.items(below["list"]))
         if below["op"] != "Sort":
@@ -256,5 +256,5 @@ def _loop(node: Json) -> Source:
 
 
 def _apart(ids: list[str]) -> list[str]:
-    """Tell apart the columns of one attribute that is projected more than once; references mean the first."""
+    """Give the columns of an attribute that is projected more than once ids of their own; references mean the first."""
     return [f"{name}_{n}" if (n := ids[:at].count(name)) else name for at, name in enumerate(ids)]

@@ -1,9 +1,9 @@
-"""Recursions by levels: which of them can be followed from level to level, and how their rows are stored.
+"""Recursions by levels: which recursions can be followed from level to level, and how their rows are stored.
 
     R0 = anchor,  R(k+1) = step(Rk),  the recursion = R0 + R1 + R2 + ...
 
-Spark admits one reference to the recursion in its step, and no aggregate over it, so the step is usually linear in it:
-step(A + B) = step(A) + step(B). A recursion is stored as the number of times that each row occurs in each level.
+Spark admits one reference to the recursion in its step, and no aggregate over it. So the step is usually linear in it:
+step(A + B) = step(A) + step(B). The arrangement of a recursion stores how often each row occurs in each level.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from streamtable.sql.builder import call, cast, column, number
 __all__ = ["LEVEL", "counted", "levelled", "over", "stored_rows"]
 
 LEVEL = Column("__streamtable_level", "__streamtable_level", "INT", nullable=False)
-"""How many steps a row is away from the anchor."""
+"""The level of a row: the number of steps that made it from the anchor."""
 
 _TIMES = Column("__streamtable_times", "__streamtable_times", "BIGINT", nullable=False)
 _NOT_STORED = re.compile(r"\b(INTERVAL|VOID)\b")
 
 
 def levelled(recursion: Recursion) -> Recursion | None:
-    """Return the recursion with the column LEVEL, the last one; None when its step is not known to be linear in its rows."""
+    """Return the recursion with the last column LEVEL; None when its step is not known to be linear in its rows."""
     step = _carried(recursion.step)
     if step is None:
         return None
@@ -58,7 +58,7 @@ def levelled(recursion: Recursion) -> Recursion | None:
 
 
 def counted(recursion: Recursion) -> Aggregate | None:
-    """Return the aggregate that is stored for a recursion: rows by level, with their number. None when there cannot be one."""
+    """Return the aggregate that is stored for a recursion: rows by level, with their number. None when they cannot be counted."""
     if not all(comparable(c.type) and not _NOT_STORED.search(c.type) for c in recursion.columns):
         return None
     with_level = levelled(recursion)
@@ -74,7 +74,7 @@ def stored_rows(of: Aggregate, name: str) -> Operator:
 
 
 def over(step: Operator, loop: WorkingTable, rows: Operator) -> Operator:
-    """Return what a step makes of `rows`, whose columns stand in the order of the working table's."""
+    """Return the step over `rows` in place of the working table; the columns of both are in the same order."""
     if step == loop:
         named = zip(loop.columns, rows.columns, strict=True)
         return Project(rows, tuple(Item(c.id, c.name, reference(row)) for c, row in named))
@@ -82,13 +82,13 @@ def over(step: Operator, loop: WorkingTable, rows: Operator) -> Operator:
 
 
 def _renamed(child: Operator, recursion: Recursion, level: Scalar) -> Operator:
-    """Give the rows of the anchor or of the step the names of the recursion, and their level."""
+    """Give the rows of the anchor or of the step the ids of the recursion's columns, and their level."""
     named = zip(child.columns, recursion.columns, strict=False)  # the step has the level of the rows before as well
     return Project(child, (*(Item(c.id, c.name, reference(row)) for row, c in named), Item(LEVEL.id, LEVEL.name, level)))
 
 
 def _carried(step: Operator) -> Operator | None:
-    """Carry the level of the working table through the operators above it, as the last column; None where one is not linear."""
+    """Carry the level of the working table up to the root, as the last column; None where an operator on the way is not linear."""
     if isinstance(step, WorkingTable):
         return replace(step, columns=(*step.columns, LEVEL))
     if not _recurs(step):
@@ -105,7 +105,7 @@ def _carried(step: Operator) -> Operator | None:
 
 
 def _linear(step: Operator) -> bool:
-    """Tell whether an operator above the working table makes of a sum of two bags the sum of what it makes of each."""
+    """Tell whether an operator above the working table is linear in it: f(A + B) = f(A) + f(B)."""
     match step:
         case Filter() | Project() | Generate():
             return True

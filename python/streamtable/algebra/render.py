@@ -50,7 +50,7 @@ from streamtable.sql.builder import (
 __all__ = ["Views", "render"]
 
 Views = Callable[[Source | int, Snapshot], str]
-"""Names the view that holds a source in a form, or a constant leaf; for the clock, gives the instant as text."""
+"""Names the view of a source in one of its snapshots, or of a constant leaf. For the clock, gives the instant as text."""
 
 
 def render(operator: Operator, views: Views) -> exp.Query:
@@ -66,7 +66,7 @@ def render(operator: Operator, views: Views) -> exp.Query:
         case WorkingTable(loop, columns):
             return select(_from_places(columns), table(loop.path))
         case Recursion(loop, anchor, step, columns, most):
-            # The step knows the columns under other ids than what is above, so they get names of their own.
+            # The step and the operators above know the columns under different ids, so the recursion has names of its own.
             levels = union_all([_positional(child, columns, views) for child in (anchor, step)])
             return recursive(loop.path, [_place(n) for n, _ in enumerate(columns)], levels, most, _from_places(columns))
         case Filter(child, conjuncts, at):
@@ -86,14 +86,14 @@ def render(operator: Operator, views: Views) -> exp.Query:
             return union_all([_positional(child, columns, views) for child in inputs])
         case Aggregate(child, keys, calls):
             outputs = [*((key.value, key.id) for key in keys), *((each.value, each.id) for each in calls)]
-            # Without keys there is one row, also where nothing needs its columns: an aggregate function has to say so.
+            # Without keys there is one row, even where no column is needed: an aggregate function must stand there.
             made = [alias(value.sql.copy(), id_) for value, id_ in outputs] or [alias(call("count", number(1)), "__row")]
             grouped = _over(child, views, made)
             return grouped.group_by(*(key.value.sql.copy() for key in keys), copy=False) if keys else grouped
         case Generate(child, generator, outer, generated):
             return _over_lateral(child, views, list(child.columns), generator, generated, outer)
         case Expand(child, projections, columns):
-            # The new columns bear the ids of old ones, so they get theirs only when the old ones are out of sight.
+            # New columns have the ids of old ones, so they get their ids in an outer query, where the old ones are not visible.
             rows = [_row(projection) for projection in projections]
             expanded = Scalar(call("inline", call("array", *rows)), "", False, "expand", frozenset())
             places = tuple(replace(c, id=_place(n)) for n, c in enumerate(columns))
@@ -120,12 +120,12 @@ def _columns(columns: Iterable[Column]) -> list[exp.Expr]:
 
 
 def _placeholder() -> exp.Expr:
-    """Stand for a select list of no columns, of which only the number of rows matters."""
+    """Return the SELECT list of a query without columns, whose number of rows alone matters."""
     return alias(exp.Literal.number(1), "__row")
 
 
 def _at(snapshot: Snapshot, views: Views, expression: exp.Expr) -> exp.Expr:
-    """Read the clock: put the instant in its place, as a literal, by which Spark can prune files."""
+    """Replace the clock by the instant, a literal by which Spark can prune files."""
     for read in [found for found in expression.find_all(exp.Column) if found.name == NOW.id]:
         read.replace(literal(views(CLOCK, snapshot), NOW.type))
     return expression
@@ -153,7 +153,7 @@ def _from_places(columns: tuple[Column, ...]) -> list[exp.Expr]:
 
 
 def _row(values: tuple[Scalar, ...]) -> exp.Expr:
-    """Spell a struct; the names make the rows of one array the same type."""
+    """Spell a struct; equal field names give all rows of an array the same type."""
     return call("named_struct", *(part for n, value in enumerate(values) for part in (string(_place(n)), value.sql.copy())))
 
 

@@ -1,4 +1,4 @@
-"""Rows by their number."""
+"""Rows repeated by a count."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["repeated"]
 
 
 def repeated(counts: Operator, times: exp.Expr, columns: tuple[Column, ...]) -> Operator:
-    """Return the `columns` of each row as often as `times`, an expression over the others, says."""
+    """Return the `columns` of each row `times` times; `times` is an expression over the other columns."""
     repeats = call("explode", call("array_repeat", number(0), cast(times, "INT")))
     generator = Scalar(repeats, "INT", False, "times", frozenset(c.name for c in times.find_all(exp.Column)))
     rows = Generate(counts, generator, False, (Column("__streamtable_copy", "copy", "INT"),))

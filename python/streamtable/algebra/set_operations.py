@@ -1,10 +1,10 @@
-"""INTERSECT and EXCEPT [ALL] as sums: how often each row occurs on either side, and what follows from the two counts.
+"""INTERSECT and EXCEPT [ALL] as sums: count each row on both sides, and derive the result from the two counts.
 
     rows(v) = n1, n2          UnionAll of both sides, counted by a group by of all columns
     INTERSECT ALL             least(n1, n2) times       INTERSECT   once, if both are above 0
     EXCEPT ALL                greatest(n1 - n2, 0)      EXCEPT      once, if n1 > 0 and n2 = 0
 
-Counts are linear, so a change costs as much as it is large. NULLs are equal to each other, as in GROUP BY.
+Counts are linear, so the cost of a change follows its size. NULL equals NULL, as in GROUP BY.
 """
 
 from __future__ import annotations

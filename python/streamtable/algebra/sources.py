@@ -1,4 +1,4 @@
-"""What a query reads: tables in one of their states, and the clock."""
+"""The sources of a query: Delta tables in one of three snapshots, and the clock."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ __all__ = ["CLOCK", "Snapshot", "Source"]
 
 
 class Snapshot(Enum):
-    """Which rows of a source are read: those at the target versions, those at the frontier, or the change between the two."""
+    """The rows of a source to read: at the target version, at the frontier, or the change between both.
+
+    The frontier is the versions of the sources at the last refresh, the target those at this one.
+    """
 
     TARGET = "new"
     FRONTIER = "old"
@@ -18,7 +21,7 @@ class Snapshot(Enum):
 
 @dataclass(frozen=True)
 class Source:
-    """A Delta table that a query reads, or the clock; `name` is the catalog's, None for a table named by its path."""
+    """A Delta table that a query reads, or the clock. `name` is the catalog's name, None for a table by path."""
 
     path: str
     name: str | None
@@ -28,4 +31,4 @@ class Source:
 
 
 CLOCK = Source("clock", "the clock")
-"""What `current_timestamp` and the like read; its version is the instant, in microseconds since 1970."""
+"""The source of `current_timestamp` and the like. Its version is the instant, in microseconds since 1970."""

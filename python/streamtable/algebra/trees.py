@@ -74,7 +74,7 @@ def walk(operator: Operator) -> Iterator[Operator]:
 
 
 def reads_clock(operator: Operator) -> bool:
-    """Tell whether an expression of the operator itself reads the clock; normal form leaves that to filters and projections."""
+    """Tell whether an expression of the operator itself reads the clock. In normal form only filters and projections do."""
     match operator:
         case Filter(_, conjuncts):
             return any(conjunct.clock for conjunct in conjuncts)
@@ -85,7 +85,7 @@ def reads_clock(operator: Operator) -> bool:
 
 
 def sources_of(tree: Operator) -> frozenset[Source]:
-    """Return the tables that `tree` reads, and the clock if it does; of the step of a recursion alone, its loop as well."""
+    """Return the tables that `tree` reads, and the clock if it reads it. The step of a recursion reads its loop as well."""
     found: set[Source] = set()
     loops: set[Source] = set()
     for node in walk(tree):

@@ -58,9 +58,9 @@ _BY_ORDER = ("First", "Last", "AnyValue", "CollectList", "CollectSet", "ListAgg"
 def refuses(operator: Aggregate) -> str | None:
     for key in operator.keys:
         if "COLLATE" in key.value.type:
-            return f"which of the values of {key.name} that the collation holds equal a group shows is left open"
+            return f"a collation groups by {key.name}: which of several equal values the group shows is left open"
         if "MAP" in key.value.type:
-            return f"a group's key of type {key.value.type} is not compared"
+            return f"groups by {key.name} are not maintained: values of type {key.value.type} cannot be compared"
     scalars = [key.value for key in operator.keys]
     for each in operator.calls:
         scalars += [each.value, *each.arguments, *([each.filter] if each.filter else [])]
@@ -68,23 +68,23 @@ def refuses(operator: Aggregate) -> str | None:
 
 
 def left_open(operator: Aggregate) -> str | None:
-    """Say which calls give what the order of rows makes of it. They are computed again with their group, as any VALUE."""
+    """Name the calls whose value depends on the order of rows. They are computed again with their group, as any VALUE."""
     calls = [each.value.text for each in operator.calls if each.function in _BY_ORDER and "WITHIN GROUP" not in each.value.text]
     if not calls:
         return None
-    return f"the order of rows decides {', '.join(calls)}, and Spark leaves it open: computed again, the value may be another one"
+    return f"the value of {', '.join(calls)} depends on the order of rows, which Spark leaves open: a refresh may change it"
 
 
 def reads(operator: Aggregate) -> str:
     kinds = {state.kind for state in states_of(operator)}
     if Kind.VALUE in kinds:
-        return "what changed of its input, and the stored states and all rows of these groups"
-    again = ", and all rows of those that lost an extreme" if Kind.EXTREME in kinds else ""
-    return f"what changed of its input, and the stored states of these groups{again}"
+        return "the changed rows of its input, and the stored states and all rows of their groups"
+    again = ", and all rows of groups that lost an extreme" if Kind.EXTREME in kinds else ""
+    return f"the changed rows of its input, and the stored states of their groups{again}"
 
 
 def delta(operator: Aggregate, deltas: Deltas) -> Operator | None:
-    """Leave the work to an `AggregateStep`; what is above reads its stored result."""
+    """Leave the work to an `AggregateStep`; the operators above read its stored result."""
     evaluated = [*(key.value for key in operator.keys), *(each.value for each in operator.calls)]
     changed = deltas.settled(operator.child, evaluated)
     if changed is None:

@@ -33,15 +33,15 @@ from streamtable.sql.builder import (
 __all__ = ["AggregateStep"]
 
 _SORTED = ("BIGINT", "INT", "SMALLINT", "TINYINT", "DATE")
-"""Types of keys by which an arrangement is sorted: others are not bounded, or seldom lie together."""
+"""Types of keys by which an arrangement is sorted. Changed keys of other types have no bounds, or seldom lie together."""
 
 _WHOLE = (Kind.EXTREME, Kind.VALUE)
-"""States that are values of the call itself, and may have to be computed from the group's rows again."""
+"""States that are values of the call itself. Some changes need them computed again, from the group's rows."""
 
 
 @dataclass(frozen=True)
 class AggregateStep:
-    """The queries that move one aggregate. Each reads what the one before it left under a name of the refresh's session."""
+    """The queries that move one aggregate. Each reads rows that the queries before it left in the session under a name."""
 
     name: str
     aggregate: Aggregate
@@ -50,7 +50,7 @@ class AggregateStep:
 
     @classmethod
     def whole(cls, name: str, aggregate: Aggregate) -> AggregateStep:
-        """Return the step in which all of the input is new."""
+        """Return the step for an input whose rows are all new."""
         return cls(name, aggregate, aggregate.child, aggregate.child)
 
     @property
@@ -63,7 +63,7 @@ class AggregateStep:
 
     @property
     def recomputes(self) -> bool:
-        """Tell whether some state may have to be computed again."""
+        """Tell whether a change may need some state computed again."""
         return any(state.kind in _WHOLE for state in self.states)
 
     def partial(self, views: Views) -> exp.Query:
@@ -77,7 +77,7 @@ class AggregateStep:
         return render(Aggregate(self.change, keys, tuple(calls)), views)
 
     def lookup(self) -> Operator:
-        """Read only the stored states of the groups in `<name>_partial`: what `merge` needs of a large arrangement."""
+        """Read the stored states of the groups in `<name>_partial` only; `merge` needs no others of a large arrangement."""
         stored = (*self.keys, *(s.column for s in self.states), *(Column(p, p, "") for p in POSITION))
         affected = StoredRows(f"{self.name}_partial", self.keys)
         return restrict(StoredRows(f"{self.name}_state", stored), [itself(key).value for key in self.keys], affected)
@@ -85,7 +85,7 @@ class AggregateStep:
     def merge(self, states: str | None = None) -> exp.Query:
         """Put the change of each affected group beside its stored state: `<name>_merged`, with `__recompute`.
 
-        `states` names the stored states, where it is not all of them that are looked into.
+        `states` names a part of the stored states that holds all affected groups; None stands for all stored states.
         """
         old = [alias(column(s.column.id, "state"), f"old_{s.column.id}") for s in self.states]
         changes = [alias(column(c, "change"), c) for s in self.states for c in change_of(s)]
@@ -117,8 +117,8 @@ class AggregateStep:
     def moved(self, again: bool) -> exp.Query:
         """Give each affected group its new state: `<name>_moved`; `again` says that `<name>_recomputed` is there.
 
-        Whether the states differ is a column of it: as a condition above, Spark's inference of filters would write down each form
-        that the names of n states allow, 2^n of them.
+        The column `__changed` says whether the states differ. As a condition of a later query it would make Spark's inference of
+        filters write 2^n forms for n states.
         """
         items = [*(alias(column(c, "change"), c) for c in (*(k.id for k in self.keys), *POSITION))]
         for state in self.states:
@@ -133,7 +133,7 @@ class AggregateStep:
         return select([everything_but(()), alias(self._differ(), "__changed")], subquery(query, "moved"))
 
     def delta(self) -> exp.Query:
-        """Write the moves as a delta of the aggregate's output: `<name>_delta`."""
+        """Return the moves as a delta of the aggregate's output: `<name>_delta`."""
         arms = []
         for prefix, weight, there in (("old_", -1, self.was()), ("new_", 1, self.lives())):
             items: list[exp.Expr] = [column(k.id) for k in self.keys]
@@ -143,12 +143,12 @@ class AggregateStep:
         return union_all(arms)
 
     def left(self) -> exp.Query:
-        """List the positions of the stored states that are no longer true."""
+        """List the positions of the stored states to delete."""
         query = select([column(p) for p in POSITION], table(f"{self.name}_moved"))
         return query.where(all_of([self.was(), column("__changed")]), copy=False)
 
     def arrived(self) -> exp.Query:
-        """List the new states, keys and states under their ids."""
+        """List the new states to add, keys and states under their ids."""
         items = [
             *(column(k.id) for k in self.keys),
             *(alias(column(f"new_{s.column.id}"), s.column.id) for s in self.states),
@@ -156,7 +156,7 @@ class AggregateStep:
         return select(items, table(f"{self.name}_moved")).where(all_of([self.lives(), column("__changed")]), copy=False)
 
     def _differ(self) -> exp.Expr:
-        """The states differ; a group whose changes cancel out is left alone."""
+        """Return the condition that the states differ; a group whose changes cancel out stays as it is."""
         pairs = []
         for s in self.states:
             old, new = (identity(column(f"{side}_{s.column.id}"), s.column.type) for side in ("old", "new"))
@@ -166,11 +166,11 @@ class AggregateStep:
         return exp.Not(this=exp.Paren(this=all_of(pairs)))
 
     def was(self) -> exp.Expr:
-        """The group was there at the frontier."""
+        """Return the condition that the group existed at the frontier."""
         return exp.Not(this=exp.Is(this=column(f"old_{self.states[0].column.id}"), expression=exp.null()))
 
     def lives(self) -> exp.Expr:
-        """The group is there at the target."""
+        """Return the condition that the group exists at the target."""
         if not self.keys:
             return exp.true()
         return exp.GT(this=column(f"new_{self.states[0].column.id}"), expression=number(0))
@@ -199,7 +199,7 @@ class AggregateStep:
         query = subquery(render(whole, views), "input")
         items: list[exp.Expr] = [column(k.id) for k in self.keys]
         items += [alias(_typed(s), s.column.id) for s in self.states]
-        # Sorted, the pages of a file tell what keys they have: groups that lie together are found without reading all.
+        # Pages of a sorted file have bounds of their keys: a look-up of groups that lie together reads few pages.
         sorted_by = exp.Sort(expressions=[exp.Ordered(this=column(k.id)) for k in self.keys if k.type in _SORTED])
         states = select(items, query)
         if sorted_by.expressions:

@@ -1,13 +1,14 @@
-"""Bounds: the least and greatest of the affected keys as literals, by which a scan leaves out what cannot have them.
+"""Bounds: the least and greatest of the affected keys, as literals by which a scan skips rows without these keys.
 
     A semijoin K   = (A where key between least(K) and most(K), or key is NULL) semijoin K
     D(A) join B'   = D(A) join (B' where b between least(a) and most(a))            for each equality a = b
 
     A semijoin K on a >= k = (A where a >= least(k)) semijoin K on a >= k        where a window runs from the cut k on
 
-hold because what is kept of A has a key of K, NULL being equal to NULL there, and because a row of B' outside the bounds, or with
-NULL, meets no row of D(A); the same goes for the right side of an outer, semi or anti join. A join tells Parquet's reader nothing
-before it runs; a literal has it skip row groups and pages. Keys that lie together (today's orders) are the usual change.
+The first and the third hold because every row of A that is kept has a key of K, where NULL equals NULL. The second holds because a
+row of B' outside the bounds, or with NULL, meets no row of D(A); the right side of an outer, semi or anti join is bounded alike.
+A join tells Parquet's reader nothing before it runs; by a literal the reader skips row groups and pages. Changed keys mostly lie
+together, as today's orders do.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from streamtable.sql.builder import any_of, column, literal
 __all__ = ["Extents", "bounded"]
 
 Extents = Callable[[StoredRows | Scan], Mapping[str, tuple[str, str]]]
-"""Tells of a stored relation or a change set, by column name, the least and greatest value as text, where they are known."""
+"""Returns the known least and greatest values, as text by column name, of a stored relation or a change set."""
 
 
 def bounded(tree: Operator, extents: Extents) -> Operator:
-    """Bound what joins and semi joins read, where the keys of one side are known; the rows stay the same."""
+    """Bound one side of joins and semi joins by the known keys of the other side; the result stays the same."""
     tree = with_children(tree, tuple(bounded(child, extents) for child in children(tree)))
     match tree:
         case SemiJoin(child, affected, keys):
@@ -50,13 +51,13 @@ def bounded(tree: Operator, extents: Extents) -> Operator:
 
 
 def _pairs(conjuncts: Iterable[Scalar]) -> list[tuple[str, str]]:
-    """Return the columns that the conjuncts compare for equality, each way round."""
+    """Return the pairs of columns that the conjuncts compare for equality, in both orders."""
     sides = [(a.column, b.column) for a, b in (each.sides for each in conjuncts if each.sides)]
     return [pair for a, b in sides if a is not None and b is not None for pair in ((a, b), (b, a))]
 
 
 def _within(bound: Operator, by: Iterable[tuple[str, Operator, str]], extents: Extents) -> Operator:
-    """Keep of `bound` the rows whose column is within the extent of another operator's column, or NULL."""
+    """Keep the rows of `bound` whose column is NULL, or within the extent of another operator's column."""
     own = {c.id for c in bound.columns}
     conjuncts = []
     for key, other, of in by:
@@ -69,7 +70,7 @@ def _within(bound: Operator, by: Iterable[tuple[str, Operator, str]], extents: E
 
 
 def _beyond(bound: Operator, by: Operator, conjuncts: Iterable[Scalar], extents: Extents) -> Operator:
-    """Keep of `bound` the rows at or behind the foremost cut of `by`, where a conjunct says `running`'s `a >= cut OR ...`."""
+    """Keep the rows of `bound` at or behind the foremost cut of `by`, for conjuncts `a >= cut OR ...` of the rule `running`."""
     kept = []
     for conjunct in conjuncts:
         reached, *always = conjunct.sql.flatten() if isinstance(conjunct.sql, exp.Or) else [conjunct.sql]
@@ -99,7 +100,7 @@ class _Extent:
 
 
 def _extent(operator: Operator, id_: str, extents: Extents) -> _Extent | None:
-    """Follow a column down to the leaf that it comes from, as far as rows only get fewer or more of the same."""
+    """Follow a column down to its leaf, through operators that only drop or repeat rows."""
     match operator:
         case StoredRows(_, columns) | Scan(_, columns, Snapshot.CHANGE):
             of = next((c for c in columns if c.id == id_), None)

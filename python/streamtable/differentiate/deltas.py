@@ -1,4 +1,4 @@
-"""The differentiation of one tree: which sources changed, and what the rules may ask for."""
+"""The differentiation of one tree: the changed sources, and the requests that rules may make."""
 
 from __future__ import annotations
 
@@ -38,32 +38,32 @@ _TOTAL = Call("__total", Scalar(call("sum", column(WEIGHT.id)), WEIGHT.type, Tru
 
 
 def weighted(bag: Operator, weight: int = 1) -> Operator:
-    """Read a bag as the Z-set in which each of its rows has the same weight."""
+    """Return the Z-set of a bag's rows, all with the same weight."""
     value = Scalar(number(weight), WEIGHT.type, False, str(weight), frozenset())
     return Project(bag, (*(itself(c) for c in bag.columns), Item(WEIGHT.id, WEIGHT.name, value)))
 
 
 def difference(new: Operator, old: Operator) -> Operator:
-    """Return new - old: a delta of any operator, if not a small one; rows that stay cancel out when it is netted."""
+    """Return new - old, a delta of any operator. It holds rows that stay; netting cancels them out."""
     return UnionAll((weighted(new), weighted(old, -1)), (*new.columns, WEIGHT))
 
 
 def without(new: Operator, changed: Operator) -> Operator:
-    """Return the bag new - changed, that of the frontier, by counting equal rows."""
+    """Return the bag new - changed, which is the bag at the frontier, by counts of equal rows."""
     negated = Project(changed, (*(itself(c) for c in new.columns), Item(WEIGHT.id, WEIGHT.name, _NEGATED)))
     counts = _counted(UnionAll((weighted(new), negated), (*new.columns, WEIGHT)), new.columns)
     return repeated(counts, column(_TOTAL.id), new.columns)
 
 
 def came_and_went(changed: Operator, columns: tuple[Column, ...], deltas: Deltas) -> tuple[Operator, Operator]:
-    """Return the bag of rows that a delta brings, and that of the rows that it takes away; equal ones cancel out."""
+    """Return the rows that come by a delta, and the rows that go, as two bags; equal rows cancel out first."""
     counts = deltas.shared(_counted(changed, columns))
     times = column(_TOTAL.id)
     return repeated(counts, times, columns), repeated(counts, exp.Neg(this=times.copy()), columns)
 
 
 def _netted(delta: Operator, columns: tuple[Column, ...]) -> Operator:
-    """Return a delta in which rows that come and go are left out."""
+    """Return a delta in which no row both comes and goes."""
     total = column(_TOTAL.id)
     sign = Scalar(cast(call("signum", total), WEIGHT.type), WEIGHT.type, False, "sign", frozenset({_TOTAL.id}))
     signed = (*(itself(c) for c in columns), Item(WEIGHT.id, WEIGHT.name, sign), itself(_TOTAL.output))
@@ -71,7 +71,7 @@ def _netted(delta: Operator, columns: tuple[Column, ...]) -> Operator:
 
 
 def _counted(delta: Operator, columns: tuple[Column, ...]) -> Aggregate:
-    """Return the rows of a delta that differ, each with the sum of its weights."""
+    """Return each distinct row of a delta with the sum of its weights."""
     keys, shown = [], []
     for c in columns:
         form = identity(column(c.id), c.type)
@@ -84,7 +84,7 @@ def _counted(delta: Operator, columns: tuple[Column, ...]) -> Aggregate:
 
 
 def total(*deltas: Operator | None) -> Operator | None:
-    """Return the sum of deltas of one operator, of which None is the empty one."""
+    """Return the sum of deltas of one operator; None is the empty delta."""
     terms = tuple(delta for delta in deltas if delta is not None)
     return UnionAll(terms, terms[0].columns) if len(terms) > 1 else next(iter(terms), None)
 
@@ -99,7 +99,7 @@ class Moved:
 
     @property
     def trees(self) -> tuple[Operator, ...]:
-        """Return what it reads, as all steps do."""
+        """Return the trees that the step reads. All steps have this property."""
         return (self.change, self.child)
 
 
@@ -117,9 +117,10 @@ class Shared:
 
 @dataclass(frozen=True)
 class Recursed:
-    """A recursion that changes: `arriving` at some levels (its column LEVEL), and `step` of the level before, `working`.
+    """A recursion that changes.
 
-    What it comes to, in all levels, is named `<name>_changes`.
+    `arriving` are changed rows that enter at the level in their column LEVEL. `step` is the delta of the step, which reads the
+    change of the level before as `working`. The changes of all levels are named `<name>_changes`.
     """
 
     name: str
@@ -137,9 +138,9 @@ class Recursed:
 class Deltas:
     """Differentiates one tree for one set of changed sources.
 
-    `arrangements` names the arrangement of each aggregate of the tree (for a recursion, of the one that counts its rows); its
-    output at the frontier is stored as `<name>_old`, that at the target as `<name>_new`.
-    `small` says that the keys of the change may be handed to every task. `steps` is what has to be computed first, in order.
+    `arrangements` names the arrangement of each aggregate of the tree, and of the aggregate that counts a recursion's rows. The
+    output of an aggregate is stored as `<name>_old` at the frontier and as `<name>_new` at the target. `small`: the keys of the
+    change may be handed to every task. `steps` are the trees to compute before the delta, in order.
     """
 
     changed: frozenset[Source]
@@ -160,10 +161,10 @@ class Deltas:
         return self._done[operator]
 
     def settled(self, operator: Operator, scalars: Iterable[Scalar]) -> Operator | None:
-        """Return the delta of `operator`, on whose rows `scalars` are evaluated.
+        """Return the delta of `operator`, on whose rows `scalars` may be evaluated.
 
-        A term of a join meets rows that the query never joins, and another term takes them away again. Where an expression may
-        fail on such rows, a small delta is netted before it: its rows are then those of the query, before or after the change.
+        One term of a join has rows that the query never joins; another term takes them away again. An expression may fail on such
+        rows. So a small delta is netted first: its rows are then rows of the query, before or after the change.
         """
         changed = self.of(operator)
         if changed is None or not self.small or not any(each.fails for each in scalars) or not self._meets_others(operator):
@@ -174,7 +175,7 @@ class Deltas:
         return self.shared(_netted(changed, operator.columns))
 
     def _meets_others(self, operator: Operator) -> bool:
-        """Tell whether the delta of `operator` may have rows that it has neither before nor after the change."""
+        """Tell whether the delta of `operator` may hold rows that the operator has neither before nor after the change."""
         if operator in self._settled or not self.affected(operator):
             return False
         match operator:
@@ -188,11 +189,11 @@ class Deltas:
                 return False
 
     def affected(self, operator: Operator) -> bool:
-        """Tell whether a source below `operator` changed, or the clock that something there reads."""
+        """Tell whether a source below `operator` changed, the clock included."""
         return not self.changed.isdisjoint(sources_of(operator))
 
     def ticks(self, operator: Operator) -> bool:
-        """Tell whether an expression of the operator itself reads the clock, which moved on."""
+        """Tell whether the clock moved and an expression of the operator itself reads it."""
         return CLOCK in self.changed and reads_clock(operator)
 
     def old(self, operator: Operator) -> Operator:
@@ -206,13 +207,13 @@ class Deltas:
         return with_children(operator, tuple(self.old(child) for child in children(operator)))
 
     def new(self, operator: Operator) -> Operator:
-        """Return `operator` at the target versions, as a bag; an aggregate is its stored groups with the moved ones replaced."""
+        """Return `operator` at the target, as a bag; an aggregate is read from its stored groups and those that moved."""
         if kept := self._arranged(operator):
             return self._stored(operator, kept, "new" if self.of(operator) is not None else "old")
         return with_children(operator, tuple(self.new(child) for child in children(operator)))
 
     def _arranged(self, operator: Operator) -> Aggregate | None:
-        """Return the aggregate by whose arrangement `operator`, one itself or a recursion, is stored; None when it is not."""
+        """Return the aggregate whose arrangement stores `operator`, an aggregate or a recursion; None when none does."""
         kept = counted(operator) if isinstance(operator, Recursion) else operator
         return kept if isinstance(kept, Aggregate) and kept in self.arrangements else None
 
@@ -221,7 +222,7 @@ class Deltas:
         return StoredRows(name, operator.columns) if kept is operator else stored_rows(kept, name)
 
     def once(self, tree: Operator) -> Operator:
-        """Have a small delta that two parts read computed once; one that is no more than a change set is as quickly read again."""
+        """Have a small delta computed once for all its readers, unless it is just a change set, which is as quick to read again."""
         again = all(isinstance(node, (Scan, StoredRows, Filter, Project)) for node in walk(tree))
         return tree if again or not self.small else self.shared(tree)
 

@@ -52,7 +52,7 @@ def delta(operator: Filter, deltas: Deltas) -> Operator | None:
 
 
 def _passing(rows: Operator, conjuncts: tuple[Scalar, ...], at: Snapshot, but_not_at: Snapshot) -> Operator:
-    """Keep the rows that pass at one instant and not at the other; each filter is one that the files' statistics can serve."""
+    """Keep the rows that pass at one instant and not at the other, by two filters that can each prune files by statistics."""
     condition = all_of(conjunct.sql.copy() for conjunct in conjuncts)
     unknown = exp.Is(this=exp.Paren(this=condition), expression=exp.Null())
     fails = any_of([exp.Not(this=exp.Paren(this=condition.copy())), unknown])

@@ -49,8 +49,8 @@ def refuses(operator: Join) -> str | None:
 
 
 def reads(operator: Join) -> str:
-    of_others = "the rows equal to it in the condition" if _all_compared(operator) else "every row"
-    return f"what changed of each input, and {of_others} of the others"
+    of_others = "the rows that can meet them" if _all_compared(operator) else "every row"
+    return f"the changed rows of each input, and {of_others} of the others"
 
 
 def _all_compared(operator: Join) -> bool:
@@ -82,7 +82,7 @@ def delta(operator: Join, deltas: Deltas) -> Operator | None:
 
 
 def _guarded(operator: Join, deltas: Deltas) -> tuple[Scalar, ...]:
-    """Return the conjuncts that may fail on rows of several inputs which the query never joins, where others compare the inputs."""
+    """Return the conjuncts of several inputs that may fail on rows which the query never joins, if others compare the inputs."""
     if not deltas.small or sum(map(deltas.affected, operator.inputs)) < 2:
         return ()
     guarded = tuple(each for each in operator.conjuncts if each.fails and not _of_one_input(each, operator))
@@ -91,13 +91,13 @@ def _guarded(operator: Join, deltas: Deltas) -> tuple[Scalar, ...]:
 
 
 def _of_one_input(conjunct: Scalar, operator: Join) -> bool:
-    """Tell whether each part of a conjunct is evaluated on the rows of one input, which the query has all the same."""
+    """Tell whether each part of a conjunct reads one input alone, on whose rows the query evaluates it too."""
     ids = [{c.id for c in child.columns} for child in operator.inputs]
     return all(any(part.inputs <= each for each in ids) for part in conjunct.sides or (conjunct,))
 
 
 def _changed_together(operator: Join, deltas: Deltas) -> Join:
-    """Make inputs that changed and are compared with each other one input, unless all changed: the same join in another order."""
+    """Join the changed inputs that are compared with each other into one input, unless all inputs changed."""
     changed = [n for n, child in enumerate(operator.inputs) if deltas.affected(child)]
     if len(changed) == len(operator.inputs):
         return operator
@@ -116,8 +116,8 @@ def _changed_together(operator: Join, deltas: Deltas) -> Join:
 def _term(join: Join, changed: Operator, others: list[Operator], deltas: Deltas) -> Join:
     """Join one changed input to states of the others.
 
-    The first of them meets the change itself. What the others can meet of it is picked before they are joined to a result whose
-    size nobody knows.
+    The first of the others meets the change itself. The further ones are first reduced to rows that can meet the change, because
+    the size of the result so far is unknown.
     """
     _, first, *further = _along_conjuncts(join, changed, others)
     picked = (partners(changed, other, join.conjuncts, deltas) for other in further)
@@ -125,7 +125,7 @@ def _term(join: Join, changed: Operator, others: list[Operator], deltas: Deltas)
 
 
 def _along_conjuncts(operator: Join, first: Operator, others: list[Operator]) -> list[Operator]:
-    """Order the inputs so that each one, where possible, shares a conjunct with those before it: no needless product."""
+    """Order the inputs so that each one shares a conjunct with an earlier one, where possible: no needless product."""
     order, left = [first], list(others)
     while left:
         seen = {c.id for each in order for c in each.columns}

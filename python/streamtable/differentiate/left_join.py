@@ -63,7 +63,7 @@ def reads_all(operator: LeftJoin) -> str | None:
 
 
 def reads(_: LeftJoin) -> str:
-    return "what changed of both inputs, and the rows equal to it in the condition of the other"
+    return "the changed rows of both inputs, and the rows of the other input that can meet them"
 
 
 def delta(operator: LeftJoin, deltas: Deltas) -> Operator | None:
@@ -74,7 +74,7 @@ def delta(operator: LeftJoin, deltas: Deltas) -> Operator | None:
 
 
 def linear(operator: LeftJoin, deltas: Deltas) -> Operator | None:
-    """Return what the changes of the left input make of the right one: the first term."""
+    """Return the first term: the changed rows of the left input, joined to the right input."""
     left = deltas.of(operator.left)
     if left is None:
         return None
@@ -89,7 +89,7 @@ def _pairs(operator: LeftJoin) -> list[tuple[Scalar, Scalar]]:
 
 
 def _partners(operator: LeftJoin, changed: Operator, deltas: Deltas) -> Operator:
-    """What the changed partners make of the rows that stayed."""
+    """Return the second term: the rows of the left input that stayed, with their changed partners."""
     kept = deltas.old(operator.left)
     pairs = _pairs(operator)
     if pairs:

@@ -57,7 +57,7 @@ def delta(operator: Project, deltas: Deltas) -> Operator | None:
 
 
 def _differing(operator: Project, stayed: Operator) -> Operator:
-    """Return the rows for which the clock makes a difference, with each value that reads it at both instants."""
+    """Return the rows whose values differ between the two instants, with both values of each item that reads the clock."""
     clocked = [item for item in operator.items if item.value.clock]
     wide = Project(stayed, (*map(itself, stayed.columns), *_at(clocked, Snapshot.FRONTIER)), Snapshot.FRONTIER)
     wide = Project(wide, (*map(itself, wide.columns), *_at(clocked, Snapshot.TARGET)), Snapshot.TARGET)
@@ -72,7 +72,7 @@ def _differing(operator: Project, stayed: Operator) -> Operator:
 
 
 def _picked(operator: Project, differing: Operator, snapshot: Snapshot) -> Operator:
-    """Compute the projection from rows that have its values of the clock as columns already."""
+    """Compute the projection from rows that already have the items that read the clock as columns."""
     made = {c.id: c for c in differing.columns}
     return Project(
         differing,

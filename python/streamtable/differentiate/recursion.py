@@ -59,7 +59,7 @@ def reads_all(operator: Recursion) -> str | None:
 
 
 def reads(_: Recursion) -> str:
-    return "the stored levels, what changed of the tables, and what the step makes of both"
+    return "the stored levels, the changed rows of the tables, and the rows that the step makes of both"
 
 
 def delta(operator: Recursion, deltas: Deltas) -> Operator | None:

@@ -1,4 +1,4 @@
-"""The delta rules, one module per operator, and what they say about a query as a whole."""
+"""The delta rules, one module per operator, and their verdict on a query."""
 
 from __future__ import annotations
 
@@ -88,12 +88,12 @@ TITLES: dict[type, str] = {
     TopK: "Delta of ORDER BY ... LIMIT k OFFSET m",
     Unsupported: "No delta rule",
 }
-"""What EXPLAIN calls the rule of an operator."""
+"""The names of the rules in EXPLAIN, by operator."""
 
 
 @dataclass(frozen=True)
 class RuleFinding:
-    """What the rules say of one operator: whether it is maintained incrementally; by which rule and reading what, or why not."""
+    """The verdict on one operator: whether it is maintained incrementally, and the rule and the rows that it reads, or why not."""
 
     operator: str
     incremental: bool
@@ -106,7 +106,7 @@ def findings(tree: Operator) -> tuple[RuleFinding, ...]:
 
 
 def obstacle(tree: Operator) -> RuleFinding | None:
-    """Return the first thing in `tree` that cannot be maintained, or None when all of it can."""
+    """Return the first operator or column of `tree` that cannot be maintained, or None."""
     refused = (found for found in findings(tree) if not found.incremental)
     return next(chain(refused, _names_of_ours(tree), _states_not_stored(tree), _rows_alike(tree)), None)
 
@@ -132,7 +132,7 @@ def _rows_alike(tree: Operator) -> Iterator[RuleFinding]:
 
 
 def prunes_nothing(tree: Operator, changed: frozenset[Source]) -> RuleFinding | None:
-    """Return the first operator whose delta reads tables as a whole, twice, because nothing says which part `changed` touches."""
+    """Return the first operator whose delta reads whole tables twice, because no key tells which rows `changed` affects."""
     for operator in walk(tree):
         # A join is linear in its left input: only a changed right one asks for everything.
         asking = operator.right if isinstance(operator, LeftJoin) else operator
@@ -142,7 +142,7 @@ def prunes_nothing(tree: Operator, changed: frozenset[Source]) -> RuleFinding | 
 
 
 def _reads_tables(operator: Operator) -> bool:
-    """Tell whether `operator` reads a table itself, and not only what is stored of aggregates and recursions."""
+    """Tell whether `operator` reads a table itself, not only stored rows of aggregates and recursions."""
     if isinstance(operator, Aggregate) or (isinstance(operator, Recursion) and counted(operator)):
         return False
     return isinstance(operator, Scan) or any(map(_reads_tables, children(operator)))
@@ -151,7 +151,7 @@ def _reads_tables(operator: Operator) -> bool:
 def _finding(operator: Operator) -> RuleFinding:
     rule = RULES[type(operator)]
     refusal: str | None = rule.refuses(operator)
-    read = _reads_all(operator) or f"reads {_judged('reads', operator) or 'what changed of its input'}"
+    read = _reads_all(operator) or f"reads {_judged('reads', operator) or 'the changed rows of its input'}"
     notes = [note for note in (TITLES[type(operator)], read, _judged("left_open", operator)) if note]
     return RuleFinding(label(operator), refusal is None, refusal or "; ".join(notes))
 
@@ -161,7 +161,7 @@ def _reads_all(operator: Operator) -> str | None:
 
 
 def _judged(about: str, operator: Operator) -> str | None:
-    """Ask the module of the operator, where it has something to say about that."""
+    """Call the function `about` of the operator's rule, if the rule has one."""
     judge: Callable[[Operator], str | None] | None = getattr(RULES[type(operator)], about, None)
     return judge(operator) if judge else None
 

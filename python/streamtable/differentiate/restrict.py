@@ -1,9 +1,9 @@
-"""Restriction: the rows of a tree that belong to the affected keys, reading as little of the rest as can be.
+"""Restriction: the rows of a tree that have affected keys, with as few other rows read as possible.
 
     restrict(A, K) = A semijoin K
 
-The semi join is pushed towards the scan that has the key columns: operators that keep or drop a row (and its key) without looking
-at other keys give the same rows when their input is restricted, as do aggregates whose groups have the keys among theirs.
+The semi join is pushed towards the scan that has the key columns. Operators that keep or drop a row by its own columns give the
+same rows when their input is restricted. So do aggregates whose keys contain these keys.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ Pairs = dict[str, str]
 
 
 def keyed(tree: Operator, keys: Sequence[Scalar]) -> Operator:
-    """Project a tree to its key values: the shape that `restrict` takes for `affected`."""
+    """Project a tree to its key values, as `restrict` expects them in `affected`."""
     return Project(tree, tuple(Item(f"__key{n}", key.text, key) for n, key in enumerate(keys)))
 
 
 def restrict(tree: Operator, keys: Sequence[Scalar], affected: Operator) -> Operator:
-    """Return the rows of `tree` whose `keys` occur in `affected`, whose columns are in the order of the keys; NULL equals NULL."""
+    """Return the rows of `tree` whose `keys` occur in `affected`. Its columns are in the order of the keys; NULL equals NULL."""
     if not keys:
         return tree
     wanted = [c.id for c in affected.columns if c != WEIGHT]
@@ -54,13 +54,13 @@ def restrict(tree: Operator, keys: Sequence[Scalar], affected: Operator) -> Oper
 
 
 def equalities(left: Operator, right: Operator, conjuncts: Sequence[Scalar]) -> list[tuple[Scalar, Scalar]]:
-    """Return what the conjuncts compare for equality: an expression of the left input and one of the right."""
+    """Return the pairs of expressions, of the left input and of the right, that the conjuncts compare for equality."""
     first, second = ({c.id for c in side.columns} for side in (left, right))
     return [pair for conjunct in conjuncts if (pair := conjunct.compares(first, second))]
 
 
 def partners(changed: Operator, other: Operator, conjuncts: Sequence[Scalar], deltas: Deltas) -> Operator:
-    """Return `other`, or, where the change is small, its rows that may meet one of `changed`: no others have to be moved."""
+    """Return `other`; for a small change only its rows that can meet a row of `changed`, so that no others are moved."""
     pairs = equalities(changed, other, conjuncts)
     if not pairs or not deltas.small:
         return other
@@ -71,9 +71,9 @@ def partners(changed: Operator, other: Operator, conjuncts: Sequence[Scalar], de
 def around(
     changed: Operator, of: Operator, keys: Sequence[Scalar], affected: StoredRows, deltas: Deltas
 ) -> tuple[Operator, Operator]:
-    """Return the rows of `of` with affected keys, at the target and at the frontier; `changed` is its delta, whose keys these are.
+    """Return the rows of `of` with affected keys, at the target and at the frontier. `changed` is its delta and has all these keys.
 
-    Of a small change only the target is read: A semijoin K = (A' semijoin K) - D(A), because all of D(A) is in K.
+    For a small change only the target is read: A semijoin K = (A' semijoin K) - D(A), because K has all keys of D(A).
     """
     new = restrict(deltas.new(of), keys, affected)
     if not deltas.small or not told_apart(of.columns):
@@ -94,7 +94,7 @@ def _push(operator: Operator, affected: Operator, pairs: Pairs) -> Operator:
         case Generate(child) if _has(child, pairs):
             return replace(operator, child=_push(child, affected, pairs))
         case Aggregate(child, keys):
-            # A group is its rows: those of the affected groups are all that these need.
+            # The value of a group depends on its own rows only.
             below = {key.id: key.value.column for key in keys}
             if all(below.get(name) is not None for name in pairs) and len({below[name] for name in pairs}) == len(pairs):
                 return replace(operator, child=_push(child, affected, {str(below[name]): key for name, key in pairs.items()}))
@@ -122,7 +122,7 @@ def _has(operator: Operator, pairs: Pairs) -> bool:
 
 
 def _push_right(join: LeftJoin, right: Operator, affected: Operator, pairs: Pairs) -> Operator:
-    """Partners outside the restriction have no row to meet, where the keys of the left are compared with theirs."""
+    """Restrict the right side too, if the join compares all keys of the left with columns of the right."""
     partner = {a.column: b.column for a, b in equalities(join.left, join.right, join.conjuncts)}
     renamed = {str(partner[name]): key for name, key in pairs.items() if partner.get(name)}
     if len(renamed) == len(pairs):
@@ -131,13 +131,13 @@ def _push_right(join: LeftJoin, right: Operator, affected: Operator, pairs: Pair
 
 
 def _union_arm(child: Operator, affected: Operator, pairs: Pairs, at: dict[str, int]) -> Operator:
-    """An arm that shows one column twice: give each place a name of its own."""
+    """Restrict an arm that shows one column twice; each place gets a name of its own."""
     named = Project(child, tuple(Item(f"__arm{n}", c.name, itself(c).value) for n, c in enumerate(child.columns)))
     return _semi(named, affected, {f"__arm{at[name]}": key for name, key in pairs.items()})
 
 
 def _semi(operator: Operator, affected: Operator, pairs: Pairs) -> Operator:
-    """Restrict here; `affected` takes the names that the columns have at this place."""
+    """Restrict here; the columns of `affected` get the names of the keys at this place."""
     of: dict[str, Column] = {c.id: c for c in affected.columns}
     renamed = tuple(Item(name, of[key].name, itself(of[key]).value) for name, key in pairs.items())
     return SemiJoin(operator, Project(affected, renamed), tuple(pairs))

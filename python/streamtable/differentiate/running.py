@@ -60,7 +60,7 @@ from streamtable.sql.builder import any_of, call, cast, column, equal, number
 __all__ = ["applies", "delta", "same_partition"]
 
 _SORTED = re.compile(r"TINYINT|SMALLINT|INT|BIGINT|DECIMAL\(.*\)|DATE|TIMESTAMP|TIMESTAMP_NTZ|STRING|BOOLEAN")
-"""Types whose values compare as they sort, and of which equal ones are the same."""
+"""Types whose values compare as they sort, and whose equal values are the same."""
 
 _SUMMED = re.compile(r"TINYINT|SMALLINT|INT|DECIMAL\((1?\d|2[0-8]),.*\)")
 """Types whose sums have ten digits to spare."""
@@ -69,7 +69,7 @@ _CUT, _OPEN = "__cut", "__open"
 
 
 def applies(operator: Window) -> bool:
-    """Tell whether all functions of the operator run."""
+    """Tell whether the rule applies to all functions of the operator."""
     if len(operator.running) < len(operator.items) or not operator.order or not _sorts(operator.order[0].value):
         return False
     return all(map(_adds_up, operator.running)) and told_apart(operator.child.columns)
@@ -109,7 +109,7 @@ def delta(operator: Window, changed: Operator, deltas: Deltas) -> Operator:
 
 
 def _place(order: Order) -> tuple[Call, ...]:
-    """Return the calls that find the cut: the first value, and whether NULL, which has no place among the values, comes first."""
+    """Return the calls that find the cut: the first value, and the number of NULLs, which compare with no value."""
     value, function = order.value.sql, "min" if order.ascending else "max"
     absent = call("count_if", exp.Is(this=value.copy(), expression=exp.null()))
     return (
@@ -130,7 +130,7 @@ def _follows(order: Order) -> Scalar:
 
 
 def same_partition(partition: Sequence[Scalar], keys: Sequence[Item]) -> tuple[Scalar, ...]:
-    """Compare the partition of a row with that of a cut or a carried value; NULL is a partition."""
+    """Compare the partition of a row with the partition of a cut or of a carried value; NULL is a partition."""
     return tuple(
         Scalar(
             equal(of_row.sql.copy(), column(key.id)),
@@ -151,7 +151,7 @@ def _carried(operator: Window) -> tuple[Call, ...]:
 
 
 def _after(operator: Window, rows: Operator, before: Operator, own: tuple[Scalar, ...]) -> Operator:
-    """Return the rows from the cut on with the values of the functions; `own` compares their partition with that of `before`."""
+    """Return the rows from the cut on with the values of the functions. `own` compares their partition with the one in `before`."""
     renamed = tuple(Item(f"__here{n}", item.name, item.value) for n, item in enumerate(operator.items))
     computed = replace(operator, child=rows, items=renamed, running=())
     joined = LeftJoin(computed, before, JoinType.LEFT_OUTER, own)

@@ -31,7 +31,7 @@ def refuses(_: Operator) -> str | None:
 
 
 def reads(_: Operator) -> str:
-    return "what changed of the table: its change data feed where that is on, else the files that came and went"
+    return "the changed rows of the table: from its change data feed where that is on, else from the files that came and went"
 
 
 def delta(scan: Scan, _: Deltas) -> Operator:

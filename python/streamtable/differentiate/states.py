@@ -1,15 +1,15 @@
-"""The partial states of aggregates: what an arrangement stores per group, and how a change moves it.
+"""The partial states of aggregates: the columns that an arrangement stores per group, and how a change moves them.
 
 COUNT    count(*), count(x), with FILTER: the sum of the weights of the rows that count.
-SUM      sum and avg of exact types (integers, decimals, intervals): the weighted sum. With the COUNT of the same argument
-         it gives NULL back when the last value goes (sum's NULL is not 0).
-EXTREME  min and max: an insertion merges; a deletion at or beyond the winner asks for the group to be computed again.
+SUM      sum and avg of exact types (integers, decimals, intervals): the weighted sum. The COUNT of the same argument tells
+         when the last value is gone: then the sum is NULL, not 0.
+EXTREME  min and max: an insertion merges; after a deletion at or beyond the extreme the group is computed again.
 VALUE    all others (floating sums, DISTINCT, collecting and ordered aggregates, percentiles, ...): computed again for
          affected groups.
 Floating sums are VALUE because addition of floats is not associative: 1e20 + 1 - 1e20.
-Sums that may overflow without ANSI: those of integers wrap around, and wrap(wrap(a) + d) = wrap(a + d), so they are SUM. Those of
-decimals become NULL, from which no change leads back; they are VALUE, but for DECIMAL(28, s) and smaller ones, whose sums have
-ten digits more: only 10^10 rows could fill these. Under ANSI an overflow is an error, and no state holds one.
+Without ANSI, sums may overflow. Sums of integers wrap around, and wrap(wrap(a) + d) = wrap(a + d), so they are SUM. Sums of
+decimals become NULL, and no change leads back from NULL, so they are VALUE. Sums of DECIMAL(28, s) and smaller types are SUM:
+they have ten more digits, which only 10^10 rows could fill. Under ANSI an overflow is an error, and no state holds one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class State:
-    """One column of an arrangement; `call` is the call whose argument or value it is about, None for the group's count."""
+    """One column of an arrangement. `call` is the call whose argument or value it holds, None for the group's count."""
 
     column: Column
     kind: Kind
@@ -66,7 +66,7 @@ def states_of(aggregate: Aggregate) -> tuple[State, ...]:
 
 
 def needs_of(of: Call) -> tuple[State, ...]:
-    """Return the states from which the value of a call is computed, not named yet."""
+    """Return the states from which the value of a call is computed. They have no names yet."""
     kind = _kind(of)
     if kind in (Kind.EXTREME, Kind.VALUE):
         return (_state(kind, of.value.type, of),)
@@ -174,7 +174,7 @@ def _candidate(state: State, old: exp.Expr, change: str) -> exp.Expr:
 
 
 def _beaten(state: State, old: exp.Expr, change: str) -> exp.Expr:
-    """A value at or beyond the best one known was deleted: the best one may be gone."""
+    """Return the condition that a value at or beyond the known extreme was deleted, so that the extreme may be gone."""
     went, best = column(f"went_{state.column.id}", change), _candidate(state, old.copy(), change)
     beyond = exp.LTE if _extreme(state) == "min" else exp.GTE
     gone = exp.Not(this=exp.Is(this=went, expression=exp.null()))

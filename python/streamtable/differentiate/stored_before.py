@@ -70,13 +70,13 @@ from streamtable.differentiate.restrict import equalities, keyed, restrict
 __all__ = ["BEFORE", "delta_of_query"]
 
 BEFORE = "table_before"
-"""Names the rows of the stream table at the frontier, columns under the ids that the query gives them."""
+"""Names the rows of the stream table at the frontier. Their columns have the ids of the query's columns."""
 
 _RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank)
 
 
 def delta_of_query(tree: Operator, deltas: Deltas) -> Operator | None:
-    """Return the delta of a whole query whose table is there: by this rule where it applies, else by those of its operators."""
+    """Return the delta of a whole query: by this rule where it applies, else by the rules of the operators."""
     if _ends_with_limit(tree) and deltas.affected(tree):
         return difference(deltas.new(tree), StoredRows(BEFORE, tree.columns))
     if moved := _left_joined(tree, deltas):
@@ -207,7 +207,7 @@ def _chain(tree: Operator) -> _Chain | None:
 
 
 def _keeps_first(chain: _Chain) -> bool:
-    """Tell whether the chain keeps the first rows of each partition, by one number, and shows all columns that the window reads."""
+    """Tell whether the chain keeps the first rows of each partition by one number, and shows all columns of the window's input."""
     low, filters = chain.low, chain.filters
     if len(chain.windows) > 1 or len(filters) != 1 or len(filters[0].conjuncts) != 1:
         return False
@@ -223,7 +223,7 @@ def _keeps_first(chain: _Chain) -> bool:
 
 
 def _bounded_above(condition: Scalar) -> str | None:
-    """Return the column of which the condition keeps the values from 1 up to some number, or None for any other condition."""
+    """Return the column whose values from 1 up to some number the condition keeps, or None for any other condition."""
     match condition.sql.unnest():
         case exp.EQ(this=exp.Column() as of, expression=exp.Literal(this="1")):
             return of.name
@@ -233,7 +233,7 @@ def _bounded_above(condition: Scalar) -> str | None:
 
 
 def _first_rows(chain: _Chain, changed: Operator, stored: StoredRows, deltas: Deltas) -> Operator:
-    """Return rows of the window's input, among which the first of each affected partition are those among all."""
+    """Return rows of the window's input that include the first rows of each affected partition."""
     low, columns = chain.low, chain.low.child.columns
     held = Project(stored, tuple(Item(c.id, c.name, reference(chain.shown[c.id])) for c in columns))
     came, went = came_and_went(changed, columns, deltas)

@@ -30,7 +30,7 @@ def refuses(operator: TopK) -> str | None:
 
 
 def reads_all(_: TopK) -> str:
-    return "which rows come first is found among all rows, before and after"
+    return "the first rows are found among all rows, before and after"
 
 
 def delta(operator: TopK, deltas: Deltas) -> Operator | None:

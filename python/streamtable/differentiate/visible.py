@@ -1,4 +1,4 @@
-"""When a stream table needs no arrangement: its own columns determine the states of its aggregate."""
+"""Stream tables that need no arrangement, because their own columns hold the states of their aggregate."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["visible_states"]
 
 
 def visible_states(tree: Operator) -> tuple[Aggregate, Mapping[str, int]] | None:
-    """Return the aggregate at the root and, for each key and state column of it, the position of the output column that holds it.
+    """Return the aggregate at the root and, for each of its key and state columns, the position of the output column that holds it.
 
-    None when the root is no aggregate (up to renaming of columns), or when some key or state cannot be read off the output: a
-    HAVING hides groups, sum(x) without count(*) does not tell when the group is gone.
+    None when the root is not an aggregate (up to renaming of columns), or when the output does not hold some key or state. A HAVING
+    hides groups; sum(x) without count(*) does not tell when the group is gone.
     """
     columns: list[str | None] = [c.id for c in tree.columns]
     while isinstance(tree, Project):

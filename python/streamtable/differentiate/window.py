@@ -59,7 +59,7 @@ def reads_all(operator: Window) -> str | None:
 
 def reads(operator: Window) -> str:
     rows = "the rows from the first change on" if running.applies(operator) else "all rows"
-    return f"what changed of its input, and {rows}{' of these partitions' if operator.partition else ''}"
+    return f"the changed rows of its input, and {rows}{' of their partitions' if operator.partition else ''}"
 
 
 def delta(operator: Window, deltas: Deltas) -> Operator | None:
@@ -81,7 +81,7 @@ def delta(operator: Window, deltas: Deltas) -> Operator | None:
 
 
 def _lowest(operator: Window) -> Window:
-    """Return the lowest window whose partitions hold those of all windows from there up to `operator`."""
+    """Return the lowest window whose partitions contain those of all windows from there up to `operator`."""
     low, child = operator, operator.child
     wanted = {key.column for key in operator.partition}
     while isinstance(child, (Window, Project)) and not reads_clock(child):

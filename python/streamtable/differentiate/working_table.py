@@ -20,7 +20,7 @@ def refuses(_: WorkingTable) -> str | None:
 
 
 def reads(_: WorkingTable) -> str:
-    return "what changed of the level before"
+    return "the change of the level before"
 
 
 def delta(operator: WorkingTable, _: Deltas) -> Operator:

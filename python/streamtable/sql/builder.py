@@ -71,12 +71,12 @@ def call(function: str, *arguments: exp.Expr) -> exp.Anonymous:
 
 
 def literal(text_: str, spark_type: str) -> exp.Anonymous:
-    """Spell a literal that is another one in each refresh, as text cast to the type; code that Spark makes does not contain it."""
+    """Spell a literal that differs in each refresh, as text cast to the type. Generated code refers to it and is reused."""
     return call("st_value", string(text_), string(spark_type))
 
 
 def verbatim(text_: str) -> exp.Var:
-    """Pass on what a user wrote for Spark to read; a comment at its end may run to the end of the line."""
+    """Pass on a user's text to Spark. A newline ends a comment at its end."""
     return exp.Var(this=f"{text_}\n")
 
 
@@ -131,7 +131,7 @@ def select(items: Iterable[exp.Expr], source: exp.Expr | None = None) -> exp.Sel
 
 
 def called(name: str, alias_: str) -> exp.Table:
-    """Name a view and what it is called in this query."""
+    """Name a view, with its alias in this query."""
     return exp.Table(this=identifier(name), alias=exp.TableAlias(this=identifier(alias_)))
 
 
@@ -141,7 +141,7 @@ def subquery(query: exp.Query, name: str) -> exp.Subquery:
 
 
 def union_all(queries: Sequence[exp.Query]) -> exp.Query:
-    """Put queries of the same columns one below the other."""
+    """Spell query UNION ALL query ..., all with the same columns."""
     union: exp.Query = queries[0]
     for query in queries[1:]:
         union = exp.Union(this=union, expression=query, distinct=False)
@@ -155,7 +155,7 @@ class _RecursiveName(exp.TableAlias):
 
 
 class _Generator(SparkGenerator):
-    # A recursion may stand in a query twice, before and after a change: each WITH stays where it is, and its name with it.
+    # A query may contain a recursion twice, before and after a change: each WITH stays where it is, with its name.
     EXPRESSIONS_WITHOUT_NESTED_CTES = set()
     TRANSFORMS = {
         **SparkGenerator.TRANSFORMS,

@@ -21,7 +21,7 @@ def quote_name(name: str) -> str:
 
 
 def quote_full_name(name: str) -> str:
-    """Return a full name as rows show it, the parts of which hold no dots, as it is written in SQL."""
+    """Return a dotted name, whose parts hold no dots, as it is written in SQL."""
     return ".".join(map(quote_name, name.split(".")))
 
 
@@ -31,7 +31,7 @@ def unquote_name(token: str) -> str:
 
 
 def quote_string(value: str) -> str:
-    """Return a string literal in single quotes; what a text file, or a reader of one, would change is escaped."""
+    """Return a string literal in single quotes. Characters that a text file or its reader could change are escaped."""
     escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\r", "\\r").replace("\0", "\\u0000")
     return f"'{escaped}'"
 
@@ -42,7 +42,7 @@ def unquote_string(token: str) -> str:
     if "\\" not in body and quote not in body:
         return body
     value = _ESCAPE.sub(lambda found: _meaning(found, quote), body)
-    # \uD83D\uDE00 are the two halves of one character; a half alone is none.
+    # \uD83D\uDE00 are the two halves of one character; a half alone is not a character.
     return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -61,14 +61,14 @@ def _meaning(found: re.Match[str], quote: str) -> str:
 
 
 def closed(text: str) -> str:
-    """Return what is Spark's to read, so that more may follow: a comment at its end is ended; behind a backslash it goes on."""
+    """Return a text for Spark that more text may follow: a newline ends a comment at its end; after a backslash it takes two."""
     if "--" not in text:
         return text
     return f"{text}\n\n" if text.endswith("\\") else f"{text}\n"
 
 
 def enclosed(text: str) -> str:
-    """Put what is Spark's to read into parentheses."""
+    """Put a text for Spark into parentheses."""
     return f"({closed(text)})"
 
 
@@ -78,5 +78,5 @@ def listed(items: Iterable[str]) -> str:
 
 
 def words(*parts: object) -> str:
-    """Join the words that apply: what is empty, False or None is left out."""
+    """Join words; those that are empty, False or None are left out."""
     return " ".join(str(part) for part in parts if part)
