@@ -1,4 +1,4 @@
-"""The one doorway to the shim's DeltaBridge, and the translation of Delta's errors into ours."""
+"""The shim's DeltaBridge, and the translation of Delta's errors into ours."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def translated(path: str) -> Iterator[None]:
             ) from error
         if any(mark in text for mark in _LOST):
             raise HistoryLost(f"the history of {path} is not complete any more ({text})") from error
-        # Java says of a file that it may not read or make that it is not found.
+        # For a file that Java may not read or make, Java says that it is not found.
         if "FileNotFound" in cause.getClass().getSimpleName() and (failed := storage_failed(error)):
             raise failed from error
-        # A file that a query misses is wrapped in the failure of a task; it may be another table's, and the reader's to judge.
+        # A task that misses a file wraps the error. The file may belong to another table, so the reader of the task decides.
         if "FileNotFound" in cause.getClass().getSimpleName() or "DELTA_TABLE_NOT_FOUND" in text:
             raise SourceUnavailable(f"there is no Delta table at {path} ({text})") from error
         raise

@@ -1,4 +1,4 @@
-"""The columns that Delta can store: their types, and their names."""
+"""The types and the names of columns that Delta can store."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ _STORED = (
     VarcharType,
     VariantType,
 )
-"""The types without parts that Delta stores: a closed list, so that a new type of Spark is refused until it is tried."""
+"""The types without parts that Delta stores. The list is closed: a new type of Spark is refused until it is tried."""
 
 
 def unstorable(of: DataType, place: str = "", collations: bool = False) -> Iterator[tuple[str, str]]:
     """Yield the place and the SQL name of each part of a type that Delta cannot store, as in `("points[].at", "INTERVAL DAY")`.
 
-    `collations` says that the session lets Delta store collated text: its check of types is off.
+    `collations`: the session lets Delta store collated text, because its check of types is off.
     """
     match of:
         case StructType(fields=fields):
@@ -78,5 +78,5 @@ def unstorable(of: DataType, place: str = "", collations: bool = False) -> Itera
 
 
 def needs_mapping(name: str) -> bool:
-    """Tell whether Delta stores a column of this name only with column mapping, which gives the files other names."""
+    """Tell whether a column of this name needs column mapping, which gives the column another name in the files."""
     return re.search(r"[ ,;{}()\n\t=]", name) is not None

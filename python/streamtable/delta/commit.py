@@ -1,4 +1,4 @@
-"""The ways to write: rows that go, rows that come and the frontier in one Delta transaction, and an append to others' tables."""
+"""Writing: removed rows, added rows and the frontier in one Delta transaction, and an append to tables of users."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _OF_NO_FILE = frozenset(
         "tuneFileSizesForRewrites",
     )
 )
-"""Properties of Delta's that ask nothing of the files of a commit."""
+"""Properties of Delta that make no demand on the files of a commit."""
 
 
 @dataclass(frozen=True)
 class Positions:
-    """Rows by file and index, as bitmaps that stay in the JVM; `count` is their number."""
+    """Positions of rows (file and index), as bitmaps that stay in the JVM. `count` is their number."""
 
     handle: Any
     count: int
@@ -56,7 +56,7 @@ class Committed:
 
 
 def positions(session: SparkSession, frame: DataFrame, path: str, version: int) -> Positions:
-    """Collect the two columns of `frame` as bitmaps, built on the executors; what is deleted in `version` already is left out."""
+    """Collect the two columns of `frame` as bitmaps, built on the executors. Rows that `version` already deleted are left out."""
     handle = bridge(session).positions(session._jsparkSession, frame._jdf, path, version)
     return Positions(handle, handle.count())
 
@@ -78,12 +78,12 @@ def commit(
     properties: Mapping[str, str | None] | None = None,
     allows: Callable[[Properties, Properties], bool] | None = None,
 ) -> Committed:
-    """Commit on top of `read_version` (-1: the table is created); a commit in between raises ConcurrentRefresh.
+    """Commit on top of `read_version` (-1 creates the table). A commit in between raises ConcurrentRefresh, with two exceptions.
 
-    One that brought or removed no rows does not, unless both are of this application and this one is to be `alone`. Where one
-    changed properties alone, `allows` is asked with the properties before and after.
+    A commit in between that changed no rows does no harm, unless this commit is to be `alone` and both are of this application.
+    A commit in between that changed only properties does no harm if `allows` says so, given the properties before and after.
     `application` and `number` go into the commit as a SetTransaction, `history` as its userMetadata. A property that is None is
-    removed; the property `comment` is the table's comment, as it is for Spark.
+    removed. The property `comment` is the table's comment, as for Spark.
     """
     java_properties = None
     if properties is not None:
@@ -110,7 +110,7 @@ def commit(
 
 
 def _on_top(pending: Any, allows: Callable[[Properties, Properties], bool] | None) -> str:
-    """Commit, with the same files, on top of what came in between and is allowed to."""
+    """Commit the same files on top of the commits in between, if they are allowed."""
     try:
         return str(pending.commit())
     except (Py4JJavaError, CapturedException) as error:
@@ -123,18 +123,19 @@ def _on_top(pending: Any, allows: Callable[[Properties, Properties], bool] | Non
 
 
 def _alike(told: Sequence[Properties], allows: Callable[[Properties, Properties], bool]) -> bool:
-    """Tell whether files that are written for a table as it was are good for it as it is."""
+    """Tell whether files that were written for the table as it was fit the table as it is."""
     before, after = told
     keys = {key for key in before.keys() | after.keys() if key.startswith("delta.")} - _OF_NO_FILE
     return all(before.get(key) == after.get(key) for key in keys) and allows(before, after)
 
 
 def append_once(table: str, rows: DataFrame, application: str, number: int) -> None:
-    """Append to a Delta table by name, made if it is not there, unless the application's `number` or a later one is in it.
+    """Append to a Delta table by name, and create a missing one. Do nothing if the table has the application's `number` or a
+    later one.
 
     Raises Delta's ConcurrentTransactionException when another writer commits for the same application meanwhile.
     """
-    session = rows.sparkSession  # as for a DataFrameWriter: the name means what it means there
+    session = rows.sparkSession  # the name is resolved in this session, as by a DataFrameWriter
     if not bridge(session).append(session._jsparkSession, table, rows._jdf, application, number):
         once = {"txnAppId": application, "txnVersion": str(number)}
         rows.write.format("delta").mode("append").options(**once).saveAsTable(table)

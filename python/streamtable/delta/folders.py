@@ -16,7 +16,7 @@ __all__ = ["children", "delete_small", "left_behind", "move", "names", "probe", 
 
 
 def left_behind(session: SparkSession, folder: str, kept: str, age: timedelta) -> list[str]:
-    """Return the paths in `folder`, but for the one named `kept`, into which nothing was written for `age`."""
+    """Return the paths in `folder` that nobody wrote into for `age`, except the one named `kept`."""
     storage, paths = _listed(session, folder)
     before = (datetime.now(timezone.utc) - age).timestamp() * 1000
     others = [path for path in paths if path.getName() != kept]
@@ -24,7 +24,7 @@ def left_behind(session: SparkSession, folder: str, kept: str, age: timedelta) -
 
 
 def children(session: SparkSession, folder: str) -> list[str]:
-    """Return the paths in `folder`, none when it is not there."""
+    """Return the paths in `folder`; a missing folder has none."""
     return [str(path) for path in _listed(session, folder)[1]]
 
 
@@ -36,19 +36,19 @@ def _listed(session: SparkSession, folder: str) -> tuple[Any, list[Any]]:
 
 
 def _written(storage: Any, path: Any) -> Iterator[int]:
-    """Yield when each file was written, in milliseconds since 1970."""
+    """Yield the time of each file's last write, in milliseconds since 1970."""
     files = storage.listFiles(path, True)
     while files.hasNext():
         yield int(files.next().getModificationTime())
 
 
 def names(session: SparkSession, folder: str) -> list[str]:
-    """Return the names in a folder, none when it is not there."""
+    """Return the names in a folder; a missing folder has none."""
     return list(json.loads(bridge(session).names(session._jsparkSession, folder)))
 
 
 def probe(session: SparkSession, folder: str) -> None:
-    """Raise what the storage says where nothing in a folder can be deleted, if it is there and no link."""
+    """Raise the storage's error if nothing in a folder can be deleted. A missing folder, or a link, raises nothing."""
     bridge(session).probe(session._jsparkSession, folder)
 
 
@@ -63,7 +63,7 @@ def write_small(session: SparkSession, path: str, text: str) -> None:
 
 
 def delete_small(session: SparkSession, path: str) -> None:
-    """Delete a file if it is there, and its folder where it was the last one."""
+    """Delete a file, if it exists, and its folder, if it was the last file in it."""
     bridge(session).deleteSmall(session._jsparkSession, path)
 
 

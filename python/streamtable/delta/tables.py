@@ -1,4 +1,4 @@
-"""Facts about Delta tables: where they are, their latest version, what their commits did."""
+"""Facts about Delta tables: their paths, their latest versions, and the effects of their commits."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ __all__ = [
 class Located:
     """A catalog entry: its full name, its kind (delta, view, other, none) and, for a Delta table, its path.
 
-    `accepted` are the digests of definitions that the session's catalog keeps for this name, the latest last (catalog/accepted.py).
+    `accepted` are the digests of definitions that the catalog keeps for this name, the latest one last (catalog/accepted.py).
     """
 
     name: tuple[str, ...]
@@ -67,7 +67,7 @@ class Version:
 
 @dataclass(frozen=True)
 class TableState:
-    """The latest state of a table; `frontier` is what our last refresh recorded in it, if it is ours."""
+    """The latest state of a table. `frontier` is the record of our last refresh, if the table is ours."""
 
     path: str
     table_id: str
@@ -79,7 +79,7 @@ class TableState:
 
     @property
     def schema(self) -> StructType:
-        """Return the columns as a query would give them: all may be NULL, and nothing tells how column mapping stores them."""
+        """Return the columns as a query gives them: all nullable, without the metadata of column mapping."""
 
         def without_mapping(part: dict[str, object]) -> dict[str, object]:
             return {key: value for key, value in part.items() if not key.startswith(("delta.columnMapping.", "parquet.field."))}
@@ -89,7 +89,7 @@ class TableState:
 
 @dataclass(frozen=True)
 class Size:
-    """Rows of a table, and bytes of its files."""
+    """The number of rows of a table, and the bytes of its files."""
 
     rows: int
     bytes: int
@@ -97,11 +97,12 @@ class Size:
 
 @dataclass(frozen=True)
 class CommitSummary:
-    """What one commit did.
+    """The effects of one commit.
 
-    `removes_files` is there for a compaction as well; `rows` counts the rows of the files that came or went, `uncounted_bytes` is
-    the size of those that do not tell, `feed_bytes` that of what was written into the change data feed; `feed` tells whether it
-    switched that on or off. `metrics` are Delta's own, `schema_json` are the columns from there on, where the metadata was written.
+    `removes_files` is true for a compaction as well. `rows` counts the rows of added and removed files, and `uncounted_bytes` is
+    the size of such files without a count. `feed_bytes` is the size of the commit's change data feed; `feed` tells whether the
+    commit switched the feed on or off. `metrics` are Delta's own. `schema_json` are the columns after a commit that wrote
+    metadata.
     """
 
     version: int
@@ -122,7 +123,7 @@ class CommitSummary:
 
 @dataclass(frozen=True)
 class Retention:
-    """For how long commits stay in the log, and files that left the table where they are."""
+    """How long commits stay in the log, and how long removed files stay in the storage."""
 
     log: timedelta
     files: timedelta
@@ -130,7 +131,7 @@ class Retention:
 
 @dataclass(frozen=True)
 class Retained:
-    """The first version that can be read as a whole, and the first whose later changes can."""
+    """The first version that can be read as a whole, and the first version whose later changes can be read."""
 
     table: int
     changes: int
@@ -148,7 +149,7 @@ def find_table(session: SparkSession, parts: Sequence[str]) -> Located:
 
 
 def sync_catalog(session: SparkSession, name: Sequence[str]) -> None:
-    """Let the catalog have the columns and the comment of one of its tables, where Delta is set to hand them on."""
+    """Write the columns and the comment of a table to the catalog, where Delta is configured to do so."""
     _, database, table = name
     bridge(session).tellCatalog(session._jsparkSession, database, table)
 
@@ -169,20 +170,20 @@ def state(session: SparkSession, path: str) -> TableState:
 
 
 def transaction(session: SparkSession, path: str, application: str) -> int | None:
-    """Return the latest number that an application has put into the table's commits."""
+    """Return the latest number of an application in the table's commits."""
     with translated(path):
         found: int | None = bridge(session).transaction(session._jsparkSession, path, application)
     return found
 
 
 def applications(session: SparkSession, path: str) -> frozenset[str]:
-    """Return the applications that have put a number into the table's commits."""
+    """Return the applications that have a number in the table's commits."""
     with translated(path):
         return frozenset(json.loads(bridge(session).applications(session._jsparkSession, path)))
 
 
 def versions(session: SparkSession, paths: Sequence[str]) -> tuple[Version | None, ...]:
-    """Read the latest versions of many tables in one call; None where there is no Delta table any more."""
+    """Read the latest versions of many tables in one call; None for a path without a Delta table."""
     found = json.loads(bridge(session).versions(session._jsparkSession, json.dumps(paths)))
     return tuple(Version(*each) if each else None for each in found)
 
@@ -190,7 +191,7 @@ def versions(session: SparkSession, paths: Sequence[str]) -> tuple[Version | Non
 def commits(session: SparkSession, path: str, after: int, upto: int, complete: bool = True) -> tuple[CommitSummary, ...]:
     """Summarise the commits in (after, upto].
 
-    Raises HistoryLost when one of them is not in the log any more, unless those that are there will do (`complete` False).
+    Raises HistoryLost when the log lacks one of them. With `complete` False, the commits that the log has are enough.
     """
     with translated(path):
         found = json.loads(bridge(session).commits(session._jsparkSession, path, after, upto))
@@ -218,7 +219,7 @@ def commits(session: SparkSession, path: str, after: int, upto: int, complete: b
 
 
 def retained(session: SparkSession, path: str, after: int) -> Retained:
-    """Tell what of the table's past, from version `after` on, the log and the files still hold."""
+    """Return how much of the table's past, from version `after` on, the log and the files still hold."""
     with translated(path):
         found = json.loads(bridge(session).retained(session._jsparkSession, path, after))
     changes = max(found["commits"] - 1, *found["lost_changes"], -1)
@@ -226,40 +227,40 @@ def retained(session: SparkSession, path: str, after: int) -> Retained:
 
 
 def size(session: SparkSession, path: str, version: int) -> Size | None:
-    """Count the rows of the table at `version` by the statistics of its files, or estimate them; None where nothing tells."""
+    """Return the number of rows at `version`, by statistics of the files or estimated; None where neither is possible."""
     with translated(path):
         found = json.loads(bridge(session).size(session._jsparkSession, path, version))
     return Size(*found) if found else None
 
 
 def retention(session: SparkSession, path: str) -> Retention:
-    """Read how long the table keeps what is no longer part of it."""
+    """Read how long the table keeps old commits and removed files."""
     with translated(path):
         found = json.loads(bridge(session).retention(session._jsparkSession, path))
     return Retention(*(timedelta(milliseconds=found[kind]) for kind in ("log", "files")))
 
 
 def holds_files(session: SparkSession, path: str, version: int) -> bool:
-    """Tell whether the files that a commit took out of the table, and those of its change feed, are still there."""
+    """Tell whether the files that a commit removed, and the files of its change feed, still exist."""
     with translated(path):
         return bool(bridge(session).holdsFiles(session._jsparkSession, path, version))
 
 
 def files_to_compact(session: SparkSession, path: str, small: int, deleted: float) -> int:
-    """Count small files beyond the first of each partition, and files of whose rows more than the part `deleted` is."""
+    """Count small files beyond the first of each partition, and files whose share of deleted rows exceeds `deleted`."""
     with translated(path):
         return int(bridge(session).filesToCompact(session._jsparkSession, path, small, deleted))
 
 
 def drop_files(session: SparkSession, path: str) -> None:
-    """Delete a folder in which everything is ours."""
+    """Delete a folder, all of whose files are ours."""
     bridge(session).drop(session._jsparkSession, path)
 
 
 def drop_own(session: SparkSession, path: str, alone: bool) -> None:
-    """Delete the files that belong to the table at `path`, and its folder when nothing else is in it.
+    """Delete the files that belong to the table at `path`, and its folder when the folder is empty then.
 
-    Where the table is `alone` in it, files of Delta's that no commit names are deleted too: writes that were killed left them.
+    `alone`: no other table uses the folder, so files of Delta that no commit names are deleted too. Killed writes leave such files.
     """
     bridge(session).dropOwn(session._jsparkSession, path, alone)
 
@@ -270,7 +271,7 @@ def home(session: SparkSession, database: str) -> str:
 
 
 def place(session: SparkSession, name: Sequence[str], location: str | None = None) -> str:
-    """Return the folder of a table, at `location` or where the catalog puts it."""
+    """Return the folder of a table: `location`, or else the catalog's place for it."""
     _, database, table = name
     return str(bridge(session).place(session._jsparkSession, database, table, location))
 
@@ -284,12 +285,12 @@ def register(
     comment: str | None = None,
     accepted: str = "[]",
 ) -> None:
-    """Give the table at `path` its name in the catalog, with what that accepts: the first moment at which others see it."""
+    """Give the table at `path` its name in the catalog, with the accepted digest. From then on others see the table."""
     _, database, table = name
     bridge(session).register(session._jsparkSession, database, table, path, managed, comment, accepted)
 
 
 def release(session: SparkSession, name: Sequence[str]) -> None:
-    """Make the catalog leave the files of a table alone when its name is dropped."""
+    """Make the catalog keep the files of a table when its name is dropped."""
     _, database, table = name
     bridge(session).release(session._jsparkSession, database, table)

@@ -1,6 +1,6 @@
 """Tables that cannot be read just now or at all: a forbidden or broken log, a protocol or a definition of a later version.
 
-Who asks for one table is told so by the error. Who asks for many leaves such a table out, because it must not hide the others.
+A request for one table raises the error. A request for many tables leaves the table out, so that it does not hide the others.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Unreadable", "left_out", "versions_or_why"]
 
 log = logging.getLogger("streamtable.catalog")
 
-# What our own properties hold may be broken too, which Python's own errors tell.
+# Our own properties may be broken too; then Python's own errors are raised.
 _ERRORS = (PySparkException, Py4JJavaError, LookupError, TypeError, ValueError, RecursionError)
 
 _told = set[str]()
@@ -30,14 +30,14 @@ _told = set[str]()
 
 @dataclass(frozen=True)
 class Unreadable:
-    """Why the latest version of a table cannot be read."""
+    """The reason why the latest version of a table cannot be read."""
 
     reason: str
 
 
 @contextmanager
 def left_out(name: str) -> Iterator[None]:
-    """Go on without a table that cannot be read; the log tells it, once until it can be read again."""
+    """Go on without a table that cannot be read. A warning is logged once, until the table can be read again."""
     try:
         yield
     except _ERRORS as error:
@@ -51,7 +51,7 @@ def left_out(name: str) -> Iterator[None]:
 
 
 def versions_or_why(session: SparkSession, paths: Sequence[str]) -> tuple[Version | Unreadable | None, ...]:
-    """Read the latest versions of many tables; None where there is no Delta table any more."""
+    """Read the latest versions of many tables; None for a path without a Delta table."""
     try:
         return versions(session, paths)
     except _ERRORS as error:

@@ -1,1 +1,1 @@
-"""What computes changes with Spark: sources as views, kept frames, arrangements, rows by position, recursions, tuning."""
+"""Computing changes with Spark: sources as views, kept frames, arrangements, rows by position, recursions, tuning."""

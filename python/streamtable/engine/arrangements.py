@@ -1,7 +1,8 @@
-"""Arrangements: for each aggregate and each recursion, where its keys and partial states are stored.
+"""Arrangements: the stored keys and partial states of each aggregate and each recursion.
 
-Usually a Delta table of its own in the hidden folder `_streamtable/` inside the stream table's location (readers and VACUUM of the
-outer table leave names that start with an underscore alone); the stream table itself, where its columns say everything.
+An arrangement is usually a Delta table in the hidden folder `_streamtable/` in the stream table's location. Readers and VACUUM of
+the outer table ignore names that start with an underscore. The stream table itself is the arrangement where its columns hold all
+states.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ __all__ = ["HIDDEN", "Arrangement", "arrangements_of", "build", "folder_of", "pa
 
 
 HIDDEN = "/_streamtable"
-"""The folder of the arrangements, in that of the table."""
+"""The folder of the arrangements, in the folder of the table."""
 
 
 @dataclass(frozen=True)
 class Arrangement:
-    """Where one aggregate's states are: `columns` maps the ids of its keys and states to column names of the table at `path`."""
+    """The place of one aggregate's states. `columns` maps the ids of its keys and states to columns of the table at `path`."""
 
     name: str
     path: str
@@ -48,7 +49,8 @@ class Arrangement:
 
 
 def arrangements_of(tree: Operator, path: str, names: Sequence[str], fingerprint: str) -> dict[Aggregate, Arrangement]:
-    """Return the arrangement of each aggregate in `tree` (a recursion is `counted` by one), named by its place.
+    """Return the arrangement of each aggregate in `tree`, named by its place. An aggregate counts the rows of a recursion
+    (`counted`).
 
     `names` are the stream table's columns.
     """
@@ -73,12 +75,12 @@ def _hidden(tree: Operator, path: str, fingerprint: str, first: int) -> dict[Agg
 
 
 def path_of(path: str, fingerprint: str, name: str) -> str:
-    """Return where the hidden arrangement `name` of the stream table at `path` is."""
+    """Return the path of the hidden arrangement `name` of the stream table at `path`."""
     return f"{folder_of(path)}/{fingerprint}/{name}"
 
 
 def folder_of(path: str) -> str:
-    """Return where the arrangements of the stream table at `path` are, those of each plan in a folder of the fingerprint's name."""
+    """Return the folder of the arrangements of the stream table at `path`. Each fingerprint of a plan has a folder of its own."""
     return f"{path}{HIDDEN}"
 
 
@@ -106,14 +108,15 @@ def build(
 ) -> Version:
     """Compute an arrangement from the whole input at the target versions; return its version.
 
-    What is there and cannot be gone on from, whatever its state, is deleted; `pinned` is what the frontier says of it.
+    `pinned` is the version in the frontier. An arrangement that differs from it is deleted, whatever its state.
     """
     rows = content(workspace, arrangement, step.initial(sources))
     try:
         version = _standing(workspace, arrangement, pinned or Version("", 0)).number
     except HistoryLost:
         version = -1
-        # A log without its beginning looks like none. A first fill deletes none: another session may be building it this moment.
+        # A log without its beginning looks like no log. A first fill deletes nothing: another session may build the same
+        # arrangement now.
         if pinned is not None or versions_or_why(workspace.session, [arrangement.path]) != (None,):
             drop_files(workspace.session, arrangement.path)  # under its id, caches may know versions that are written again
     schema = None if version >= 0 else StructType([StructField(f.name, f.dataType) for f in rows.schema]).toNullable().json()
@@ -133,7 +136,7 @@ def build(
 
 
 def _standing(workspace: Workspace, arrangement: Arrangement, pinned: Version) -> Version:
-    """Return the latest version of an arrangement that is what the frontier says, or ahead of it. Raises HistoryLost else."""
+    """Return the latest version of an arrangement, if it is the frontier's version or a later one. Raises HistoryLost otherwise."""
     (found,) = versions_or_why(workspace.session, [arrangement.path])
     match found:
         case None:
@@ -150,9 +153,9 @@ def _standing(workspace: Workspace, arrangement: Arrangement, pinned: Version) -
 
 
 def roll_back(workspace: Workspace, arrangement: Arrangement, pinned: Version, application: str) -> Version:
-    """Make the arrangement what it was at `pinned` if a refresh that never finished moved it on; return its version.
+    """Restore the arrangement to `pinned` if a refresh that never finished moved it; return its version.
 
-    Raises HistoryLost for one that is not what the frontier says.
+    Raises HistoryLost for an arrangement that does not fit the frontier.
     """
     found = _standing(workspace, arrangement, pinned)
     if found.number == pinned.number or not any(

@@ -19,7 +19,7 @@ def now() -> datetime:
 
 
 def tick(granularity: str, before: Version | None, zone: str, at: datetime) -> Version:
-    """Return the instant `at`; it never goes back, and for a query that asks for the "date" alone it stands still for a day."""
+    """Return the instant `at`. The instant never goes back. A query that reads the "date" alone gets one instant per day."""
     latest = Version(CLOCK.path, (at - _EPOCH) // timedelta(microseconds=1))
     if before is None:
         return latest
@@ -29,12 +29,12 @@ def tick(granularity: str, before: Version | None, zone: str, at: datetime) -> V
 
 
 def instant(version: Version) -> str:
-    """Spell an instant so that Spark reads it alike in every time zone."""
+    """Spell an instant so that Spark reads the same instant in every time zone."""
     return _datetime(version).isoformat(timespec="microseconds")
 
 
 def microseconds(version: Version | None) -> int:
-    """Return the instant as a number; 0 for a query that does not ask."""
+    """Return the instant as a number; 0 for a query that does not read the clock."""
     return 0 if version is None else version.number
 
 
@@ -43,7 +43,7 @@ def _datetime(version: Version) -> datetime:
 
 
 def day_ends(version: Version, zone: str) -> datetime | None:
-    """Return when the date of an instant is over in the time zone; None for a zone whose dates only Spark knows."""
+    """Return the end of an instant's date in the time zone; None for a zone that only Spark knows."""
     if (today := _date(version, zone)) is None:
         return None
     return datetime.combine(today + timedelta(days=1), time.min, ZoneInfo(zone)).astimezone(timezone.utc)
@@ -53,4 +53,4 @@ def _date(version: Version, zone: str) -> date | None:
     try:
         return _datetime(version).astimezone(ZoneInfo(zone)).date()
     except (ZoneInfoNotFoundError, ValueError):
-        return None  # Spark knows more names of zones than Python (GMT+3); without a date the clock just moves on.
+        return None  # Spark knows more names of zones than Python (GMT+3); without a date the clock moves at each refresh.

@@ -1,4 +1,4 @@
-"""What Spark shows of a refresh: its jobs bear the name of the table."""
+"""The names of a refresh's jobs in Spark's UI: they contain the name of the table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GROUP = "spark.jobGroup.id"
 
 @contextmanager
 def jobs_named_after(spark: SparkSession, name: str, doing: str) -> Iterator[None]:
-    """Describe the jobs by what is done to the table `name`, in a group of its own unless the caller has one to cancel them by."""
+    """Describe the jobs by their task on the table `name`, in a job group of their own unless the caller has one."""
     with ExitStack() as stack:
         stack.enter_context(local_property(spark, "spark.job.description", f"{doing} {name}"))
         if spark.sparkContext.getLocalProperty(GROUP) is None:

@@ -11,10 +11,10 @@ __all__ = ["Load"]
 
 @dataclass(frozen=True)
 class Load:
-    """What a refresh finds: the rows that changed in the sources, all rows of them, their files' bytes, and whether rows went.
+    """The load of a refresh: changed rows of the sources, all rows of the sources, bytes of their files, and whether rows went.
 
-    What rows that went have led to must be located in the table; what is only appended is not looked for. `most` names the source
-    with the most changed rows, `advice` says how its writers could leave less to read.
+    Removed source rows make the refresh locate rows in the table; insertions alone do not. `most` names the source with the most
+    changed rows, `advice` says how its writers could leave less to read.
     """
 
     changed: int
@@ -26,5 +26,5 @@ class Load:
 
     @property
     def small(self) -> bool:
-        """Tell whether the change is so small that Spark may be told what it would find out by moving the tables."""
+        """Tell whether the change is small enough to be handed to every task, without adaptive execution."""
         return self.changed <= limits.SMALL_CHANGE

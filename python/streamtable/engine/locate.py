@@ -1,9 +1,9 @@
 """Find the rows that go: positions, in the table's current files, of rows equal to those with negative weight.
 
-Identity is a row's whole content. Of n equal rows any one serves, so equal rows are told apart by position. The search reads as
-little of the table as can be: first one narrow column of which the delta's values all differ (`probe`); if that finds exactly
-as many rows as are wanted, they are the rows, because the contract (the table's contents are the query at the frontier) says
-that each wanted row is there. Otherwise whole rows are compared.
+A row is identified by its whole content. Any of several equal rows may go, so equal rows are told apart by position.
+The search first reads one narrow column whose values in the delta all differ (`probe`). The contract says that the table is the
+query at the frontier, so each wanted row is in it. If the probe finds exactly as many rows as are wanted, they are the rows.
+Otherwise whole rows are compared.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ NET = "__net"
 """How often a row came, net of how often it went."""
 
 _NARROW = ("BIGINT", "INT", "SMALLINT", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "STRING")
-"""Types of a probe column, the cheapest to compare first; decimals are wide, floats have equal values that differ in bits."""
+"""Types of a probe column, the cheapest to compare first. Decimals are wide; floats have equal values with different bits."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The size of a delta, and what its negative rows say about the columns by which they could be found."""
+    """The size of a delta, and the columns by which its negative rows can be found."""
 
     going: int
     coming: int
     probes: tuple[tuple[Column, str, str], ...]
-    """Columns whose value differs in every negative row, with their least and greatest value as text."""
+    """Columns that differ in all negative rows, with their least and greatest value as text."""
 
 
 def measure(workspace: Workspace, delta: str, columns: Sequence[Column], preferred: str | None) -> Measured:
     """Count the rows of the consolidated delta and look for probe columns; this is the query that computes the delta."""
     candidates = [c for kind in _NARROW for c in columns if c.type == kind]
-    # What found the rows last time most likely will again; else the first few, because each costs a sketch of its values.
+    # The last probe probably works again. Otherwise only a few columns are tried, because each costs a sketch of its values.
     candidates = [c for c in candidates if c.name == preferred] or candidates[:3]
     goes = exp.LT(this=column(NET), expression=number(0))
     items = [
@@ -61,8 +61,8 @@ def measure(workspace: Workspace, delta: str, columns: Sequence[Column], preferr
             alias(_spelt(call("max", value.copy()), c.type), f"most_{n}"),
         ]
     row: Row = workspace.query(select(items, table(delta))).collect()[0]
-    # The count of distinct values is an estimate with a standard error of 5 %: one in 40 is off by more than two of them, one in
-    # 30,000 by more than four. A wrong guess costs a scan: of one column more than needed, or of all columns instead of one.
+    # The count of distinct values is an estimate with a standard error of 5 %: 1 of 40 estimates is off by more than two errors,
+    # 1 of 30,000 by more than four. A wrong guess costs a scan: of one needless column, or of all columns in place of one.
     full = (n for n, _ in enumerate(candidates) if row[f"present_{n}"] == row["rows"])
     likely = [n for n in full if row[f"distinct_{n}"] >= 0.8 * row["rows"]]
     likely.sort(key=lambda n: row[f"distinct_{n}"] < 0.9 * row["rows"])
@@ -71,7 +71,7 @@ def measure(workspace: Workspace, delta: str, columns: Sequence[Column], preferr
 
 
 def _spelt(value: exp.Expr, of: str) -> exp.Expr:
-    """Spell a value so that it reads back as the same one: a time of day comes twice on the day on which clocks are set back."""
+    """Spell a value so that it reads back as the same one. When clocks are set back, a local time occurs twice."""
     return cast(call("unix_micros", value) if of == "TIMESTAMP" else value, "STRING")
 
 
@@ -81,7 +81,7 @@ def _read(text: str, of: str) -> exp.Expr:
 
 @dataclass(frozen=True)
 class Current:
-    """The table in which rows are located, at its version; `ids` are the query's ids of its columns, by name in lower case."""
+    """The table in which rows are located, at its version. `ids` are the query's ids of its columns, by lower-case name."""
 
     path: str
     version: int
@@ -89,15 +89,15 @@ class Current:
 
     @classmethod
     def of(cls, path: str, version: int, names: Sequence[str], columns: Sequence[Column]) -> Current:
-        """Return the table at `path`, which calls the columns by `names`."""
+        """Return the table at `path`, in which the columns have these `names`."""
         return cls(path, version, {name.casefold(): c.id for name, c in zip(names, columns, strict=True)})
 
     def positions(self, workspace: Workspace, query: exp.Expr) -> Positions:
-        """Run a query that gives positions in the table."""
+        """Run a query for positions in the table."""
         return positions(workspace.session, workspace.query(query), self.path, self.version)
 
     def named(self, workspace: Workspace, deleted: bool) -> str:
-        """Name the table's rows with their positions; with `deleted`, which is cheaper, also those that are marked as deleted."""
+        """Name the table's rows with their positions. With `deleted`, which is cheaper, deleted rows may be among them."""
         rows = read_located(workspace.session, self.path, self.version, deleted)
         ids = [self.ids[name.casefold()] for name in rows.columns if name not in POSITION]
         return workspace.name("all_present" if deleted else "present", rows.toDF(*ids, *POSITION))
@@ -108,10 +108,10 @@ def locate(
 ) -> tuple[Positions | None, str | None]:
     """Return the positions in `current` of the rows that go, and the probe column that found them, if one did.
 
-    None instead of positions: some row that should go is not there, so the table is not what the frontier says.
+    The positions are None when a row to remove is missing, so that the table differs from the query at the frontier.
     """
     for probe, least, most in measured.probes[:1]:
-        # Positions that are deleted already are left out of what is found, so they may as well be read.
+        # `positions` drops rows that are deleted already, so reading them is harmless.
         rows = current.named(workspace, deleted=True)
         query = _by_probe(delta, rows, probe, least, most)
         if measured.going <= limits.BROADCAST_ROWS:
@@ -119,7 +119,7 @@ def locate(
         found = current.positions(workspace, query)
         if found.count == measured.going:
             return found, probe.name
-    # Here the first of equal rows are taken: one that is deleted already must not be among them.
+    # This search takes the first of equal rows, so rows that are deleted already must not be among them.
     rows = current.named(workspace, deleted=False)
     found = current.positions(workspace, by_content(delta, columns, rows, measured))
     return (found if found.count == measured.going else None), None
@@ -131,7 +131,7 @@ def _going(delta: str, columns: Sequence[Column]) -> exp.Select:
 
 
 def _between(probe: Column, least: str, most: str) -> exp.Expr:
-    """Bounds as literals reach the Parquet reader, which then skips row groups; a join alone would not."""
+    """Return bounds as literals, by which the Parquet reader skips row groups; a join alone does not reach it."""
     return exp.Between(this=column(probe.id, "present"), low=_read(least, probe.type), high=_read(most, probe.type))
 
 
@@ -145,7 +145,7 @@ def _by_probe(delta: str, current: str, probe: Column, least: str, most: str) ->
 
 
 def by_content(delta: str, columns: Sequence[Column], current: str, measured: Measured) -> exp.Select:
-    """Compare whole rows; of more equal rows than have to go, take the first by position."""
+    """Compare whole rows. If there are more equal rows than have to go, take the first by position."""
     going = subquery(_going(delta, columns), "going")
     same = [equal(_form(column(c.id, "present"), c), _form(column(c.id, "going"), c)) for c in columns]
     order = exp.Order(expressions=[exp.Ordered(this=column(p, "present")) for p in POSITION])

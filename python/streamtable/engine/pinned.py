@@ -1,4 +1,4 @@
-"""The user's query over its sources at given versions: Spark's own plan, only its files are pinned."""
+"""The user's query over its sources at given versions: Spark's own plan, with pinned files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["pinned_query"]
 
 
 def pinned_query(analysed: AnalysedQuery, target: Mapping[str, Version]) -> DataFrame:
-    """Return the query itself, not our rendering of it, over its sources at the given versions, the clock among them."""
+    """Return the query itself, not our rendering of it, over its sources and the clock at the given versions."""
     session = analysed.session
     frames = java_class(session, "java.util.HashMap")()
     for path in analysed.paths:

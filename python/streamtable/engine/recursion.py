@@ -21,7 +21,7 @@ _LIMIT = "spark.sql.cteRecursionLevelLimit"
 
 
 def recurse(workspace: Workspace, sources: Sources, change: Recursed) -> DataFrame:
-    """Return what changes in all levels, each netted. Raises RefreshError where the recursion passes Spark's limit of levels."""
+    """Return the changes of all levels, each netted. Raises RefreshError when the recursion exceeds Spark's limit of levels."""
     arriving = workspace.materialise(workspace.query(render(change.arriving, sources)))
     due = sorted(row[0] for row in arriving.select(LEVEL.id).distinct().collect())
     names = [*(c.id for c in change.working.columns), WEIGHT.id]

@@ -36,7 +36,7 @@ def netted(delta: str, columns: Sequence[Column]) -> exp.Select:
 
 
 def _type_in(frame: DataFrame, of: Column) -> str:
-    """Return the type of a column, whose structs may have more fields than the query means."""
+    """Return the type of a column. Its structs may have more fields than they had when the query was written."""
     if "STRUCT<" not in of.type:
         return of.type
     return frame.select(qualified((of.name,))).schema[0].dataType.simpleString().upper()
@@ -44,10 +44,10 @@ def _type_in(frame: DataFrame, of: Column) -> str:
 
 @dataclass
 class Sources:
-    """Registers each form of each source when a query first asks for it.
+    """Registers a view for each snapshot of each source when a query first asks for it.
 
-    `expected` is about how many rows changed where that is little and the change is read several times, or joined: it is computed
-    first, because Spark hands out what it knows to be small, and moves the tables otherwise.
+    `expected` is the approximate number of changed rows of a small change that is read several times or joined. Such a change is
+    computed first: Spark broadcasts a relation that it knows to be small, and shuffles the tables otherwise.
     """
 
     analysed: AnalysedQuery
@@ -92,7 +92,7 @@ class Sources:
         return self.changes[path]
 
     def _delta(self, path: str) -> DataFrame:
-        """Net out rows that a rewritten file (or an overwritten table) carries over: the delta would be as large."""
+        """Return the change with rows that a rewritten file or an overwritten table carries over netted out: it may be as large."""
         change = self.change(path)
         used = {
             c.name: replace(c, id=c.name, type=_type_in(change.frame, c))

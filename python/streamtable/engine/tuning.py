@@ -1,4 +1,4 @@
-"""How Spark plans the queries of a refresh, of what is read as a relation, and of operations that are replicated."""
+"""Settings by which Spark plans the queries of refreshes, of relations and of replicated operations."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _ADAPTIVE, _PARTITIONS = "spark.sql.adaptive.enabled", "spark.sql.shuffle.partit
 def planned_for(session: SparkSession, load: Load | None) -> Iterator[None]:
     """Turn adaptive execution off in this session for a small change.
 
-    It runs each stage as a job of its own and plans the rest again, to find out how large things are. Here that is known: the
-    change is at hand, and what it touches is no more than the sources. Where these ask for many partitions it stays on, because it
-    puts empty ones together and deals with skew. Spark's number of partitions is an upper bound.
+    Adaptive execution runs each stage as a job and plans the rest again, to learn sizes. Here the sizes are known: the change is
+    computed, and it meets no more rows than the sources have. With many partitions adaptive execution stays on, because it merges
+    empty partitions and handles skew. Spark's number of partitions is an upper bound.
     """
     adaptive, before = str(session.conf.get(_ADAPTIVE)), str(session.conf.get(_PARTITIONS))
     if (

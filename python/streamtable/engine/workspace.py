@@ -1,4 +1,4 @@
-"""The names that one refresh gives to frames in its session; closing it forgets them and frees what was kept."""
+"""The names that one refresh gives to frames in its session. Closing the workspace drops the names and frees kept rows."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ class Workspace:
         return planned(self.session, text(query))
 
     def persist(self, frame: DataFrame) -> DataFrame:
-        """Hold the rows of `frame` from their first use on, so that nothing computes them twice, and plans end at them."""
+        """Keep the rows of `frame` from their first use on. Nothing computes them twice, and plans end at them."""
         self._kept.append(frame)
         return frame_of(self.session, self._held.kept(frame._jdf))
 
     def materialise(self, frame: DataFrame, rows: int | None = None) -> DataFrame:
-        """Compute `frame` now, so that Spark knows how large it is; about `rows` are expected, where that is known.
+        """Compute `frame` now, so that Spark knows its size. `rows` is the expected number of rows, if it is known.
 
-        Few rows become a relation of the driver, which takes no job to read or to be found empty. The driver holds no more than
-        FEW, and no more bytes than spark.driver.maxResultSize, whatever was expected. What turns out to have no rows is a relation
-        that the optimizer sees to be empty: nothing is read to be joined with it.
+        Few rows become a relation of the driver, which no job has to read or to find empty. The driver holds at most
+        `limits.DRIVER_ROWS` rows, and at most spark.driver.maxResultSize bytes, whatever was expected. A frame without rows
+        becomes a relation that the optimizer knows to be empty, so joins with it read nothing.
         """
         if rows is None or rows <= limits.DRIVER_ROWS:
             local = (self._held.some if rows is None else self._held.expected)(frame._jdf, limits.DRIVER_ROWS)
@@ -74,13 +74,13 @@ class Workspace:
         return not frame.isEmpty()
 
     def count(self, held: DataFrame) -> int:
-        """Return how many rows a frame that `materialise` returned has at most: what was counted, or FEW."""
+        """Return an upper bound of the rows of a frame from `materialise`: their count, or `limits.DRIVER_ROWS`."""
         return self._counts.get(held, limits.DRIVER_ROWS)
 
     def extents(self, name: str) -> ColumnExtents:
-        """Return the least and greatest value, as text, of each column of what bears `name`, if `materialise` computed it.
+        """Return the least and greatest value, as text, of each column of the frame `name`, if `materialise` computed it.
 
-        Columns without a value, or of types whose text does not read back exactly, are left out; all are of any other frame.
+        Columns without a value, or of types whose text does not read back exactly, are left out. Other frames have no columns here.
         """
         frame = self._frames[name]
         if frame not in self._measured:
@@ -95,7 +95,7 @@ class Workspace:
         return name
 
     def __enter__(self) -> Self:
-        # A query may have been created with this setting: names in quotes are patterns. In our queries all names are in quotes.
+        # A query may be created with this setting, by which quoted names are patterns. Our queries quote all names.
         self._patterns = self.session.conf.get(_PATTERNS) == "true"
         if self._patterns:
             self.session.conf.set(_PATTERNS, "false")
