@@ -33,7 +33,7 @@ __all__ = ["AnalysedQuery", "analyse", "release"]
 
 @dataclass(frozen=True)
 class AnalysedQuery:
-    """A query as Spark analysed it now: `frame` is lazy, `tree` normalised; the root's columns are the table's, in order."""
+    """A query after Spark's analysis: `frame` is lazy, `tree` is normalised. The root has the table's columns, in order."""
 
     session: SparkSession
     frame: DataFrame
@@ -41,9 +41,9 @@ class AnalysedQuery:
     tree: Operator
     fingerprint: str
     plan: str
-    """What the reader of plans wrote."""
+    """The JSON of the shim's PlanReader."""
     rejected: RuleFinding | None = None
-    """Why Spark cannot plan the delta, where a dry run or a refresh found that out."""
+    """Why Spark cannot plan the delta, as a dry run or a refresh found; else None."""
 
     @cached_property
     def obstacle(self) -> RuleFinding | None:
@@ -51,7 +51,7 @@ class AnalysedQuery:
         return self.rejected or obstacle(self.tree)
 
     def columns_of(self, path: str) -> frozenset[str]:
-        """Return the columns of a source that the query mentions, by name or in `*`, whether its result depends on them or not."""
+        """Return the columns of a source that the query mentions, by name or in `*`, even those that its result does not need."""
         plan = json.loads(self.plan)["plan"]
         mentioned = set(_used(plan, wanted=True))
         return frozenset(
@@ -96,11 +96,11 @@ def analyse(session: SparkSession, query: Query) -> AnalysedQuery:
 
 
 _FORMS = (("values stored", store_distinct_values), ("partners stored", store_partners), ("distincts merged", merge_distincts))
-"""What decides which states are stored for a plan, by name: tables that earlier releases made of it hold other states."""
+"""The rewritings that decide which states are stored, by name. Tables of earlier releases may store other states."""
 
 
 def _formed(tree: Operator) -> tuple[Operator, str]:
-    """Return a tree whose states are those to store, and the names of the forms that differ from what was read."""
+    """Return the tree whose states are stored, and the names of the forms that changed it."""
     names = []
     for name, form in _FORMS:
         formed = form(tree)
@@ -110,7 +110,7 @@ def _formed(tree: Operator) -> tuple[Operator, str]:
 
 
 def _check_names(gone: Sequence[Json]) -> None:
-    """Refuse a query whose columns, or the fields of its structs, are not what they were when it was written."""
+    """Refuse a query whose columns, or whose structs' fields, differ from those at CREATE."""
     for each in gone:
         column, now = each["column"], each["now"]
         if was := each.get("was"):
@@ -125,7 +125,7 @@ def _check_names(gone: Sequence[Json]) -> None:
 
 
 def _moved(message: str, query: Query) -> str:
-    """Give Spark's positions, which count from the start of the query, as positions in the whole statement."""
+    """Translate Spark's positions in the query into positions in the whole statement."""
 
     def moved(found: re.Match[str]) -> str:
         line, column = int(found[1]), int(found[2])
@@ -137,7 +137,7 @@ def _moved(message: str, query: Query) -> str:
 
 
 def _nearest_table(session: SparkSession, message: str) -> str | None:
-    """Suggest tables for a name that Spark does not find; for columns it suggests some itself."""
+    """Suggest tables for a name that Spark does not find. Spark itself suggests columns."""
     missing = re.search(r"The table or view (\S+) cannot be found", message)
     if missing is None:
         return None
@@ -153,7 +153,7 @@ def _nodes(node: Json) -> Iterator[Json]:
 
 
 def release(analysed: AnalysedQuery) -> None:
-    """Forget the expressions that were registered for the query, and give its session back."""
+    """Free the query's registered expressions, and give its session back."""
     registry = java_class(analysed.session, f"{SHIM}.ExpressionRegistry")
     registry.release(analysed.bound.id)
     give_back(analysed.session)

@@ -1,4 +1,4 @@
-"""The settings that a query was written under: captured at CREATE, and set again wherever it is read."""
+"""The settings that decide what a query means: captured at CREATE, and set again for each analysis."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CAPTURED = (
     "spark.sql.orderByOrdinal",
     "spark.sql.legacy.sizeOfNull",
 )
-"""The settings that change what a query means, and that every definition holds."""
+"""The settings that change what a query means. Every definition holds their values."""
 
 _CHANGING = re.compile(
     r"spark\.sql\.("
@@ -38,18 +38,18 @@ _CHANGING = re.compile(
     r"|chunkBase64String\.enabled|icu\.caseMappings\.enabled"
     r")"
 )
-"""The settings that change it as well and that few set: a definition holds those that are set. No tuning is among them."""
+"""Further settings that change what a query means. A definition holds those that are set. Settings of speed are not among them."""
 
 
 def captured_settings(spark: SparkSession) -> dict[str, str]:
-    """Read the current values of the settings that change what a query means, defaults as well: those of another session differ."""
+    """Read the values of the settings that change what a query means, with defaults: sessions may have different ones."""
     modified = {key: value for key, value in sorted(_set_in(spark).items()) if _CHANGING.fullmatch(key)}
     unusual = {key: value for key, value in modified.items() if key not in CAPTURED and spark.conf.isModifiable(key)}
     return {key: str(spark.conf.get(key)) for key in CAPTURED} | unusual
 
 
 def _set_in(spark: SparkSession) -> dict[str, str]:
-    """Return what is set in a session in one piece: PySpark's own asks the JVM three times for each of some sixty settings."""
+    """Return all settings of a session by one call. PySpark calls the JVM three times per setting."""
     mapper = java_class(spark, "com.fasterxml.jackson.databind.ObjectMapper")()
     found: dict[str, str] = json.loads(mapper.writeValueAsString(spark._jsparkSession.conf().getAllAsJava()))
     return found

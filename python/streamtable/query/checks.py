@@ -1,4 +1,4 @@
-"""Checks of a query: names that end with the caller's session, and what the mode DIFFERENTIAL cannot maintain."""
+"""Checks of a query: names that belong to the caller's session, and operators that the mode DIFFERENTIAL cannot maintain."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["AUTO", "allow", "refuse_session_names", "temporary_view_refused"]
 
 
 def refuse_session_names(spark: SparkSession, error: InvalidQuery) -> None:
-    """Say that a name which Spark does not find is one of the caller's session: a refresh has a session of its own."""
+    """Raise an error for a missing name that only the caller's session knows: a refresh has a session of its own."""
     # Not spark.catalog.listTables(): it asks the metastore for every table of the database.
     for view in spark.sql("SHOW VIEWS").collect():
         if view["isTemporary"] and f"`{view['viewName']}` cannot be found" in error.reason:
@@ -57,7 +57,7 @@ _OF_SESSION: tuple[tuple[str, Callable[[SparkSession, str], bool], str, str], ..
         "write its value into the query, or keep it in a table",
     ),
 )
-"""How Spark says that it does not find a name, whether the caller's session knows it, what it is then, and what to do."""
+"""Spark's message about a missing name, the test whether the caller's session knows it, its kind, and the hint."""
 
 
 def temporary_view_refused(view: str) -> InvalidStatement:
@@ -66,7 +66,7 @@ def temporary_view_refused(view: str) -> InvalidStatement:
 
 
 AUTO = "use REFRESH MODE AUTO"
-"""What to do about a query that the mode DIFFERENTIAL cannot maintain."""
+"""The hint for a query that the mode DIFFERENTIAL cannot maintain."""
 
 
 def allow(analysed: AnalysedQuery, mode: RefreshMode) -> None:

@@ -1,4 +1,4 @@
-"""The fingerprint of a query: two plans with the same one have the same answer."""
+"""The fingerprint of a query: plans with the same fingerprint have the same answer."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ Json = Mapping[str, Any]
 
 
 _PLACE = ("path", "table")
-"""Where a table is and what it is called: a plan knows it by its id."""
+"""Path and name of a table, which a fingerprint leaves out: a plan knows the table by its id."""
 
 
 def fingerprint_of(plan: str, form: str = "") -> str:
-    """Identify a plan up to the numbering of its attributes, to columns of its tables that it does not use, and to their places."""
+    """Identify a plan. The numbers of attributes, unused columns of tables, and the paths of tables do not count."""
     document = json.loads(plan)
     sources = document["sources"]
     ids = [each["table_id"] for each in sources]
-    # Copies of a table's files share its id: which of them stands where is told by their places, in the order of the plan.
+    # Copies of a table's files share its id, so the order of their paths in the plan tells them apart.
     document["sources"] = ids if len(set(ids)) == len({each["path"] for each in sources}) else sources
     used = json.dumps(_without(document, set(_used(document["plan"], wanted=True))), separators=(",", ":"))
     numbers: dict[str, str] = {}
@@ -32,11 +32,11 @@ def fingerprint_of(plan: str, form: str = "") -> str:
 
 
 _BY_PLACE = frozenset({"Union", "Intersect", "Except", "Distinct", "Recursion"})
-"""Operators that know the columns of their inputs by their places, and so use all of them."""
+"""Operators that know the columns of their inputs by position, and so use all of them."""
 
 
 def _used(node: Json, wanted: bool) -> Iterator[str]:
-    """Yield the ids that a plan mentions, other than by handing them on from below; with `wanted`, its own output as well."""
+    """Yield the ids that a plan uses, not those that it only hands on. With `wanted`, its own output counts as used."""
     mentioned = {key: value for key, value in node.items() if key != "children" and (wanted or key != "output")}
     yield from re.findall(r'"(c\d+)"', json.dumps(mentioned))
     for child in node.get("children", ()):

@@ -1,6 +1,6 @@
-"""What standard SQL and PostgreSQL say and Spark does not parse, said in Spark's words; all other text stays as it was written.
+"""Rewriting: forms of standard SQL and PostgreSQL that Spark does not parse become Spark's forms. All other text stays as it is.
 
-sqlglot splits the text into tokens, no more: the query itself is read by Spark alone. The passes, in order, are `PASSES`.
+sqlglot only splits the text into tokens; Spark alone reads the query. The passes, in order, are `PASSES`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OPENS_OPERAND = {
     *(TokenType.WHEN, TokenType.THEN, TokenType.ELSE, TokenType.SELECT, TokenType.DISTINCT, TokenType.ALL, TokenType.COMMA),
     *(TokenType.ARROW, TokenType.CASE, TokenType.EQ, TokenType.NEQ, TokenType.PIPE_GT),
 }
-"""What may stand in front of the left operand of a comparison."""
+"""Words that may stand in front of the left operand of a comparison."""
 
 _ENDS_SELECT = {
     *(TokenType.ORDER_BY, TokenType.SORT_BY, TokenType.CLUSTER_BY, TokenType.DISTRIBUTE_BY, TokenType.LIMIT, TokenType.OFFSET),
@@ -40,7 +40,7 @@ _ENDS_SELECT = {
 
 @dataclass(frozen=True)
 class _Text:
-    """A query and its tokens; quoted names and strings are tokens of their own, so nothing inside them is taken for a word."""
+    """A query and its tokens. Quoted names and strings are single tokens, so their contents are not words."""
 
     sql: str
     tokens: Sequence[Token]
@@ -50,7 +50,7 @@ class _Text:
         return cls(sql, Spark().tokenize(sql))
 
     def word(self, at: int) -> str:
-        """Return the token as an upper-case word; nothing for quoted text and beyond either end."""
+        """Return the token as an upper-case word; an empty text for quoted text and beyond both ends."""
         if not 0 <= at < len(self.tokens) or self.tokens[at].token_type in (TokenType.STRING, TokenType.IDENTIFIER):
             return ""
         return self.tokens[at].text.upper()
@@ -89,7 +89,7 @@ class _Text:
 
 
 def rewritten(sql: str) -> str:
-    """Return the query in words that Spark parses; what is wrong with it is left for Spark to say."""
+    """Return the query in Spark's forms. Spark reports its errors."""
     if not _CANDIDATE.search(sql):
         return sql
     try:
@@ -101,7 +101,7 @@ def rewritten(sql: str) -> str:
 
 
 def moving_literal(sql: str) -> str | None:
-    """Return a literal such as DATE 'today', which means another day each time that Spark reads the text."""
+    """Return a literal such as DATE 'today', whose value depends on the day on which Spark reads the text."""
     if not _MOVING.search(sql):
         return None
     try:
@@ -123,7 +123,7 @@ def _until_nothing_is_left(apply: Callable[[_Text], str | None], sql: str) -> st
 def quantified_comparison(text: _Text) -> str | None:
     """Rewrite the innermost `x > ALL (query)`, `x = ANY (query)`, or SOME.
 
-    `= ANY` is IN, `<> ALL` is NOT IN. The others compare with the least and the greatest value; where those do not decide, a NULL
+    `= ANY` is IN, `<> ALL` is NOT IN. The other forms compare with the least and the greatest value. If these do not decide, a NULL
     among the values makes the answer unknown. ANY is the negation of ALL with the negated comparison.
     """
     for at in reversed(range(1, len(text.tokens) - 2)):
@@ -162,7 +162,7 @@ def _extremes(operator: str) -> tuple[str, ...]:
 
 
 def distinct_on(text: _Text) -> str | None:
-    """Rewrite `SELECT DISTINCT ON (keys) ... ORDER BY order`: of the rows with equal keys, the first by the order."""
+    """Rewrite `SELECT DISTINCT ON (keys) ... ORDER BY order`: it keeps the first of the rows with equal keys."""
     for at in range(len(text.tokens) - 2):
         if not text.is_(at, TokenType.DISTINCT) or text.word(at + 1) != "ON" or not text.is_(at + 2, TokenType.L_PAREN):
             continue
@@ -224,7 +224,7 @@ def ordered_list(text: _Text) -> str | None:
 
 
 def _order_inside(text: _Text, first: int, closed: int) -> int | None:
-    """Return the ORDER BY of the call itself, not that of a call or query inside of it."""
+    """Return the ORDER BY of the call itself, not of a call or query inside it."""
     depth = 0
     for at in range(first, closed):
         depth += text.is_(at, TokenType.L_PAREN) - text.is_(at, TokenType.R_PAREN)

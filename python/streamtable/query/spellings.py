@@ -1,4 +1,4 @@
-"""What to write instead of standard SQL that Spark does not know: hints for a query that Spark has rejected."""
+"""Hints for a query that Spark rejects: Spark's forms of standard SQL that Spark does not know."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _RECURSIVE_UNION = "write UNION ALL, end the recursion by a condition in its ste
 
 
 def instead(query: str, message: str) -> str | None:
-    """Return what to write instead, for a query and Spark's message about it; None where no spelling is known."""
+    """Return the hint for a query and Spark's message about it, or None."""
     if "UNION_NOT_SUPPORTED_IN_RECURSIVE_CTE" in message:
         return _RECURSIVE_UNION
     return next((hint for pattern, hint in _SPELLINGS if re.search(pattern, query, re.IGNORECASE)), None)

@@ -1,4 +1,4 @@
-"""Choose what a refresh does; pure: everything that it looks at is handed in."""
+"""Choose the action of a refresh. The choice is a pure function of its arguments."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["FORGOTTEN", "NOT_POPULATED", "REPLACED", "Action", "Choice", "Facts"
 NOT_POPULATED = "the table was not populated yet"
 FORGOTTEN = "what the last refresh recorded cannot be read"
 REPLACED = "the table was replaced"
-"""Why a table starts anew because somebody asked for it."""
+"""The reason of a REINITIALIZE that a statement asked for."""
 
 
 class Action(str, Enum):
-    """What a refresh did; the value is what people see. FAILED and SKIPPED left the table as it was."""
+    """The action of a refresh; people see the value. FAILED and SKIPPED leave the table as it is."""
 
     NO_DATA = "NO_DATA"
     DIFFERENTIAL = "DIFFERENTIAL"
@@ -40,12 +40,12 @@ class Choice:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a refresh found out about the query and the logs.
+    """The facts about the query and the logs on which the choice depends.
 
-    `obstacle` is the first thing that cannot be maintained, `unversioned` names something in the query that changes without a new
-    version of a source; `resting` are the sources whose new versions changed no row; `foreign` describes a commit on the stream
-    table that is not ours, `lost` a gap in a source's history. `full_scan` is an operator whose delta would read everything twice,
-    `too_expensive` says why a delta of this size costs more than recomputing, `estimated` what both would cost.
+    `obstacle`: the first operator that cannot be maintained. `unversioned`: a part of the query that changes without a new
+    version of a source. `resting`: the sources whose new versions changed no row. `foreign`: a commit on the stream table that is
+    not ours. `lost`: a gap in a source's history. `full_scan`: an operator whose delta would read whole tables twice.
+    `too_expensive`: why a delta of this size costs more than a full refresh. `estimated`: the costs of both.
     """
 
     fingerprint: str
@@ -60,7 +60,7 @@ class Facts:
 
 
 def choose(mode: RefreshMode, forced: bool, frontier: Frontier | None, target: Mapping[str, Version], facts: Facts) -> Choice:
-    """Return the action and why."""
+    """Return the action and its reason."""
     if forced:
         return Choice(Action.FULL, "REFRESH ... FULL was asked for")
     if frontier is None:

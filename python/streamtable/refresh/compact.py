@@ -1,4 +1,4 @@
-"""Small files of a stream table and its arrangements made few; what they hold stays the same, and so does the frontier."""
+"""Compaction: small files of a stream table and its arrangements become few. The rows and the frontier stay the same."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _OPTIMIZE = {
 def maintain(spark: SparkSession, entry: Entry) -> list[str]:
     """Compact the tables of `entry` that have too many small files, and VACUUM them where the settings say so; return their paths.
 
-    The commits change no data: who reads the table or its change feed sees nothing come or go, and the next refresh goes on
-    from the frontier. Raises what Delta raises, as when a refresh commits meanwhile; nothing was changed then.
+    The commits change no data: readers of the table and of its change feed see no change, and the next refresh goes on from the
+    frontier. Raises Delta's errors, for example when a refresh commits meanwhile; then nothing was changed.
     """
     frontier = Frontier.of(entry.state.frontier)
     if frontier is None:
@@ -47,7 +47,7 @@ def maintain(spark: SparkSession, entry: Entry) -> list[str]:
 def compact(spark: SparkSession, paths: Sequence[str], settings: Mapping[str, str] | None = None) -> list[str]:
     """Compact the tables that have too many small files, and VACUUM them where the settings say so; return their paths.
 
-    `settings` are some of Delta's, for these tables alone. Raises what Delta raises.
+    `settings` are settings of Delta for these tables alone. Raises Delta's errors.
     """
     most = read_setting(spark, SMALL_FILES)
     crowded = (
@@ -67,6 +67,6 @@ def compact(spark: SparkSession, paths: Sequence[str], settings: Mapping[str, st
 
 
 def _forget(spark: SparkSession, path: str, fingerprint: str) -> None:
-    """Delete the arrangements of former plans; young ones are kept, as another session may be building them this moment."""
+    """Delete the arrangements of former plans. Young ones stay, because another session may be building them."""
     for folder in left_behind(spark, folder_of(path), fingerprint, retention(spark, path).files):
         drop_files(spark, folder)

@@ -1,4 +1,4 @@
-"""What a refresh would cost, differential or in full: learnt from what the last refreshes of the same plan cost. Pure."""
+"""The cost of a refresh, differential or in full, estimated from the last refreshes of the same plan. Pure functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Costs", "Ran", "costs", "remembered", "too_much"]
 
 @dataclass(frozen=True)
 class Ran:
-    """What a refresh did, and what it took, in milliseconds; `removes` as in what it found."""
+    """The load of one refresh and its time in milliseconds; `removes` as in `Load`."""
 
     differential: bool
     changed: int
@@ -34,18 +34,19 @@ class Costs:
 
 
 def remembered(runs: Sequence[Ran], last: Ran) -> tuple[Ran, ...]:
-    """Return the runs to keep: the last ones, and the last full one, without which nothing can be compared, however old it is."""
+    """Return the runs to keep: the last ones, and the last full one, however old, because estimates need one."""
     known = (*runs, last)
     kept, full = known[-limits.REMEMBERED_RUNS :], [ran for ran in known if not ran.differential][-1:]
     return kept if set(full) <= set(kept) else (*full, *kept[1:])
 
 
 def costs(load: Load, runs: Sequence[Ran]) -> Costs | None:
-    """Estimate both refreshes; None until two differential refreshes and a full one of a similar size have been seen.
+    """Estimate both refreshes; None until two differential refreshes and a full one of a similar size are known.
 
-    A full refresh costs in proportion to the rows. A differential one has a fixed part, the least that was seen, and one in
-    proportion to the changed rows. For that one the starting share counts as if it had been seen with a hundredth of the rows.
-    Refreshes that had to locate rows tell about each other, and so do those that had not, once there are two of the kind.
+    The cost of a full refresh is proportional to the rows. The cost of a differential one has a fixed part, the least time so far,
+    and a part proportional to the changed rows. The limit for the first refreshes counts as one more observation, of a hundredth of
+    the rows. Refreshes that locate rows are estimated from such refreshes, and the others from others, once there are two of the
+    kind.
     """
     differential = [ran for ran in runs if ran.differential]
     alike = [ran for ran in differential if ran.removes is load.removes]
@@ -63,7 +64,7 @@ def costs(load: Load, runs: Sequence[Ran]) -> Costs | None:
 
 
 def too_much(load: Load, estimated: Costs | None, share: float | None) -> str | None:
-    """Say why a delta of this size is better recomputed; None when it is not. A `share` that was set leaves nothing to learn."""
+    """Return why a full refresh is better than a delta of this size, or None. A `share` set by the user replaces all estimates."""
     changed = f"{load.changed:,} changed rows for {load.rows:,} rows" + (f", most of them in {load.most}" if load.most else "")
     advice = f". {load.advice}" if load.advice else ""
     if share is not None:

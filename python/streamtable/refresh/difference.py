@@ -26,9 +26,9 @@ __all__ = ["difference"]
 
 
 def difference(workspace: Workspace, path: str, version: int, whole: TableChange) -> TableChange:
-    """Return what brings the table at `path` from its contents to the rows of `whole`; `whole` itself where that costs less.
+    """Return the change from the contents of the table at `path` to the rows of `whole`, or `whole` itself where that costs less.
 
-    `whole` is computed once, whatever is returned. Contents that cannot be read are replaced.
+    `whole` is computed once in both cases. Contents that cannot be read are replaced.
     """
     assert whole.add is not None, "a query has rows, if only none"
     fields = whole.add.schema.fields
@@ -41,7 +41,7 @@ def difference(workspace: Workspace, path: str, version: int, whole: TableChange
     except (NotWhatTheFrontierSays, Py4JJavaError, CapturedException) as error:
         if cancelled(error):
             raise
-        return whole  # An error of the query's own comes again when its rows are written.
+        return whole  # An error of the query itself is raised again when its rows are written.
 
 
 def _difference(workspace: Workspace, path: str, version: int, whole: TableChange, columns: list[Column]) -> TableChange:

@@ -1,6 +1,6 @@
-"""The differential refresh: compute the delta of the query, and find the rows that go.
+"""The differential refresh: compute the delta of the query, and locate the rows to remove.
 
-Everything is computed from pinned versions and kept before the first commit, so nothing is evaluated twice over moved state.
+All results are computed from pinned versions and kept before the first commit. So nothing is evaluated again over moved state.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _MONOTONE = (Scan, Constant, Filter, Project, Join, UnionAll, Generate, Expand)
 class Differential:
     """One differential refresh of the table at `path`, whose columns are `names`, as of its version `version`.
 
-    `pinned` are the arrangements' versions by name, `load` is what there is to do, where the logs tell.
+    `pinned` are the arrangements' versions by name. `load` is the load of the refresh, if the logs tell it.
     """
 
     analysed: AnalysedQuery
@@ -98,7 +98,7 @@ class Differential:
         return Sources(self.analysed, self.workspace, self.target, self.frontier, expected)
 
     def compute(self) -> TableChange:
-        """Compute what the table's own commit does. Raises NotWhatTheFrontierSays."""
+        """Return the change of the table's own commit. Raises NotWhatTheFrontierSays."""
         if self.root is None:
             return TableChange(None, None, self.probe)
         self.take_steps()
@@ -122,15 +122,15 @@ class Differential:
 
     @property
     def top(self) -> AggregateStep | None:
-        """Return the step whose arrangement is the table itself, if one is."""
+        """Return the step whose arrangement is the table itself, or None."""
         return next((step for step in self.steps if self.arrangements[step.aggregate].visible), None)
 
     def recurse(self, change: Recursed) -> DataFrame:
-        """Return what changes in all levels of a recursion."""
+        """Return the changes of all levels of a recursion."""
         return recurse(self.workspace, self.sources, change)
 
     def moves(self) -> dict[str, TableChange]:
-        """Return, by name, what the commits of the moved arrangements do."""
+        """Return the changes of the moved arrangements, by name."""
         return {step.name: self._moved(step) for step in self.steps if not self.arrangements[step.aggregate].visible}
 
     def ids(self) -> list[str]:
@@ -146,7 +146,7 @@ class Differential:
         return all(change.appends_only for change in changes)
 
     def _name_states(self) -> None:
-        """Name the stored states, the table's rows, and, where something joins with an aggregate's old output, that output."""
+        """Name the stored states, the table's rows, and the old output of aggregates that something joins with."""
         if BEFORE in self.read:
             self.workspace.name(BEFORE, self.table_before())
         stepped = {step.name for step in self.steps}
@@ -170,7 +170,7 @@ class Differential:
     def _shared(self, tree: Operator) -> DataFrame:
         frame = self.workspace.query(self._render(tree))
         expected = self.sources.expected
-        # How many rows a small change touches is not known: often few.
+        # The number of rows that a small change meets is unknown, and often small.
         return (
             self.workspace.persist(frame)
             if expected is None
@@ -204,7 +204,7 @@ class Differential:
         return self.version if arrangement.visible else self.pinned[arrangement.name]
 
     def restricts(self, step: AggregateStep) -> bool:
-        """Tell whether the arrangement is too large for all of it to be handed to every task, and the change is not."""
+        """Tell whether the arrangement is too large to be handed to every task, and the change is small enough."""
         arrangement = self.arrangements[step.aggregate]
         if not self.small or not step.keys:
             return False
@@ -223,7 +223,7 @@ class Differential:
         return positions(self.workspace.session, self.workspace.query(step.left()), arrangement.path, self._version(arrangement))
 
     def _visible(self, step: AggregateStep, root: Operator) -> TableChange:
-        """The table is its own arrangement: the groups' positions are known already."""
+        """Return the change of a table that is its own arrangement: the positions of its groups are known."""
         came = self.delta(root)
         query = select([column(c) for c in self.ids()], came)
         query = query.where(exp.GT(this=column(WEIGHT.id), expression=number(0)), copy=False)
@@ -242,7 +242,7 @@ class Differential:
         return self.workspace.query(query).toDF(*self.names)
 
     def _consolidated(self, root: Operator) -> TableChange:
-        """Net out equal rows, then find those that go and bring those that come."""
+        """Return the change after netting: the positions of rows to remove, and the rows to add."""
         workspace, columns = self.workspace, self.analysed.tree.columns
         workspace.name("net", workspace.persist(workspace.query(self.net(root))))
         current = Current.of(self.path, self.version, self.names, columns)

@@ -1,7 +1,7 @@
 """The delta of a query, built and analysed by Spark before a statement promises it. No row is read, and no job runs.
 
-A refresh and its dry run share the steps of `Differential`. The dry run puts relations without rows in the place of what a refresh
-reads, so that a query of the delta which Spark rejects is an obstacle at CREATE instead of an error at each refresh.
+A refresh and its dry run share the steps of `Differential`. The dry run reads relations without rows in place of tables. If Spark
+rejects a query of the delta, the rejection is an obstacle at CREATE, not an error at each refresh.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = ["reject", "rejected"]
 _log = logging.getLogger(__name__)
 
 _PLACE = "dry_run"
-"""Stands for the path of the table, which is not there yet."""
+"""Stands for the path of the table, which does not exist yet."""
 
 _LOAD = Load(1, 1)
 """A small change, whose plan has all parts."""
@@ -46,13 +46,13 @@ _LOAD = Load(1, 1)
 _MOST_VERDICTS = 1000
 
 _verdicts: dict[str, RuleFinding | None] = {}
-"""What the dry runs of this process found, by the fingerprint of the plan."""
+"""The results of this process's dry runs, by the fingerprint of the plan."""
 
 
 def rejected(analysed: AnalysedQuery) -> RuleFinding | None:
     """Return why a differential refresh of the query would fail, or None when Spark can plan one for each change.
 
-    Each source is changed alone, then all of them at once: the terms of a delta depend on what else changed.
+    Each source is changed alone, then all of them at once, because the terms of a delta depend on the set of changed sources.
     """
     if obstacle(analysed.tree):
         return None
@@ -65,7 +65,7 @@ def rejected(analysed: AnalysedQuery) -> RuleFinding | None:
 
 
 def reject(analysed: AnalysedQuery, error: BaseException) -> RuleFinding:
-    """Remember that Spark rejected the delta of the query in a refresh; return the obstacle that this is."""
+    """Remember that Spark rejected the delta of the query in a refresh; return the rejection as an obstacle."""
     found = _finding(error)
     _verdicts[analysed.fingerprint] = found
     return found
@@ -96,7 +96,7 @@ def _try_all(analysed: AnalysedQuery) -> RuleFinding | None:
 
 
 class _Unread(Workspace):
-    """A workspace that computes nothing: what a refresh would keep stays a plan."""
+    """A workspace that computes nothing: frames that a refresh would keep stay plans."""
 
     def persist(self, frame: DataFrame) -> DataFrame:
         return frame
@@ -170,6 +170,6 @@ class _DryRun(Differential):
 
 
 def _without_rows(workspace: Workspace, frame: DataFrame) -> DataFrame:
-    """Return a relation without rows that has the columns of `frame` and nothing else of it."""
+    """Return a relation without rows, with the columns of `frame`."""
     held = java_class(workspace.session, f"{SHIM}.Held")
     return frame_of(workspace.session, held.empty(frame._jdf))

@@ -1,4 +1,4 @@
-"""Carry out what was chosen: the differential refresh, or the full one; each ends in one commit with data and frontier."""
+"""Carry out the chosen refresh, differential or full. Each ends in one commit with data and frontier."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Run:
     initiator: Initiator
     load: Load | None = None
     tried: int = 0
-    """Milliseconds that went by until a differential refresh turned out to take more memory than there is."""
+    """Milliseconds of a differential refresh that failed before, for lack of memory."""
 
     @property
     def names(self) -> Sequence[str]:
@@ -110,9 +110,9 @@ def refresh_full(
     schema_json: str | None = None,
     properties: Mapping[str, str | None] | None = None,
 ) -> Committed:
-    """Make the contents those of the query, as Spark analysed it, over the sources at the target versions; build the arrangements.
+    """Replace the contents by the query, as Spark analysed it, over the sources at the target versions; build the arrangements.
 
-    Where others read the table, the rows that differ are committed, else all rows.
+    If other tables read this one, only the rows that differ are committed.
     """
     with _workspace(run) as (workspace, arrangements):
         sources = Sources(run.analysed, workspace, run.target, run.target)
@@ -170,7 +170,7 @@ def _commit(
 
 
 def _others_see_it(run: Run) -> bool:
-    """Tell whether something reads the table, of whose rows some may stay; the logs and the catalog tell, without a Spark job."""
+    """Tell, from the logs and the catalog alone, whether something reads the table and some of its rows may stay."""
     if run.frontier is None or run.analysed.bound.unversioned or run.load is None or 2 * run.load.changed > run.load.rows:
         return False
     entry = run.entry
@@ -185,7 +185,7 @@ def _workspace(run: Run) -> Iterator[tuple[Workspace, Mapping[Aggregate, Arrange
 
 
 def _other_sources(run: Run) -> Mapping[str, str | None] | None:
-    """Return the definition's properties where the query reads other tables, columns, views or functions than they say."""
+    """Return new properties of the definition if the query now reads other tables, columns, views or functions; else None."""
     definition, bound = run.entry.definition, run.analysed.bound
     known, now = (run.entry.views, run.entry.functions), (bound.views, bound.functions)
     same = definition.sources.keys() == set(run.analysed.paths) and bound.columns == run.entry.columns
@@ -219,7 +219,7 @@ def _recorded(run: Run, choice: Choice, pinned: Mapping[str, Version]) -> Fronti
 
 
 def _runs(run: Run, choice: Choice) -> tuple[Ran, ...]:
-    """Remember what this refresh took, up to its commit, next to those of the same plan before it."""
+    """Return the costs of the last refreshes of the same plan, with this refresh's time up to its commit."""
     runs = run.frontier.runs_of(run.analysed.fingerprint) if run.frontier else ()
     load = run.load
     if load is None:
@@ -229,7 +229,7 @@ def _runs(run: Run, choice: Choice) -> tuple[Ran, ...]:
         return Ran(differential, load.changed, load.rows, ms, load.removes)
 
     took = elapsed(run)
-    if run.tried:  # what the attempt led to is what it cost
+    if run.tried:  # the failed attempt cost all of this time
         runs = remembered(runs, ran(True, took))
     return remembered(runs, ran(choice.action is Action.DIFFERENTIAL, took - run.tried))
 

@@ -1,4 +1,4 @@
-"""What a refresh finds out before it chooses, from the plan and the logs, without a Spark job."""
+"""The facts that a refresh needs for its choice, from the plan and the logs, without a Spark job."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streamtable.settings.session import FULL_SHARE, read_setting
 __all__ = ["facts_of", "foreign"]
 
 _ours: dict[tuple[str, str], int] = {}
-"""Up to which version nobody but refreshes wrote a table, by path and id of the definition: a commit is read once for that."""
+"""The version up to which only refreshes wrote a table, by path and id of the definition. So each commit is read once."""
 
 
 def facts_of(spark: SparkSession, run: Run) -> Facts:
@@ -51,7 +51,7 @@ def facts_of(spark: SparkSession, run: Run) -> Facts:
 
 
 def foreign(spark: SparkSession, entry: Entry, frontier: Frontier) -> str | None:
-    """Describe the first commit since our last one that changed rows and is not ours, or why nobody can know of one any more."""
+    """Describe the first foreign commit since our last one that changed rows, or why the log no longer tells; else None."""
     table, latest = (entry.path, entry.definition.id), entry.state.version
     seen = _ours.get(table, -1)
     after = max(frontier.base, seen if seen <= latest else -1)
@@ -68,7 +68,7 @@ def foreign(spark: SparkSession, entry: Entry, frontier: Frontier) -> str | None
 
 
 def _since(run: Run, frontier: Frontier) -> dict[str, tuple[CommitSummary, ...]]:
-    """Read what the commits since the frontier did, by source. Raises HistoryLost."""
+    """Summarise the commits since the frontier, by source. Raises HistoryLost."""
     found = {}
     for path in run.analysed.paths:
         version, before = run.target[path], frontier.sources.get(path)

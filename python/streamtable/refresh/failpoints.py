@@ -17,7 +17,7 @@ _watchers: list[Callable[[str], None]] = []
 
 
 def failpoint(point: str) -> None:
-    """Tell the watchers; without one, nothing happens."""
+    """Call the watchers, if there are any."""
     for watcher in _watchers:
         watcher(point)
 

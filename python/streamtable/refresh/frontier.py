@@ -1,4 +1,4 @@
-"""What a refresh records in its own commit: the versions that the contents stand for, and the state that goes with them."""
+"""The frontier: the versions of the sources that the contents stand for, recorded in the commit of each refresh."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Frontier", "Vector"]
 
 @dataclass(frozen=True)
 class Vector:
-    """The versions of tables, by path, as they were at one moment; `unreadable` are those that could not be read, and why."""
+    """The versions of tables at one moment, by path. `unreadable` are tables that could not be read, with the reasons."""
 
     versions: Mapping[str, Version]
     at: datetime
@@ -28,9 +28,9 @@ class Vector:
 
     @classmethod
     def read(cls, spark: SparkSession, paths: Sequence[str]) -> Vector:
-        """Read the latest versions from the logs; a table that is gone is left out.
+        """Read the latest versions from the logs. Missing tables are left out.
 
-        So is one that cannot be read: whoever refreshes what reads it is told so.
+        Tables that cannot be read are left out too; a refresh of their readers raises the reason.
         """
         at = clock.now()
         found = dict(zip(paths, versions_or_why(spark, paths), strict=True))
@@ -43,16 +43,17 @@ class Vector:
 
 @dataclass(frozen=True)
 class Frontier:
-    """The contents equal the query at `sources` (version by path).
+    """The versions (by path) at which the contents equal the query, and the state of the last refresh.
 
-    A query that reads the clock has it among its sources, with the instant as its version. `exact` says that nothing but the
-    tables' versions decides the query's result: no clock, no volatile function, no other table. `clock` is how finely ("date" for
-    days) a query reads the clock if nothing but that and the tables decides.
-    `arrangements` pins the version of each stored aggregate, `arrangement_ids` its table; `base` is the version that the refresh's
-    commit was made on, so that commits which are not ours are found; `number` counts the refreshes; `fingerprint` is the plan's;
-    `probe` is the column by which rows were last located; `at` is when the sources were at these versions, None where earlier
-    releases recorded none; `runs` is what the last refreshes of this plan cost.
-    `rejected` says that Spark could not plan the delta of this plan.
+    - `sources`: the versions. If the query reads the clock, the clock is a source, and its version is the instant.
+    - `exact`: only the tables' versions decide the result: no clock, no volatile function, no other table.
+    - `clock`: the part of the clock that the query reads ("date" for days), if only the clock and the tables decide.
+    - `arrangements`, `arrangement_ids`: the version and the table of each stored aggregate.
+    - `base`: the version below the refresh's commit, to find commits that are not ours.
+    - `number`: the count of refreshes. `fingerprint`: of the plan. `rejected`: Spark could not plan the delta of this plan.
+    - `probe`: the column by which rows were last located.
+    - `at`: the time at which the sources were at these versions. Earlier releases recorded None.
+    - `runs`: the costs of the last refreshes of this plan.
     """
 
     sources: Mapping[str, Version]
@@ -70,21 +71,21 @@ class Frontier:
     rejected: bool = False
 
     def arrangement(self, name: str) -> Version | None:
-        """Return what is pinned of an arrangement; earlier releases recorded no ids."""
+        """Return the pinned version of an arrangement. Earlier releases recorded no ids of tables."""
         number = self.arrangements.get(name)
         return None if number is None else Version(self.arrangement_ids.get(name, ""), number)
 
     def ahead_of(self, vector: Vector) -> bool:
-        """Tell whether the contents stand for a newer version of some source than `vector` has."""
+        """Tell whether the contents have a newer version of some source than `vector`."""
         both = [(self.sources[path], wanted) for path, wanted in vector.versions.items() if path in self.sources]
         return any(mine.table_id == wanted.table_id and mine.number > wanted.number for mine, wanted in both)
 
     def moved(self, places: Mapping[str, str]) -> Frontier:
-        """Return the frontier with sources that are at other paths now."""
+        """Return the frontier with the new paths of sources that moved."""
         return replace(self, sources={places.get(path, path): version for path, version in self.sources.items()})
 
     def runs_of(self, fingerprint: str) -> tuple[Ran, ...]:
-        """Return what the last refreshes cost, as far as they were of this plan."""
+        """Return the costs of the last refreshes of this plan."""
         return self.runs if self.fingerprint == fingerprint else ()
 
     def to_json(self) -> str:
@@ -93,7 +94,7 @@ class Frontier:
 
     @classmethod
     def of(cls, text: str | None) -> Frontier | None:
-        """Read a frontier back; None where nothing was recorded, or nothing that can be read."""
+        """Read a frontier back; None for a missing or unreadable record."""
         if text is None:
             return None
         try:

@@ -1,4 +1,4 @@
-"""The history of refreshes, as the commits of each stream table tell it."""
+"""The history of refreshes, read from the commits of each stream table."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from streamtable.refresh.records import Record
 __all__ = ["Line", "errors_in_a_row", "failure", "history"]
 
 CHUNK = 100
-"""So many commits are read at once: who asks for the latest few does not wait for the whole log."""
+"""The number of commits that are read at once, so that the latest few lines do not need the whole log."""
 
 KEPT_CHUNKS = 1000
 
 Told = tuple[int, datetime, Record]
 
 _kept: OrderedDict[tuple[str, int], tuple[Told, ...]] = OrderedDict()
-"""What full chunks say, by table id and first version: commits do not change, and metrics are asked for again and again."""
+"""The lines of full chunks, by table id and first version. Commits do not change, and metrics ask for them often."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the history: what happened to a table with its version `version`."""
+    """One line of the history: the event that made the table's version `version`."""
 
     name: str
     version: int
@@ -54,7 +54,7 @@ def errors_in_a_row(entry: Entry, lines: Iterable[Line]) -> int:
 
 
 def failure(spark: SparkSession, entry: Entry, after: int) -> Record | None:
-    """Return the record of the last refresh if it failed; with the version `after` the table stood for its sources."""
+    """Return the record of the last refresh if it failed. `after` is the version after the last success."""
     if entry.state.version <= after:
         return None
     last = next(_tried(entry, history(spark, [entry])), None)
@@ -62,14 +62,14 @@ def failure(spark: SparkSession, entry: Entry, after: int) -> Record | None:
 
 
 def _tried(entry: Entry, lines: Iterable[Line]) -> Iterator[Line]:
-    """Yield what was tried since RESUME, the latest first."""
+    """Yield the attempts since RESUME, the latest first."""
     resumed = entry.definition.resumed.version if entry.definition.resumed else -1
     since = takewhile(lambda line: line.version > resumed, lines)
     return (line for line in since if line.record.action is not Action.SKIPPED)
 
 
 def _lines(spark: SparkSession, entry: Entry) -> Iterator[Line]:
-    # The log is cleaned up after its retention; the history reaches as far back as the log does.
+    # Delta cleans the log up after its retention; the history reaches back as far as the log.
     for start in range(entry.state.version // CHUNK * CHUNK, -1, -CHUNK):
         told = _chunk(spark, entry.state, start)
         if told is None:
@@ -78,7 +78,7 @@ def _lines(spark: SparkSession, entry: Entry) -> Iterator[Line]:
 
 
 def _chunk(spark: SparkSession, state: TableState, start: int) -> tuple[Told, ...] | None:
-    """Return what the commits from `start` on say, the latest first; None when none of them is in the log any more."""
+    """Return the lines of the commits from `start` on, the latest first; None when the log has none of them."""
     if (state.table_id, start) in _kept:
         return _kept[state.table_id, start]
     found = commits(spark, state.path, start - 1, min(start + CHUNK - 1, state.version), complete=False)

@@ -1,4 +1,4 @@
-"""What a refresh finds to do, counted in rows from the logs alone: no Spark job."""
+"""The load of a refresh, counted in rows from the logs alone, without a Spark job."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _COUNTED: Mapping[str, Mapping[str, int]] = {
     "UPDATE": {"numUpdatedRows": 2},
     "MERGE": {"numTargetRowsInserted": 1, "numTargetRowsDeleted": 1, "numTargetRowsUpdated": 2},
 }
-"""Delta's own counts by operation, and how many rows of a change set each counted row is: an updated one goes and comes."""
+"""Delta's counts by operation, and the rows of a change set per counted row: an updated row goes and comes."""
 
 
 @dataclass(frozen=True)
 class _Part:
-    """What one source has: `changed` rows, which are the difference of two versions, in files of `touched` rows."""
+    """The load of one source: `changed` rows, by which two versions differ, in files with `touched` rows."""
 
     name: str
     changed: int
@@ -33,7 +33,7 @@ class _Part:
 
     @property
     def advice(self) -> str:
-        """Say how the writers of the source could leave less to read, where most of what they touched stayed as it was."""
+        """Advise a change data feed if most rows in the rewritten files stayed the same; else return an empty text."""
         if self.touched <= 2 * self.changed:
             return ""
         feed = f"ALTER TABLE {self.name} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
@@ -46,9 +46,9 @@ def load_of(
     since: Mapping[str, Sequence[CommitSummary]],
     names: Mapping[str, str],
 ) -> Load | None:
-    """Count the rows that the commits `since` the frontier changed, and all rows of the sources, which may be estimated.
+    """Count the rows that the commits `since` the frontier changed, and all rows of the sources, or estimate them.
 
-    `names` are what people call the sources, by path. None where a log does not tell.
+    `names` are the names of the sources, by path. None if a log does not tell the counts.
     """
     parts: list[_Part] = []
     for path, version in target.items():
@@ -72,10 +72,10 @@ def load_of(
 
 
 def _changed(commit: CommitSummary, whole: Size) -> tuple[int, int]:
-    """Count the rows that differ after a commit, and those of the files that it wrote or removed.
+    """Count the rows that differ after a commit, and the rows of the files that it wrote or removed.
 
-    Where files were rewritten for a few rows, most rows are equal before and after and cancel out: the feed is smaller, or the
-    writer has counted what it changed.
+    In files that were rewritten for a few rows, most rows are equal before and after, and cancel out. Then the feed is smaller,
+    or the writer has counted the changed rows.
     """
 
     def counted(bytes_: int) -> int:
@@ -88,7 +88,7 @@ def _changed(commit: CommitSummary, whole: Size) -> tuple[int, int]:
 
 
 def _told(commit: CommitSummary, otherwise: int) -> int:
-    """Return the rows that the writer says it changed; `otherwise` where it does not say all."""
+    """Return the number of changed rows by the writer's own counts, or `otherwise` if a count is missing."""
     weights = _COUNTED.get(commit.operation, {})
     counts = [int(commit.metrics[name]) * weight for name, weight in weights.items() if commit.metrics.get(name, "").isdigit()]
     return sum(counts) if weights and len(counts) == len(weights) else otherwise

@@ -26,7 +26,7 @@ PATIENCE = Retrying(
 
 
 class Initiator(str, Enum):
-    """Who asked for a refresh; the value is what people see."""
+    """The initiator of a refresh; people see the value."""
 
     MANUAL = "MANUAL"
     SCHEDULER = "SCHEDULER"
@@ -35,7 +35,7 @@ class Initiator(str, Enum):
 
 @dataclass(frozen=True)
 class Record:
-    """One line of the history; it travels as the userMetadata of a commit, which puts in the numbers of its rows."""
+    """One line of the history. It is the userMetadata of a commit, which fills in the numbers of its rows."""
 
     action: Action
     reason: str
@@ -51,7 +51,7 @@ class Record:
 
     @classmethod
     def of(cls, user_metadata: str | None) -> Record | None:
-        """Read a record back; None for what others wrote there."""
+        """Read a record back; None for userMetadata of other writers."""
         try:
             found = json.loads(user_metadata or "{}")["streamtable"]
             return restored(cls, {each.name: found[each.name] for each in fields(cls) if each.name in found})
@@ -66,9 +66,9 @@ def annotate(
     properties: Mapping[str, str | None] | None = None,
     frontier: Frontier | None = None,
 ) -> None:
-    """Commit what concerns the table but not its rows; a property that is None is removed. Raises ConcurrentRefresh.
+    """Commit a record, properties or a frontier, without rows. A property that is None is removed. Raises ConcurrentRefresh.
 
-    `frontier` says the same as the one before, in other words or of versions with the same rows.
+    `frontier` means the same contents as the frontier before it.
     """
     before = Frontier.of(entry.state.frontier)
     with storing(spark, entry, properties) as allows:

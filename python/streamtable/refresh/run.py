@@ -50,7 +50,7 @@ __all__ = ["Outcome", "decided_by_versions", "outcome", "pinned", "refresh", "ta
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one refresh did; the row that REFRESH STREAM TABLE returns."""
+    """The result of one refresh: the row that REFRESH STREAM TABLE returns."""
 
     name: str
     action: Action
@@ -68,11 +68,11 @@ def refresh(
     vector: Vector | None = None,
     initiator: Initiator = Initiator.MANUAL,
 ) -> Outcome:
-    """Bring the table's contents to the query at the latest versions of its sources, or at those of `vector` where it has them.
+    """Bring the table's contents to the query at the latest versions of its sources, or at the versions in `vector`.
 
-    What the contents stand for never goes back: where the frontier is ahead of `vector`, it counts.
-    Raises StreamTableSuspended, SourceUnavailable, SourceChanged, NotIncremental, ConcurrentRefresh, StorageFailed, RefreshError;
-    the table keeps its last good state then.
+    The versions of the contents never go back: if the frontier is ahead of `vector`, the frontier's version counts.
+    Raises StreamTableSuspended, SourceUnavailable, SourceChanged, NotIncremental, ConcurrentRefresh, StorageFailed, RefreshError.
+    Then the table keeps its last good state.
     """
     try:
         return _refresh(spark, entry, full, vector or Vector({}, clock.now()), initiator)
@@ -108,7 +108,7 @@ def _refresh(spark: SparkSession, entry: Entry, full: bool, vector: Vector, init
 
 
 def _analyse_again(spark: SparkSession, entry: Entry, frontier: Frontier | None) -> AnalysedQuery:
-    """Read the stored query. It was valid at CREATE, so what is wrong with it now is wrong with a source."""
+    """Analyse the stored query. It was valid at CREATE, so an error now is an error of a source."""
     definition = entry.definition
     session = lend(spark, definition.namespace, definition.settings)
     try:
@@ -116,10 +116,10 @@ def _analyse_again(spark: SparkSession, entry: Entry, frontier: Frontier | None)
     except InvalidQuery as error:
         gone = any(each in error.reason for each in ("TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "UNRESOLVED_ROUTINE"))
         kind = SourceUnavailable if gone else SourceChanged
-        restore = "restore the source, or drop the stream table; its last contents are kept"
+        restore = "restore the source, or drop the stream table, which keeps its last contents until then"
         hint = restore if gone else error.hint or restore
         raise kind(f"the query of {definition.name} cannot be read any more: {error.reason}", hint=hint) from error
-    # A table that has its arrangements was maintained; the others are tried once per process.
+    # The delta of a table with the same plan was accepted before; the deltas of others are tried once per process.
     tried = frontier is not None and frontier.fingerprint == analysed.fingerprint and not frontier.rejected
     return analysed if tried else replace(analysed, rejected=rejected(analysed))
 
@@ -133,9 +133,9 @@ def _unchanged(spark: SparkSession, entry: Entry, frontier: Frontier, vector: Ve
 
 
 def _in_place(spark: SparkSession, entry: Entry) -> bool:
-    """Tell whether the sources' names still lead to where they were read: the files of an external table stay when it is dropped.
+    """Tell whether the sources' names still lead to the same paths. The files of an external table stay when it is dropped.
 
-    A name with a dot in one of its parts does not tell; such a table is looked for when the query is read again.
+    Names with a dot in one of their parts cannot be checked here; the analysis of the query looks for their tables.
     """
     named = ((name.split("."), path) for path, name in entry.definition.sources.items() if not name.startswith("delta.`"))
     return all(
@@ -144,12 +144,12 @@ def _in_place(spark: SparkSession, entry: Entry) -> bool:
 
 
 def decided_by_versions(entry: Entry, frontier: Frontier) -> bool:
-    """Tell whether equal versions of the sources mean equal contents: nothing unversioned, no text that may change."""
+    """Tell whether equal versions of the sources mean equal contents: nothing unversioned, no view or function."""
     return frontier.exact and not entry.views and not entry.functions
 
 
 def targets(analysed: AnalysedQuery, frontier: Frontier | None, vector: Vector) -> dict[str, Version]:
-    """Return the version of each source that is to be read; the clock is one of them, if the query reads it."""
+    """Return the version of each source to read, the clock included if the query reads it."""
     session = analysed.session
     found = _versions(session, analysed.paths, frontier, vector)
     for path, version in found.items():
@@ -163,14 +163,14 @@ def targets(analysed: AnalysedQuery, frontier: Frontier | None, vector: Vector) 
 
 
 def _versions(spark: SparkSession, paths: Sequence[str], frontier: Frontier | None, vector: Vector) -> dict[str, Version | None]:
-    """Return the version of each source that this refresh is to read; None for a source that is gone."""
+    """Return the version of each source to read; None for a missing source."""
     before = frontier.sources if frontier else {}
     latest = zip(paths, versions(spark, paths), strict=True)
     return {path: version and pinned(version, vector.versions.get(path), before.get(path)) for path, version in latest}
 
 
 def pinned(latest: Version, wanted: Version | None, before: Version | None) -> Version:
-    """Return `wanted`, unless the source was recreated since or the contents stand for a newer version already."""
+    """Return `wanted`, unless the source was recreated since, or the contents already have a newer version."""
     if wanted is None or wanted.table_id != latest.table_id:
         return latest
     ahead = before.number if before and before.table_id == latest.table_id else wanted.number
@@ -178,11 +178,11 @@ def pinned(latest: Version, wanted: Version | None, before: Version | None) -> V
 
 
 def _check_columns(entry: Entry, analysed: AnalysedQuery) -> None:
-    # By their spelling, which has no comments: those of nested fields may be others.
+    # Types are compared as texts, which have no comments: comments of nested fields may differ.
     stored = {field.name: field.dataType.simpleString() for field in entry.state.schema}
     now = [field.dataType.simpleString() for field in analysed.frame.schema]
     names, columns = table_columns(entry), analysed.frame.columns
-    # Of a table of an earlier release nobody knows how its sources were when it was created.
+    # A table of an earlier release has no record of its sources' columns at CREATE.
     moved = names != columns and sorted(names) == sorted(columns) and not entry.definition.statement.columns
     if moved or [stored.get(name) for name in names] != now:
         raise SourceChanged(
@@ -203,7 +203,7 @@ def _carry_out(run: Run, choice: Choice) -> Outcome:
                 done = refresh_incremental(run, choice)
             except (NotWhatTheFrontierSays, RefreshError, Py4JJavaError, CapturedException, RecursionError) as error:
                 choice = _instead(run, error)
-                clear_frames(error)  # what was computed so far goes before all is computed anew
+                clear_frames(error)  # frees the results so far before the full refresh
                 run.tried = elapsed(run) if choice.action is Action.FULL else 0
                 done = refresh_full(run, choice)
         case _:
@@ -216,9 +216,9 @@ def _carry_out(run: Run, choice: Choice) -> Outcome:
 def _nothing(
     spark: SparkSession, entry: Entry, frontier: Frontier, choice: Choice, initiator: Initiator, ahead: Frontier | None = None
 ) -> Committed:
-    """Leave no line in the history, unless the last one says that refreshes fail.
+    """Write nothing to the history, unless its last line is a failure.
 
-    `ahead` is the frontier at versions without other rows, as after a compaction: left behind, it would outlive their files.
+    `ahead` is the frontier at newer versions with the same rows, as after a compaction. An old frontier could outlive its files.
     """
     version = entry.state.version
     failed = version > frontier.base + 1 and errors_in_a_row(entry, history(spark, [entry]))
@@ -265,7 +265,7 @@ def _instead(run: Run, error: Exception) -> Choice:
 
 
 def outcome(entry: Entry, choice: Choice, done: Committed, started: float) -> Outcome:
-    """Say what a refresh did."""
+    """Return the result of a refresh."""
     elapsed = round(1000 * (time.perf_counter() - started))
     name = entry.definition.name
     return Outcome(name, choice.action, choice.reason, done.rows_added, done.rows_removed, elapsed, done.version)

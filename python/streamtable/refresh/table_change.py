@@ -1,4 +1,4 @@
-"""What a refresh does to the table: equal rows of a Z-set net out, those of negative weight are located, the others are brought."""
+"""The change of a table by a refresh: rows of negative net weight are located and removed, the others are added."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["NotWhatTheFrontierSays", "TableChange", "applied", "net"]
 
 
 class NotWhatTheFrontierSays(Exception):
-    """What is stored is not what the frontier says, for the reason that the text gives: the table must be rebuilt."""
+    """The table or an arrangement does not fit the frontier, for the reason in the text: the table must be rebuilt."""
 
 
 @dataclass(frozen=True)
 class TableChange:
-    """What a commit takes away and brings; None where there is nothing.
+    """The rows that a commit adds, and the positions that it removes; None where there are none.
 
-    `probe` is the column that found the rows. With `whole`, all other rows of the table go.
+    `probe` is the column that located the rows. With `whole`, the commit removes all other rows of the table.
     """
 
     add: DataFrame | None
@@ -52,10 +52,10 @@ def applied(
     measured: Measured,
     probe: str | None,
 ) -> TableChange:
-    """Return what brings the table from its contents to those with the netted `delta`.
+    """Return the change of the table by the netted `delta`.
 
-    `names` are those of the table's columns, `probe` is the column that found rows the last time.
-    Raises NotWhatTheFrontierSays where a row that goes is not there.
+    `names` are the names of the table's columns. `probe` is the column that located rows the last time.
+    Raises NotWhatTheFrontierSays if the table lacks a row to remove.
     """
     found: Positions | None = None
     if measured.going:

@@ -1,4 +1,4 @@
-"""What a refresh would do, said before it is done: the first row of EXPLAIN."""
+"""The verdict, the first row of EXPLAIN: what the next refresh would do."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from streamtable.refresh.run import targets
 __all__ = ["VERDICT", "of_definition", "of_next_refresh"]
 
 VERDICT = "Verdict"
-"""What stands in the place of an operator."""
+"""Stands in the column of operators."""
 
 
 def of_next_refresh(spark: SparkSession, entry: Entry, analysed: AnalysedQuery) -> tuple[str, bool, str]:
-    """Return what REFRESH would do with the table as it and its sources are now, and why. Raises SourceUnavailable."""
+    """Return the action of a REFRESH now, and its reason. Raises SourceUnavailable."""
     frontier, vector = Frontier.of(entry.state.frontier), Vector({}, clock.now())
     run = Run(entry, analysed, frontier, targets(analysed, frontier, vector), vector.at, time.perf_counter(), Initiator.MANUAL)
     choice = choose(entry.definition.statement.mode, False, frontier, run.target, facts_of(spark, run))
@@ -33,7 +33,7 @@ def of_next_refresh(spark: SparkSession, entry: Entry, analysed: AnalysedQuery) 
 
 
 def of_definition(mode: RefreshMode, analysed: AnalysedQuery) -> tuple[str, bool, str]:
-    """Return how a table of this query would be refreshed."""
+    """Return how a table with this query would be refreshed."""
     if mode is RefreshMode.FULL:
         return VERDICT, False, "Each refresh is FULL: the refresh mode is FULL"
     if found := analysed.obstacle:

@@ -1,6 +1,6 @@
-"""VERIFY: the query, as Spark analysed it, at the recorded versions, compared with what the table holds.
+"""VERIFY: compares the table with its query, as Spark analysed it, at the recorded versions.
 
-It shares no code with the delta rules: the plan is Spark's own, only its files are pinned.
+VERIFY shares no code with the delta rules: the plan is Spark's own, with pinned files.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Comparison", "verify"]
 
 @dataclass(frozen=True)
 class Comparison:
-    """`missing` rows are in the query but not in the table, `surplus` the other way round, counted with their multiplicity."""
+    """`missing` rows are in the query but not in the table, `surplus` rows only in the table. Equal rows count each."""
 
     name: str
     ok: bool
@@ -71,7 +71,7 @@ def _difference(workspace: Workspace, typed: DataFrame, names: list[str]) -> tup
 
 
 def _form(name: str, spark_type: str) -> exp.Expr:
-    """Compare floats at 12 significant digits: the order of additions, which Spark leaves open, decides the digits after those."""
+    """Compare floats at 12 significant digits. Further digits depend on the order of additions, which Spark leaves open."""
     value: exp.Expr = column(name)
     if spark_type in ("DOUBLE", "FLOAT"):
         return call("format_string", exp.Literal.string("%.11e" if spark_type == "DOUBLE" else "%.5e"), cast(value, "DOUBLE"))

@@ -1,4 +1,4 @@
-"""The sessions of JDBC and Spark Connect clients. Their ends are asked for: neither host tells the SparkSession of them."""
+"""The sessions of JDBC and Spark Connect clients. We poll for their ends, because neither host announces them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _connect(context: SparkContext) -> Iterator[str]:
 def _thrift(context: SparkContext) -> Iterator[str]:
     if (listener := _asked(context, _THRIFT, "listener")) is None:
         return
-    # Nothing public leads from the JVM to its HiveServer2; the listener has to know it, to stop it.
+    # No public way leads from the JVM to its HiveServer2; the listener has it, to stop it.
     field = listener.getClass().getDeclaredField("server")
     field.setAccessible(True)
     server = field.get(listener).get()
@@ -44,7 +44,7 @@ def _service(composite: Any, name: str) -> Any:
 
 
 def _asked(context: SparkContext, host: str, question: str) -> Any:
-    """Ask the Scala object of a host; None where Spark was built without it."""
+    """Return the Scala object of a host; None if Spark was built without it."""
     try:
         return getattr(getattr(java_class(context, f"{host}$"), "MODULE$"), question)()
     except Py4JError:

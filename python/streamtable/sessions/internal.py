@@ -1,4 +1,4 @@
-"""Sessions for queries of our own. All are made here, so that each has the settings without which an answer may be wrong."""
+"""Sessions for our own queries. All are made here, so that each has the settings that correct answers need."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _INHERITED = (
     "spark.sql.autoBroadcastJoinThreshold",
     "spark.databricks.delta.snapshotPartitions",
 )
-"""Settings that change only how fast: the caller's hold."""
+"""Settings of speed alone, which are taken from the caller's session."""
 
 Kind: TypeAlias = tuple[SparkContext, frozenset[tuple[str, str]]]
 
 MOST_IDLE = 32
-"""A crowd that was there once does not keep a megabyte of the JVM for each of its queries side by side."""
+"""The most idle sessions to keep. A session takes a megabyte of the JVM."""
 
 _idle: list[tuple[Kind, SparkSession]] = []
-"""Sessions that no query uses now, the one that came last at the end: making one costs more than a small refresh."""
+"""Idle sessions, the latest one last. A new session costs more than a small refresh."""
 
 _lock = Lock()
 
 _lent: WeakKeyDictionary[SparkSession, Kind] = WeakKeyDictionary()
-"""Of which kind each session is."""
+"""The kind of each lent session."""
 
 _EXCLUDED = "spark.sql.adaptive.optimizer.excludedRules"
 
@@ -43,11 +43,11 @@ _COUNTING = (
     "org.apache.spark.sql.catalyst.optimizer.EliminateLimits",
     "org.apache.spark.sql.catalyst.optimizer.OptimizeOneRowPlan",
 )
-"""The rules of adaptive execution that leave a part of a plan out because of a number of rows."""
+"""The rules of adaptive execution that drop a part of a plan because of a number of rows."""
 
 
 def new(spark: SparkSession, settings: Mapping[str, str] = {}) -> SparkSession:
-    """Make a session with the settings of a fresh one, and these."""
+    """Make a session with default settings, and these."""
     session = spark.newSession()
     for key, value in settings.items():
         session.conf.set(key, value)
@@ -56,7 +56,7 @@ def new(spark: SparkSession, settings: Mapping[str, str] = {}) -> SparkSession:
 
 
 def like(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """Make a session with the settings, views and functions of `spark`, but for these settings."""
+    """Make a session with the settings, views and functions of `spark`, changed by these settings."""
     session = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
     for key, value in settings.items():
         session.conf.set(key, value)
@@ -65,10 +65,10 @@ def like(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
 
 
 def lend(spark: SparkSession, namespace: Sequence[str], settings: Mapping[str, str]) -> SparkSession:
-    """Lend a session with these settings, in which a query means what it meant where they were captured; `give_back` takes it.
+    """Lend a session with these settings, which give a query the meaning that it had at CREATE; `give_back` takes the session.
 
-    No two queries share one at a time, because the names that they give to frames would meet. Nothing that the session read
-    before is known to it: another one may have changed the files of a table, or the text of a function.
+    Two queries never share a session at once, because their names of frames would collide. The session forgets all tables and
+    functions that it read before, because another session may have changed them.
     """
     kind = (spark.sparkContext, frozenset(settings.items()))
     session = _taken(kind)
@@ -92,7 +92,7 @@ def _taken(kind: Kind) -> SparkSession | None:
 
 
 def give_back(session: SparkSession) -> None:
-    """Let another query have the session; of too many, the one that nobody wanted for longest goes."""
+    """Let another query have the session. If there are too many, the session that was idle longest goes."""
     with _lock:
         _idle.append((_lent[session], session))
         del _idle[:-MOST_IDLE]
@@ -109,16 +109,17 @@ def lent(spark: SparkSession, namespace: Sequence[str], settings: Mapping[str, s
 
 
 def handed_to(spark: SparkSession, frame: DataFrame) -> DataFrame:
-    """Return the rows of a frame of ours as one of the caller's session: it is planned and run in its own, with what that needs."""
+    """Return a frame of ours as a frame of the caller's session. It is planned and run in our session, with our settings."""
     return frame_of(spark, java_class(spark, f"{SHIM}.Sessions").handed(spark._jsparkSession, frame._jdf))
 
 
 def counts_are_estimates(session: SparkSession) -> None:
-    """Keep adaptive execution in this session from leaving out what the numbers of rows in kept frames say is not needed.
+    """Keep adaptive execution in this session from dropping parts of a plan because of the numbers of rows in kept frames.
 
-    Spark takes these numbers for facts. But of a frame that two parts of a plan read, and that the one was still computing when the
-    other had its rows, the number is an estimate: none for a top-k with OFFSET, of which DISTINCT then left all duplicates. In
-    clusters and before 4.2, a partition that is computed twice counts for one that nobody has yet (SPARK-57547, SPARK-58412).
+    Spark takes these numbers for facts, but some are estimates. If two parts of a plan read a kept frame, one part may still
+    compute it while the other has its rows. For a top-k with OFFSET the estimate is 0, and DISTINCT above it then keeps
+    duplicates. In clusters and before 4.2, a partition that is computed twice hides one that is not computed yet (SPARK-57547,
+    SPARK-58412).
     """
     own = str(session.conf.get(_EXCLUDED, ""))
     missing = [rule for rule in _COUNTING if rule not in own]

@@ -1,4 +1,4 @@
-"""Sessions of servers, over Spark Connect; where none can be had, why, in words for people."""
+"""Sessions of servers, over Spark Connect, and plain errors for servers that cannot be reached."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _lock = Lock()
 
 
 def connected(remote: str, opened: Callable[[str], SparkSession] | None = None) -> SparkSession:
-    """Connect to a server: by default, with the session that the whole process has from then on. Raises NotEnabled."""
+    """Connect to a server. By default the session becomes the session of the whole process. Raises NotEnabled."""
     try:
         # By itself, the client tries for ten minutes before it says that nobody is there.
         url = urlsplit(remote)
@@ -35,9 +35,9 @@ def connected(remote: str, opened: Callable[[str], SparkSession] | None = None) 
 
 
 def ask(remote: str, statement: str) -> list[Row]:
-    """Run a statement at a server, beside the session of this process. Raises AnalysisException and NotEnabled.
+    """Run a statement at a server, in a session beside the session of this process. Raises AnalysisException and NotEnabled.
 
-    A process has one session of its own for each server; a server that was started again since is asked in a new one.
+    A process keeps one such session per server. After a restart of the server it opens a new one.
     """
     with _lock:
         while True:
@@ -55,7 +55,7 @@ def ask(remote: str, statement: str) -> list[Row]:
 
 
 def unanswered(error: BaseException) -> bool:
-    """Tell whether a server's session is gone, or nobody answers: what Spark says of a statement is of a class below."""
+    """Tell whether a server's session is gone, or no server answers. Errors of a statement are of a subclass."""
     if not isinstance(error, PySparkException):
         return False
     gone = (error.getCondition() or "").startswith("INVALID_HANDLE.SESSION_")
@@ -70,14 +70,14 @@ def without_token(remote: str) -> str:
 
 
 def _beside(remote: str) -> SparkSession:
-    """Open a session that does not become the session of this process, as the builder's would."""
+    """Open a session that does not become the session of this process, unlike a builder's."""
     from pyspark.sql.connect.session import SparkSession as RemoteSession
 
     return RemoteSession(remote)  # type: ignore[return-value]
 
 
 def _give_up_soon(spark: SparkSession) -> None:
-    """Retry a few times only: else a server that went away keeps who asks, and the exit of this process, for ten minutes."""
+    """Retry a few times only. By default a lost server blocks the caller, and the exit of this process, for ten minutes."""
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     spark.client.set_retry_policies([DefaultPolicy(max_retries=3)])
