@@ -1,4 +1,4 @@
-"""DROP: the names go first, then the files that are the tables' own; what is left of others is told."""
+"""DROP: the names go first, then the tables' own files. The answer tells which other files are left."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["drop_parts"]
 
 
 def drop_parts(spark: SparkSession, *parts: Part) -> tuple[str, ...]:
-    """Drop tables, the first named first; return the paths of what is left in their folders, because it is not theirs."""
+    """Drop tables, the first named first. Return the paths of other files that are left in their folders."""
     with intended(spark, Kind.DROP, *parts):
         for part in parts:
             _probe(spark, part.path)
@@ -29,7 +29,7 @@ def drop_parts(spark: SparkSession, *parts: Part) -> tuple[str, ...]:
 
 
 def _probe(spark: SparkSession, path: str) -> None:
-    """Raise what the storage says where nothing can be deleted: the table has its name still."""
+    """Raise the storage's error if nothing can be deleted. The table then still has its name."""
     try:
         probe(spark, path)
     except Py4JJavaError as error:

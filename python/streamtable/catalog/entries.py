@@ -1,4 +1,4 @@
-"""Stream tables by name: look one up, list them all, and see who reads whom."""
+"""Stream tables by name: look one up, list all, and find the readers of a table."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ CATALOG = "spark_catalog"
 
 
 def at_home(spark: SparkSession) -> SparkSession:
-    """Return a session in which a name of two parts is one of that catalog, whichever is the current one."""
+    """Return a session in which a name of two parts is a name of that catalog, whatever the current catalog is."""
     return spark if catalog_of(spark).currentCatalog() == CATALOG else new(spark)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A stream table as its Delta table tells it."""
+    """A stream table, read from its Delta table."""
 
     definition: Definition
     state: TableState
     name: tuple[str, ...]
-    """The full name that it has in the catalog; after a RENAME that was killed, the definition may hold another."""
+    """The full name in the catalog. After a killed RENAME the definition may hold another name."""
 
     @property
     def path(self) -> str:
@@ -71,12 +71,12 @@ class Entry:
 
     @property
     def query(self) -> Query:
-        """Return the query with the columns that its tables had when it was written."""
+        """Return the query with the columns that its tables had at CREATE."""
         return replace(self.definition.statement.query, columns=self.columns)
 
     @property
     def columns(self) -> str:
-        """Return the columns that the tables had, a JSON object; of a table of an earlier release, none."""
+        """Return the columns that the tables had at CREATE, a JSON object. Tables of earlier releases have none."""
         return self.state.properties.get("streamtable.columns", "{}")
 
     @property
@@ -86,12 +86,12 @@ class Entry:
 
 
 def find_at(spark: SparkSession, path: str) -> Entry | None:
-    """Return the stream table at `path`, or None when the Delta table there is an ordinary one: to the catalog, or a copy."""
+    """Return the stream table at `path`, or None for an ordinary Delta table or a copy of a stream table."""
     found = state(spark, path)
     if FORMATTED not in found.properties:
         return None
     made = made_as(found.properties)
-    # Where a RENAME was killed the catalog has the table under another name.
+    # After a killed RENAME the catalog has the table under another name.
     for parts in chain([made] if made and len(made) == 3 else [], table_names(spark)):
         located = find_table(spark, parts)
         if located.accepted and located.path == path:
@@ -100,10 +100,10 @@ def find_at(spark: SparkSession, path: str) -> Entry | None:
 
 
 def find(spark: SparkSession, name: Name) -> tuple[Located, Entry | None]:
-    """Look a name up; the entry is None when nothing or no stream table has the name.
+    """Look a name up. The entry is None when no stream table has the name.
 
-    Raises DefinitionNotAccepted for a definition that is not what the catalog accepted, DefinitionUnreadable, and SourceUnavailable
-    for a name whose table is not there any more.
+    Raises DefinitionNotAccepted for a definition that the catalog has not accepted, DefinitionUnreadable, and SourceUnavailable
+    for a name whose table is gone.
     """
     located = find_table(spark, name.parts)
     return located, _accepted(located, _state(spark, located)) if located.kind == "delta" else None
@@ -123,7 +123,7 @@ def _state(spark: SparkSession, located: Located) -> TableState:
 
 
 def _accepted(located: Located, found: TableState) -> Entry | None:
-    """Return the stream table, once the catalog knows its definition: nothing of it is read before."""
+    """Return the stream table, if the catalog has accepted its definition. Nothing of it is read before this check."""
     located, how = of_table(located, found.table_id), f"ALTER STREAM TABLE {Name(located.name)} ACCEPT DEFINITION"
     if not knows(located, FORMATTED):
         if FORMATTED not in found.properties or is_copy(located, found.properties):
@@ -138,9 +138,9 @@ def _accepted(located: Located, found: TableState) -> Entry | None:
 def storing(
     spark: SparkSession, entry: Entry, properties: Mapping[str, str | None] | None
 ) -> Iterator[Callable[[Properties, Properties], bool]]:
-    """Have the catalog accept what a commit in this context changes of the properties, if it changes any.
+    """Have the catalog accept the properties that a commit in this context changes.
 
-    Gives what tells whether the commit may be made on top of other properties than those that were read.
+    Yields a function that tells whether the commit may be made on top of properties other than those that were read.
     """
     if properties is None:
         yield Definition.same_rows
@@ -165,18 +165,18 @@ def load(spark: SparkSession, name: Name) -> Entry:
     try:
         known = [each.definition.name for each in entries(spark, located.name[:-1])]
     except (AnalysisException, Py4JJavaError):
-        known = []  # There is no such schema or catalog, so nothing in it is near.
+        known = []  # The schema or catalog does not exist, so it has no near names.
     hint = "SHOW STREAM TABLES lists those that exist"
     raise StreamTableNotFound(f"there is no stream table {full}.{near_names(full, known)}", hint=hint)
 
 
 def entries(spark: SparkSession, namespace: Sequence[str] | None = None) -> Iterator[Entry]:
-    """Yield the stream tables of one namespace, or of all namespaces; one that cannot be read is left out."""
+    """Yield the stream tables of one namespace, or of all. Unreadable ones are left out."""
     yield from (entry for _, entry in named_entries(spark, namespace))
 
 
 def named_entries(spark: SparkSession, namespace: Sequence[str] | None = None) -> Iterator[tuple[Name, Entry]]:
-    """Yield them with the names that they have in the catalog: a process that was killed may have left another in a definition."""
+    """Yield stream tables with their names in the catalog. A killed process may have left another name in a definition."""
     for parts in table_names(spark, namespace):
         entry = None
         with left_out(".".join(parts)):
@@ -186,13 +186,13 @@ def named_entries(spark: SparkSession, namespace: Sequence[str] | None = None) -
 
 
 def schemas(spark: SparkSession) -> list[tuple[str, str]]:
-    """Return the full names of all schemas in which stream tables can be: those of one catalog, whichever is the current one."""
+    """Return the full names of all schemas that can hold stream tables: those of one catalog, whatever the current one is."""
     # Not spark.catalog.listDatabases(): it costs three Spark jobs.
     return [(CATALOG, unquote_name(row[0])) for row in spark.sql(f"SHOW DATABASES IN {CATALOG}").collect()]
 
 
 def table_names(spark: SparkSession, namespace: Sequence[str] | None = None) -> Iterator[tuple[str, ...]]:
-    """Yield the full names of all tables and views of one namespace, or of all in which stream tables can be."""
+    """Yield the full names of all tables and views of one namespace, or of all that can hold stream tables."""
     for space in [tuple(namespace)] if namespace else schemas(spark):
         parts = space if len(space) > 1 else (catalog_of(spark).currentCatalog(), *space)
         shown = spark.sql(f"SHOW TABLES IN {Name(parts)}").collect()
@@ -200,7 +200,7 @@ def table_names(spark: SparkSession, namespace: Sequence[str] | None = None) -> 
 
 
 def entry_of(spark: SparkSession, parts: Sequence[str]) -> Entry | None:
-    """Return the stream table of that name; None for other tables, and for one whose files are gone: it is nobody's."""
+    """Return the stream table of that name; None for other tables, and for a table whose files are gone."""
     try:
         return find(spark, Name(tuple(parts)))[1]
     except SourceUnavailable:

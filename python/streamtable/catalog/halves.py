@@ -1,4 +1,4 @@
-"""Tables that are half made or half gone: what an intent says of them, and how they are made whole or taken away."""
+"""Half-made and half-dropped tables: how an intent describes them, and how they are completed or removed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 FOLDER = "_streamtable_intents"
-"""The folder in that of a schema; it is there while a statement runs, or after one was killed."""
+"""The folder of intents in the folder of a schema. It exists while a statement runs, or after one was killed."""
 
 ENGINE = "streamtable.engine"
 """The property under which Spark's own DDL may touch a stream table: the check rule refuses it to everybody else."""
@@ -48,7 +48,7 @@ _OBJECT = re.compile(r"streamtable\.object\.(?!queue$)")
 
 
 class Kind(str, Enum):
-    """What a statement is about to do."""
+    """The operation that a statement is about to carry out."""
 
     CREATE = "CREATE"
     DROP = "DROP"
@@ -56,14 +56,14 @@ class Kind(str, Enum):
 
 
 ID = "id"
-"""The mark that no property makes: the id that Delta gave the table."""
+"""The mark of a table without a marking property: the id that Delta gave the table."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A table of an intent; `mark` is the property, and its value, by which it is known to be this one, or ID and Delta's own.
+    """A table of an intent. `mark` identifies it: a property and its value, or ID and the id that Delta gave the table.
 
-    Where it is `alone` in its folder, files of Delta's that no commit names are its own too.
+    `alone`: no other table uses its folder, so files of Delta that no commit names are its own too.
     """
 
     name: tuple[str, ...]
@@ -74,10 +74,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Intent:
-    """What is about to be done to the tables `parts`, the one that users named first; a RENAME has the table before and after.
+    """The operation that is about to change the tables `parts`, the named one first. A RENAME has the table before and after.
 
-    `statement` is what is carried out, `catalog` where the names are, `by` the process, for people. `file` is where the intent
-    itself is.
+    `statement` is the statement, `catalog` the catalog of the names, `by` the process, for people. `file` is the file of the
+    intent.
     """
 
     kind: Kind
@@ -94,10 +94,10 @@ class Intent:
 
 
 def settle(spark: SparkSession, intent: Intent, *, failed: bool = False) -> bool:
-    """Take a CREATE back, unless it had come to its end, finish a DROP that had begun, move a table back that lost its name.
+    """Undo a CREATE that was not complete, finish a DROP that had begun, and give a table its lost name back.
 
-    A CREATE that has `failed`, as people were told, is taken back in any case. Return whether the statement is done; else nothing
-    of it is.
+    A CREATE that `failed` is undone in any case, because its user saw the error. Return whether the statement is done; otherwise
+    none of its effects is left.
     """
     first, *others = intent.parts
     named = registered(spark, first) and not (failed and intent.kind is Kind.CREATE)
@@ -114,7 +114,7 @@ def settle(spark: SparkSession, intent: Intent, *, failed: bool = False) -> bool
 
 
 def registered(spark: SparkSession, part: Part) -> bool:
-    """Tell whether the catalog has the table, whatever is left of its files; one without a name is there when its files are."""
+    """Tell whether the catalog has the table, whatever is left of its files. A table without a name exists with its files."""
     if is_path(part.name):
         return _there(spark, part)
     return find_table(spark, part.name).path == part.path
@@ -126,12 +126,12 @@ def _there(spark: SparkSession, part: Part) -> bool:
 
 
 def marked(spark: SparkSession, name: Sequence[str], path: str) -> Part:
-    """Return what an intent says of a table that is there."""
+    """Return the part of an intent for an existing table."""
     return Part(tuple(name), path, (ID, state(spark, path).table_id))
 
 
 def properties_at(spark: SparkSession, path: str) -> Mapping[str, str]:
-    """Return the properties of the table at a path; none where there is none, or half of one."""
+    """Return the properties of the table at a path; none for a missing or half-made table."""
     try:
         found = state(spark, path)
     except (SourceUnavailable, HistoryLost, Py4JJavaError, CapturedException) as error:
@@ -147,10 +147,11 @@ def _at_home(intent: Intent, part: Part) -> bool:
 
 
 def _believed(spark: SparkSession, intent: Intent, part: Part) -> bool:
-    """Tell whether an intent is to be believed: who can write into the folder of a schema can write one, and do harm there anyway.
+    """Tell whether to trust an intent. Anybody who may write into the folder of a schema can write one, and can do harm there
+    anyway.
 
-    Elsewhere the table itself must say that it has the name, and the catalog must not know it. An object does not know its name,
-    and no rows are lost with it.
+    For a table elsewhere, the table itself must have the name, and the catalog must not know it. An object does not know its
+    name, and has no rows to lose.
     """
     if _at_home(intent, part):
         return True
@@ -166,7 +167,7 @@ def _believed(spark: SparkSession, intent: Intent, part: Part) -> bool:
 
 
 def _unmake(spark: SparkSession, part: Part) -> None:
-    """Take away what is there of a table; one that another made at its place stays."""
+    """Remove the remains of a table. Another table at its place stays."""
     key, value = part.mark
     found = properties_at(spark, part.path)
     if found and found.get(key) != value:
@@ -177,7 +178,7 @@ def _unmake(spark: SparkSession, part: Part) -> None:
 
 
 def forget(spark: SparkSession, name: Sequence[str]) -> None:
-    """Take a name out of the catalog; the files stay."""
+    """Remove a name from the catalog; the files stay."""
     release(spark, name)
     with local_property(spark, ENGINE, "true"):
         at_home(spark).sql(f"DROP TABLE IF EXISTS {Name(tuple(name))}")

@@ -1,4 +1,4 @@
-"""The stream tables of the catalog, remembered from look to look: a look costs the latest versions, and now and then the names."""
+"""A cache of the catalog's stream tables. A poll reads their latest versions, and from time to time the names."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from streamtable.delta.unreadable import left_out, versions_or_why
 __all__ = ["Index"]
 
 FORGET_AFTER = 60.0
-"""Seconds for which a name that was no stream table's is taken to be none: another table may have taken it over."""
+"""Seconds for which the name of another table is not looked at again; a stream table may take the name."""
 
 
 class Index:
-    """A cache of what the tables' own properties say."""
+    """A cache of the definitions in the tables' own properties."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -29,9 +29,9 @@ class Index:
         self._named = -inf
 
     def poll(self, every: float = 0) -> Mapping[str, Entry]:
-        """Return the stream tables by path, as they are now; new names are looked for `every` so many seconds.
+        """Return the current stream tables by path. New names are looked for `every` so many seconds.
 
-        One that cannot be read is left out, and read again at the next look.
+        Unreadable tables are left out, and read again at the next poll.
         """
         now = monotonic()
         if now >= self._named + every:

@@ -1,8 +1,8 @@
-"""Intents: what a statement is about to make, drop or rename, written down before its first effect.
+"""Intents: records of the tables that a statement is about to make, drop or rename, written before its first effect.
 
-The entry in the catalog is the last effect of a CREATE and the first of a DROP, so that a name is free, or a whole table's. What
-a process that was killed left beside it is told by its intent, a small file in the folder of the schema: whoever comes next takes a
-CREATE back, and finishes a DROP. An intent is no lock: those of a process that lives are left alone.
+The entry in the catalog is the last effect of a CREATE and the first of a DROP. So a name is either free or belongs to a whole
+table. An intent, a small file in the folder of the schema, tells what else a killed process left behind. The next process undoes
+a CREATE and finishes a DROP. An intent is not a lock: processes leave the intents of living processes alone.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from streamtable.jvm.storage import no_space, storage_failed
 __all__ = ["carrying_out", "dead", "intended", "tell"]
 
 _FILE = re.compile(r"\w+-\d+-\d+-\w+\.json")
-"""How the file of an intent is called: by its owner, and a number of its own."""
+"""The name of an intent's file: its owner, and a number."""
 
 log = logging.getLogger("streamtable.catalog")
 
@@ -52,9 +52,10 @@ def carrying_out(statement: str) -> Iterator[None]:
 
 @contextmanager
 def intended(spark: SparkSession, kind: Kind, *parts: Part) -> Iterator[None]:
-    """Run the effects of a statement; when they fail, for whatever reason, what was begun is settled at once.
+    """Run the effects of a statement. After a failure, for whatever reason, they are undone or finished at once.
 
-    On a thread of its own: that of a cancelled statement is interrupted, its jobs cancelled. A DROP that ends there has not failed.
+    That happens on a thread of its own, because the thread of a cancelled statement is interrupted. A DROP that is finished there
+    has not failed.
     """
     file = f"{home_of(spark, parts[0].name)}/{FOLDER}/{owner()}-{uuid.uuid4().hex}.json"
     intent = Intent(kind, parts, _statement.get(), _catalog(spark), f"process {os.getpid()} of {socket.gethostname()}", file)
@@ -76,7 +77,7 @@ def intended(spark: SparkSession, kind: Kind, *parts: Part) -> Iterator[None]:
 
 
 def _write(spark: SparkSession, intent: Intent) -> None:
-    """Write it down. A full disk must not keep anybody from dropping a table."""
+    """Write the intent. A full disk must not prevent a DROP."""
     try:
         write_small(spark, intent.file, json.dumps(asdict(intent)))
     except Exception as error:
@@ -87,7 +88,7 @@ def _write(spark: SparkSession, intent: Intent) -> None:
 
 
 def _settle_after_failure(spark: SparkSession, intent: Intent) -> bool:
-    """Settle an intent, and tell whether its statement is done; of a table that has its new name, readers are to be told first."""
+    """Settle an intent, and tell whether its statement is done. Readers of a renamed table learn its new name first."""
     try:
         if intent.kind is not Kind.RENAME or registered(spark, intent.parts[0]):
             return settle(spark, intent, failed=True)
@@ -103,7 +104,7 @@ def tell(intent: Intent, error: Exception) -> None:
 
 @contextmanager
 def _heartbeat(spark: SparkSession, file: str) -> Iterator[None]:
-    """Say now and then that the statement runs, to those who cannot see this process."""
+    """Renew the intent from time to time, for those who cannot see this process."""
     over = threading.Event()
 
     def beat() -> None:
@@ -120,7 +121,7 @@ def _heartbeat(spark: SparkSession, file: str) -> Iterator[None]:
 
 
 def dead(spark: SparkSession, home: str) -> Iterator[Intent]:
-    """Yield the intents in the folder of a schema whose statements do not run any more."""
+    """Yield the intents in the folder of a schema whose statements no longer run."""
     before = frozenset(_running)  # one that ends while the folder is read is not dead
     found = {name: (at, text) for name, at, text in read_small(spark, f"{home}/{FOLDER}")}
     for name, (at, text) in sorted(found.items()):

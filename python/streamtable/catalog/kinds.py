@@ -1,4 +1,4 @@
-"""What an object of the catalog is: its kind, its name and place, and what the property of its table holds."""
+"""Objects of the catalog: their kind, their name and place, and the content of their property."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["PREFIX", "CatalogObject", "Kind", "is_one", "statement_of", "unreada
 Statement = TypeVar("Statement")
 
 PREFIX = "streamtable.object."
-"""How the properties open that hold objects."""
+"""The prefix of the properties that hold objects."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What an object is; `noun` is what people read, `listed_by` what shows all of the kind.
+    """The kind of an object. `noun` is its name for people, `listed_by` the statement that lists all objects of the kind.
 
-    `moving` are the parts of the content that say how far it has come, and decide nothing of what runs.
+    `moving` are the parts of the content that record progress only; they do not decide what runs.
     """
 
     noun: str
@@ -38,14 +38,14 @@ class Kind:
         return PREFIX + self.noun.replace(" ", "_")
 
     def code(self, content: Mapping[str, Any]) -> dict[str, str]:
-        """Return what decides what runs, by which the catalog knows the object."""
+        """Return the parts of the content that decide what runs, by which the catalog knows the object."""
         parts = {part: json.dumps(value, sort_keys=True) for part, value in content.items() if part not in self.moving}
         return {self.key: self.noun, **parts}
 
 
 @dataclass(frozen=True)
 class CatalogObject:
-    """An object as its table tells it at `version`; `content` is what its property holds."""
+    """An object, read from its table at `version`. `content` is the value of its property."""
 
     kind: Kind
     name: tuple[str, ...]
@@ -75,5 +75,5 @@ def unreadable(stored: CatalogObject, error: Exception) -> DefinitionUnreadable:
 
 
 def is_one(properties: Mapping[str, str]) -> bool:
-    """Tell whether a table with these properties is an object: nothing to be published."""
+    """Tell whether a table with these properties is an object, which is never published."""
     return any(key.startswith(PREFIX) for key in properties)

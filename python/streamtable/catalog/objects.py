@@ -1,7 +1,7 @@
 """Objects that are defined by a property of a Delta table: queues, publications, subscriptions, replication slots.
 
-Each of their moves is a Delta commit, which costs no Spark job; they have their place in the catalog, with its names and rights,
-and nothing has to be installed.
+Each of their changes is a Delta commit, without a Spark job. They are entries of the catalog, with its names and rights, and need
+no installation.
 """
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ def create(
 
 
 def part_of(spark: SparkSession, kind: Kind, name: Name, content: Mapping[str, Any]) -> Part:
-    """Return what an intent says of an object that is to be made. Raises what `free` raises."""
+    """Return the part of an intent for a new object. Raises what `free` raises."""
     located = free(spark, kind, name)
     return Part(located.name, vacant(spark, located.name), (kind.key, json.dumps(content)))
 
 
 def make(spark: SparkSession, kind: Kind, part: Part, columns: StructType = COLUMNS, properties: Mapping[str, str] = {}) -> None:
-    """Make the table of an object, of which an intent tells; its name comes last, and with it what the catalog accepts."""
+    """Make the table of an object that has an intent. Its name and the accepted digest come last."""
     builder = DeltaTable.create(at_home(spark)).addColumns(columns).location(part.path)
     named = {kind.key: part.mark[1], NAME: json.dumps(list(part.name))}
     for key, value in {"delta.checkpointInterval": "100", **properties, **named}.items():
@@ -92,7 +92,7 @@ def make(spark: SparkSession, kind: Kind, part: Part, columns: StructType = COLU
 
 
 def free(spark: SparkSession, kind: Kind, name: Name) -> Located:
-    """Return the full name, which nothing has. Raises the kind's `exists`."""
+    """Return the full name, which must be free. Raises the kind's `exists`."""
     located = find_table(spark, name.parts)
     full = ".".join(located.name)
     gone = located.kind == "delta" and versions(spark, [located.path]) == (None,)
@@ -107,9 +107,9 @@ def _gone(located: Located) -> str:
 
 
 def find(spark: SparkSession, kind: Kind, name: Name) -> CatalogObject | None:
-    """Return the object of a name, if there is one; a copy of one is an ordinary table.
+    """Return the object of a name, or None. A copy of an object is an ordinary table.
 
-    Raises DefinitionNotAccepted for what the catalog has not accepted, DefinitionUnreadable.
+    Raises DefinitionNotAccepted for an object that the catalog has not accepted, DefinitionUnreadable.
     """
     located, found = _look(spark, name)
     if found is None or (kind.key not in found.properties and not knows(located, kind.key)):
@@ -142,7 +142,7 @@ def _read(kind: Kind, located: Located, found: TableState) -> CatalogObject:
 
 
 def accept_definition(spark: SparkSession, kind: Kind, name: Name) -> CatalogObject:
-    """Have the catalog accept what the log of an object's table holds. Raises what `load` raises for a copy, and `not_found`."""
+    """Have the catalog accept the object in the log of its table. Raises what `load` raises for a copy, and `not_found`."""
     located, found = _look(spark, name)
     if found is None or kind.key not in found.properties or (is_copy(located, found.properties) and not located.accepted):
         return load(spark, kind, name)  # which says that there is none
@@ -166,14 +166,14 @@ def load(spark: SparkSession, kind: Kind, name: Name) -> CatalogObject:
 
 
 def wanted(spark: SparkSession, kind: Kind, name: Name, if_exists: bool) -> CatalogObject | None:
-    """Return the object of a name for a statement that says IF EXISTS, or does not: what is not there is None then."""
+    """Return the object of a name for a statement with or without IF EXISTS. With it, a missing object is None."""
     return find(spark, kind, name) if if_exists else load(spark, kind, name)
 
 
 def every_as(
     spark: SparkSession, kind: Kind, of: Callable[[CatalogObject], Made], namespace: Sequence[str] | None = None
 ) -> Iterator[Made]:
-    """Yield what `of` makes of the objects of a kind in a namespace, or in all; one that cannot be read is left out."""
+    """Yield `of` of each object of a kind in a namespace, or in all. Unreadable objects are left out."""
     for stored in every(spark, kind, namespace):
         made = list[Made]()
         with left_out(str(stored)):
@@ -182,7 +182,7 @@ def every_as(
 
 
 def every(spark: SparkSession, kind: Kind, namespace: Sequence[str] | None = None) -> Iterator[CatalogObject]:
-    """Yield the objects of a kind in a namespace, or in all; a table that cannot be read is left out."""
+    """Yield the objects of a kind in a namespace, or in all. Unreadable tables are left out."""
     for parts in table_names(spark, namespace):
         stored = None
         with left_out(".".join(parts)):
@@ -192,7 +192,7 @@ def every(spark: SparkSession, kind: Kind, namespace: Sequence[str] | None = Non
 
 
 def named_by_some(spark: SparkSession, name: tuple[str, ...]) -> bool:
-    """Tell whether an object of any kind may be about a table: its text has the table's own name, or that of its schema."""
+    """Tell whether an object of any kind may concern a table: its text contains the name of the table or of its schema."""
     own = {part.casefold() for part in name[-2:]}
     for parts in table_names(spark):
         with left_out(".".join(parts)):
@@ -205,7 +205,7 @@ def named_by_some(spark: SparkSession, name: tuple[str, ...]) -> bool:
 
 
 def change(spark: SparkSession, stored: CatalogObject, content: Mapping[str, Any]) -> CatalogObject:
-    """Replace the content. Raises ConcurrentRefresh when somebody else did so since."""
+    """Replace the content. Raises ConcurrentRefresh if another process replaced it since it was read."""
     code = stored.kind.code(content)
     with accepting(spark, stored.name, code) if code != stored.kind.code(stored.content) else nullcontext():
         done = commit(
@@ -220,7 +220,7 @@ def change(spark: SparkSession, stored: CatalogObject, content: Mapping[str, Any
 
 
 def rename(spark: SparkSession, stored: CatalogObject, to: Name) -> CatalogObject:
-    """Give an object another name, and return it under that."""
+    """Give an object another name, and return it with that name."""
     located = free(spark, stored.kind, to)
     before = marked(spark, stored.name, stored.path)
     with intended(spark, Intended.RENAME, before, Part(located.name, vacant(spark, located.name), before.mark)):
@@ -240,5 +240,5 @@ def rename(spark: SparkSession, stored: CatalogObject, to: Name) -> CatalogObjec
 
 
 def drop(spark: SparkSession, *stored: CatalogObject) -> None:
-    """Forget an object, and others that go with it."""
+    """Drop an object, and the objects that depend on it."""
     drop_parts(spark, *(marked(spark, each.name, each.path) for each in stored))

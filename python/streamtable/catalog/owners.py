@@ -1,4 +1,4 @@
-"""Whose statement an intent is, and whether it still runs: processes of this machine are looked at, others say so now and then."""
+"""The owner of an intent, and whether its statement still runs. Processes elsewhere renew their intents from time to time."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from pathlib import Path
 __all__ = ["BEAT", "alive", "owner"]
 
 BEAT, PATIENCE = 20.0, 120.0
-"""Seconds after which a statement that runs says so again, and after which one that did not say so is taken to be dead."""
+"""Seconds between two renewals of an intent, and seconds without a renewal after which its process counts as dead."""
 
 
 def owner() -> str:
-    """Name this process so that another on the machine can tell whether it is there."""
+    """Name this process, so that other processes of the machine can tell whether it still runs."""
     return f"{_machine()}-{os.getpid()}-{_started(os.getpid())}"
 
 
 @lru_cache(maxsize=1)
 def _machine() -> str:
-    """Identify what has one list of processes: a start of a machine, or a container on it."""
+    """Identify the system that has the list of processes: a boot of a machine, or a container on it."""
     told = [socket.gethostname()]
     with suppress(OSError):
         told += [Path("/proc/sys/kernel/random/boot_id").read_text(), str(Path("/proc/self/ns/pid").readlink())]
@@ -31,7 +31,7 @@ def _machine() -> str:
 
 
 def _started(pid: int) -> str | None:
-    """Return when a process started, in ticks of the machine: "0" where that cannot be known, None where there is none."""
+    """Return the start of a process, in ticks of the machine; "0" if unknown, None for a missing process."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except OSError:
@@ -47,9 +47,9 @@ def _started(pid: int) -> str | None:
 
 
 def alive(name: str, at: int, running: bool) -> bool:
-    """Tell whether the statement of an intent still runs: by its process where that can be seen, else by when it last said so.
+    """Tell whether the statement of an intent still runs: by its process if it is visible, else by its last renewal.
 
-    `name` is that of its file, `at` when this was written last; `running` says whether it is one of this process that runs.
+    `name` is the name of its file, `at` the file's last write. `running` says whether it is a running statement of this process.
     """
     machine, pid, started, _ = name.split("-", 3)
     if machine == _machine():

@@ -1,4 +1,4 @@
-"""Where tables are; those that no catalog in sight knows have their path for a name, delta.`/a/path`, as in Delta's statements."""
+"""Paths of tables. A table that no known catalog has is named by its path, delta.`/a/path`, as in Delta's statements."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def is_path(parts: Sequence[str]) -> bool:
 
 
 def home_of(spark: SparkSession, name: Sequence[str]) -> str:
-    """Return the folder of the schema that a full name is in; of a path, the folder above."""
+    """Return the folder of a full name's schema; for a path, the folder above it."""
     if is_path(name):
         return name[-1].rstrip("/").rpartition("/")[0]
     return home(spark, name[1])
 
 
 def vacant(spark: SparkSession, name: Sequence[str], location: str | None = None) -> str:
-    """Return the path of a table that is to be made under a full name. Raises InvalidStatement where it cannot be."""
+    """Return the path for a new table with a full name. Raises InvalidStatement for an unusable name or path."""
     if is_path(name):
         path = name[-1]
     elif not re.fullmatch(r"\w+", name[-1], re.ASCII):

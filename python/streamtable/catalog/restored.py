@@ -1,4 +1,4 @@
-"""Dataclasses that JSON in the log of a table holds, made again: whoever may write its folder can have put anything there."""
+"""Dataclasses from JSON in the log of a table. The JSON may be anything, because other processes may write the log."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 __all__ = ["UNREADABLE", "restored"]
 
 UNREADABLE = (LookupError, TypeError, ValueError, RecursionError)
-"""What to read JSON that others wrote may raise."""
+"""The errors that reading JSON of other writers may raise."""
 
 Made = TypeVar("Made")
 
 
 def restored(kind: type[Made], found: object, bits: int = 63) -> Made:
-    """Make a dataclass of an object of JSON; what is not told has its default. Raises UNREADABLE for all else.
+    """Make a dataclass of a JSON object. Missing fields have their defaults. Raises UNREADABLE for anything else.
 
-    Numbers have no more than so many `bits`: those that Java takes.
+    Numbers have at most `bits` bits, which Java accepts.
     """
     if not isinstance(found, dict):
         raise TypeError(f"{kind.__name__} is no object")
@@ -37,7 +37,7 @@ def _hints(kind: Any) -> Mapping[str, Any]:
 
 
 def _value(name: str, hint: Any, found: Any, bits: int) -> Any:
-    """Return what JSON tells of a type, if it does."""
+    """Return a value of JSON as a value of a type. Raises UNREADABLE if it is none."""
     kind, of = get_origin(hint) or hint, get_args(hint)
     if kind in (Union, UnionType):
         return None if found is None else _value(name, next(each for each in of if each is not NoneType), found, bits)

@@ -1,1 +1,1 @@
-"""Definitions of stream tables change: created, altered, replaced, renamed and dropped, each checked before it begins."""
+"""Changes of definitions: CREATE, ALTER, OR REPLACE, RENAME and DROP STREAM TABLE. Each is checked before its first effect."""

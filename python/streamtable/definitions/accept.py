@@ -1,6 +1,6 @@
-"""ALTER STREAM TABLE ... ACCEPT DEFINITION: what the log of a table holds becomes what its catalog knows.
+"""ALTER STREAM TABLE ... ACCEPT DEFINITION: the catalog accepts the definition in the log of a table.
 
-For a table that an earlier version made, that another catalog had, or whose definition was changed past the catalog.
+For tables of an earlier release or of another catalog, and for definitions that were changed without the catalog.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["accept_definition"]
 def accept_definition(spark: SparkSession, name: Name) -> Definition:
     """Have the catalog accept the definition in a table's log, under the name that the table has.
 
-    Raises InvalidStatement for a copy of a stream table that is there, DefinitionUnreadable for what nobody can read.
+    Raises InvalidStatement for a copy of a stream table that exists, DefinitionUnreadable for an unreadable definition.
     """
     located = find_table(spark, name.parts)
     found = state(spark, located.path) if located.kind == "delta" else None
@@ -40,8 +40,8 @@ def accept_definition(spark: SparkSession, name: Name) -> Definition:
     if not (known := knows(located, FORMATTED)):
         definition = definition.with_statement(name=Name(located.name))
     accept(spark, located.name, code)
-    # The next refresh must not take the contents for those of this query because the sources are as they were. Where another
-    # definition was known before, the settings may be others as well, which no plan shows.
+    # Unchanged sources must not make the next refresh believe that the contents are those of this query. If the catalog knew
+    # another definition, the settings may differ too, and no plan shows settings.
     frontier = Frontier.of(found.frontier)
     unsure = frontier and replace(frontier, exact=False, fingerprint="" if known else frontier.fingerprint)
     annotate(spark, load(spark, name), properties=definition.properties(), frontier=unsure)

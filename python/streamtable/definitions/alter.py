@@ -1,4 +1,4 @@
-"""ALTER STREAM TABLE: everything is checked before anything is changed, and each change is one commit."""
+"""ALTER STREAM TABLE: all checks come before the first change, and each change is one commit."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def alter(spark: SparkSession, statement: AlterStreamTable) -> Definition:
 
 
 def _describe(spark: SparkSession, statement: AlterStreamTable) -> Definition:
-    """Change what no row depends on."""
+    """Change a part of the definition on which no row depends."""
     entry = load(spark, statement.name)
     definition = entry.definition
     match statement.action:
@@ -101,7 +101,7 @@ def _set_query(spark: SparkSession, entry: Entry, query: Query) -> Definition:
 
 
 def with_query(spark: SparkSession, entry: Entry, query: Query) -> tuple[Definition, AnalysedQuery]:
-    """Return what the table would be with the query, read as that of a CREATE: in the caller's schema, with its settings."""
+    """Return the table's definition with the new query, read as by CREATE: in the caller's schema, with the caller's settings."""
     before = entry.definition
     statement = replace(before.statement, query=query)
     definition, analysed = analysed_for(spark, statement, Located(before.statement.name.parts, "delta", entry.path), entry)

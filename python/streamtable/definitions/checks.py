@@ -1,4 +1,4 @@
-"""What a definition must be before anything is made of it: CREATE, OR REPLACE, ALTER ... AS and EXPLAIN CREATE ask alike."""
+"""The checks of a definition, the same for CREATE, OR REPLACE, ALTER ... AS and EXPLAIN CREATE."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = ["analysed_for", "check_properties", "check_schedule", "check_source_d
 def analysed_for(
     spark: SparkSession, statement: CreateStreamTable, located: Located, existing: Entry | None
 ) -> tuple[Definition, AnalysedQuery]:
-    """Read the query and check all that can be wrong with it, without making anything."""
+    """Analyse the query and check the definition, without any effect."""
     if literal := moving_literal(statement.query.text):
         hint = "write current_date() or current_timestamp(), which are kept up to date"
         raise InvalidQuery(f"{literal} is another time each time that the query is read", hint=hint)
@@ -66,7 +66,7 @@ def analysed_for(
 
 
 def check_schedule(spark: SparkSession, schedule: Schedule, settings: Mapping[str, str]) -> None:
-    """Raise InvalidStatement for a duration that is too short, or a cron expression in a zone that nothing here can read."""
+    """Raise InvalidStatement for a duration that is too short, or a cron expression in an unknown time zone."""
     match schedule:
         case Every(_, text):
             duration(text, read_setting(spark, MINIMUM_SCHEDULE))
@@ -80,7 +80,7 @@ _IMPOSSIBLE = {"delta.appendonly": "true", "delta.enabledeletionvectors": "false
 
 
 def check_properties(properties: Iterable[tuple[str, str]]) -> None:
-    """Raise InvalidStatement for a property of Delta under which no refresh could take rows out, and for constraints."""
+    """Raise InvalidStatement for properties of Delta under which a refresh cannot remove rows, and for constraints."""
     for key, value in properties:
         if key.casefold().startswith("delta.constraints."):
             message = f"a stream table cannot have the constraint '{key}': its rows are those of the query"
@@ -88,7 +88,7 @@ def check_properties(properties: Iterable[tuple[str, str]]) -> None:
         if _IMPOSSIBLE.get(key.casefold()) == value.strip().casefold():
             raise InvalidStatement(
                 f"a stream table cannot have '{key}' = '{value}': a refresh marks rows as deleted, in deletion vectors",
-                hint="leave the property out; whoever needs a table with it copies this one: CREATE TABLE ... AS SELECT",
+                hint="leave the property out; if you need a table with it, copy this one: CREATE TABLE ... AS SELECT",
             )
 
 
@@ -151,7 +151,7 @@ def _names(statement: CreateStreamTable, analysed: AnalysedQuery) -> list[str]:
 
 
 def schema_of(statement: CreateStreamTable, analysed: AnalysedQuery) -> StructType:
-    """All may be NULL, at any depth, as in CREATE TABLE AS: a later change of the query's input must not make a refresh fail."""
+    """Return the table's schema, nullable at any depth as in CREATE TABLE AS: no later input may make a refresh fail."""
     specs = statement.columns or [None] * len(analysed.frame.columns)
     fields = []
     for name, field, spec in zip(_names(statement, analysed), analysed.frame.schema.fields, specs, strict=True):
@@ -160,7 +160,7 @@ def schema_of(statement: CreateStreamTable, analysed: AnalysedQuery) -> StructTy
 
 
 def check_source_ddl(spark: SparkSession, operation: str, name: str, place: str) -> None:
-    """Raise DependentsExist where the session forbids to change the shape of what stream tables read."""
+    """Raise DependentsExist if stream tables read the table and the session forbids to change its shape."""
     if read_setting(spark, BLOCK_SOURCE_DDL) and (readers := readers_of(spark, place)):
         raise DependentsExist(
             f"{operation} on {name} is refused: {', '.join(readers)} read it, and {BLOCK_SOURCE_DDL.key} is on",

@@ -1,4 +1,4 @@
-"""CREATE STREAM TABLE: everything is checked before anything is made, and a failure half-way is taken back."""
+"""CREATE STREAM TABLE: all checks come before the first effect, and a failure half-way is undone."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from streamtable.refresh.run import Outcome, refresh
 __all__ = ["CREATED", "CREATED_EMPTY", "Dropped", "create"]
 
 CREATED, CREATED_EMPTY = "the table was created", "created WITH NO DATA"
-"""What CREATE answers."""
+"""The reasons in the answer of CREATE."""
 
 
 @dataclass(frozen=True)
 class Dropped:
-    """A table that is gone, and the paths of what is left in its folder, because it was not the table's."""
+    """A dropped table, and the paths of other files that are left in its folder."""
 
     name: str
     left: tuple[str, ...]
 
 
 def create(spark: SparkSession, statement: CreateStreamTable) -> Outcome:
-    """Create the stream table and fill it. Raises InvalidStatement and its kinds, NotIncremental; nothing is left behind then."""
+    """Create the stream table and fill it. Raises InvalidStatement and its kinds, NotIncremental; then nothing is left behind."""
     started = time.perf_counter()
     located, existing = find(spark, statement.name)
     full = ".".join(located.name)
@@ -65,7 +65,7 @@ def create(spark: SparkSession, statement: CreateStreamTable) -> Outcome:
     except Exception:
         if existing or find_table(spark, statement.name.parts).kind == "none":
             raise
-        return create(spark, statement)  # another session took the name in the meantime: answer as where it had been first
+        return create(spark, statement)  # another session took the name meanwhile: answer as if it had been first
     finally:
         release(analysed)
     reason = CREATED if statement.with_data else CREATED_EMPTY

@@ -22,9 +22,9 @@ from streamtable.sessions.internal import like
 __all__ = ["make", "publish", "rename"]
 
 _CREATING = {
-    # The catalog would have the properties as well, and a definition may be too long for it.
+    # Otherwise the catalog gets the properties too, and a definition may be too long for it.
     "spark.databricks.delta.catalog.update.enabled": "false",
-    # Delta would ask by a query which files there were before; that an empty table has none, its checksum says in any case.
+    # Otherwise Delta runs a query for the earlier files. The checksum of an empty table says in any case that there are none.
     "spark.databricks.delta.allFilesInCrc.enabled": "false",
 }
 """Settings of Delta for the commit that makes an empty table."""
@@ -53,7 +53,7 @@ def make(spark: SparkSession, definition: Definition, schema: StructType, bound:
 
 
 def publish(spark: SparkSession, entry: Entry, bound: BoundQuery) -> None:
-    """Give the table its name, by which all others see it from now on, and have the catalog accept what CREATE said."""
+    """Give the table its name, by which others see it from then on, and have the catalog accept the definition."""
     statement, code = entry.definition.statement, code_of(entry.definition.properties(bound))
     managed = statement.location is None
     register(spark, statement.name.parts, entry.path, managed=managed, comment=statement.comment, accepted=accepted(code))
@@ -61,7 +61,7 @@ def publish(spark: SparkSession, entry: Entry, bound: BoundQuery) -> None:
 
 
 def rename(spark: SparkSession, entry: Entry, to: Name) -> Entry:
-    """Give the table another name in its schema; under that the catalog accepts the definition as it is."""
+    """Give the table another name in its schema, under which the catalog accepts the definition."""
     accept(spark, entry.name, code_of(entry.state.properties), to=to.parts)
     with _as_engine(spark):
         spark.sql(f"ALTER TABLE {Name(entry.name)} RENAME TO {Name(to.parts[1:])}")
