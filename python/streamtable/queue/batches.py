@@ -1,4 +1,4 @@
-"""What is done to consumers: they come and go, begin batches and finish them."""
+"""Operations on consumers: register, unregister, begin a batch, finish a batch."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _REMOVE = ("DELETE", "TRUNCATE")
 
 @dataclass(frozen=True)
 class Lag:
-    """How far a consumer is behind: what it has not finished, and for how long the first of it is there."""
+    """How far a consumer is behind: its unfinished commits, and the age of the first of them."""
 
     consumer: Consumer
     pending_commits: int
@@ -41,7 +41,7 @@ class Lag:
 
 @consumers.patiently
 def alter(spark: SparkSession, statement: AlterQueue) -> CatalogObject:
-    """Give a queue other limits, which hold from the next batch on."""
+    """Give a queue other limits, which apply from the next batch on."""
     if statement.accept:
         return objects.accept_definition(spark, QUEUE, statement.name)
     stored = objects.load(spark, QUEUE, statement.name)
@@ -51,7 +51,7 @@ def alter(spark: SparkSession, statement: AlterQueue) -> CatalogObject:
 
 
 def drop(spark: SparkSession, statement: DropQueue) -> CatalogObject | None:
-    """Drop a queue that nobody reads, or, by FORCE, any; None when there is none and IF EXISTS was said."""
+    """Drop a queue without consumers, or any queue by FORCE. Returns None for a missing queue and IF EXISTS."""
     stored = objects.wanted(spark, QUEUE, statement.name, statement.if_exists)
     if stored is None:
         return None
@@ -64,7 +64,7 @@ def drop(spark: SparkSession, statement: DropQueue) -> CatalogObject | None:
 
 
 def register(spark: SparkSession, queue: Queue, name: str, at: int | None) -> Consumer:
-    """Add a consumer that gets what comes after `at`, or after now."""
+    """Add a consumer that gets the events after the time `at`, or after now."""
     now = consumers.now()
     with session_context(spark, queue) as session, opened(session, queue.subscribe.relation) as feed:
         inputs = feed.relation.inputs
@@ -84,7 +84,7 @@ def register(spark: SparkSession, queue: Queue, name: str, at: int | None) -> Co
 
 
 def unregister(spark: SparkSession, queue: Queue, name: str) -> None:
-    """Forget a consumer and its position."""
+    """Delete a consumer and its position."""
 
     def change(found: Consumer | None) -> None:
         consumers.there(spark, queue, name, found)
@@ -101,9 +101,9 @@ def next_batch(
     limits: Limits = Limits(),  # noqa: B008  (it is frozen)
     take_over_after: timedelta | None = None,
 ) -> tuple[Consumer, Batch] | None:
-    """Return the batch that the worker has in work, or one that another has had for too long, or else begin one.
+    """Return the worker's open batch, or a batch that another worker has had for too long, or else begin one.
 
-    None when nothing came or became due since, or not enough.
+    None if no events, or not enough events, came or became due.
     """
     limits = _together(queue.statement.limits, limits)
 
@@ -140,7 +140,7 @@ def finish(spark: SparkSession, queue: Queue, name: str, worker: str | None = No
 
 
 def lag(spark: SparkSession, queue: Queue) -> list[Lag]:
-    """Return the consumers with what they have before them."""
+    """Return the consumers and how far each is behind."""
     now = consumers.now()
     with session_context(spark, queue) as session, opened(session, queue.subscribe.relation) as feed:
         inputs = feed.relation.inputs
@@ -175,9 +175,9 @@ def _begun(spark: SparkSession, queue: Queue, consumer: Consumer, worker: str | 
 
 
 def _own(queue: Queue, steps: Sequence[Step]) -> Sequence[Step]:
-    """Leave out what is no event: rows that went out of a free-standing queue; count changes of the schema that are.
+    """Leave out commits that only remove rows of a free-standing queue, and count changes of the schema that are events.
 
-    A commit of others that takes rows out and brings some, as INSERT OVERWRITE does, is counted: those that came are events.
+    A commit that removes rows and adds others, as INSERT OVERWRITE does, is counted: the added rows are events.
     """
     if queue.free_standing:
         return [replace(step, events=0) if queue.id in step.applications or step.operation in _REMOVE else step for step in steps]

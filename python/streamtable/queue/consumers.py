@@ -1,7 +1,8 @@
-"""Consumers and what moves them. Each has a position and batches in work, one per worker, which stay the same until finished.
+"""Consumers and their moves. A consumer has a position and open batches, one per worker. A batch stays the same until it is
+finished.
 
-Each is kept as a property of a Delta table of its own, in the hidden folder of the queue's, where nobody else writes: a move is
-one commit without a Spark job, consumers do not meet, and of two workers who move at once one begins again.
+A consumer is a property of a Delta table of its own, in the hidden folder of the queue, where nobody else writes. A move is one
+commit without a Spark job. Consumers do not conflict; if two workers of one consumer move at once, one of them begins again.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ _PATIENCE = 300  # seconds: as long as others go on there is no reason to fail
 
 @dataclass(frozen=True)
 class Batch:
-    """The events after `start` and up to `end`, and those that come again: what was put off until `begun_at` and was kept then.
+    """The events after `start` and up to `end`, and the retries that were recorded and due when the batch began, at `begun_at`.
 
-    What was kept is told by a version of the table of the retries, `retries_at`; what an earlier batch began with, at
-    `retried_after` and `retries_after`, is not among it. Batches stored by earlier releases have no versions: 0, by time alone.
+    `retries_at` is the version of the table of retries at that moment. The retries of the batch before it, up to `retried_after`
+    and `retries_after`, are left out. Batches of earlier releases have the version 0 and go by time alone.
 
-    `number` counts the consumer's batches from 1. Batches that are in work at once have different lanes, so that in each lane
-    numbers only grow, whoever finishes first. `taken_at` is when its worker got it.
+    `number` counts the consumer's batches from 1. Batches that are open at once have different lanes, so the numbers in each lane
+    only grow, in whatever order workers finish. `taken_at` is the time at which its worker got it.
     """
 
     number: int
@@ -61,10 +62,10 @@ class Batch:
 
 @dataclass(frozen=True)
 class Consumer:
-    """All up to `position` is finished or in work; `batches` were begun, the latest at `begun_at`.
+    """A reader of a queue. All events up to `position` are finished or in open `batches`, the latest of which began at `begun_at`.
 
-    The table of the retries was at version `retries_at` then. The position is one in the history of the `tables` of these ids;
-    consumers stored by earlier releases have none.
+    The table of retries was at version `retries_at` then. The position belongs to the history of the `tables` with these ids;
+    consumers of earlier releases have none.
     """
 
     name: str
@@ -79,19 +80,19 @@ class Consumer:
 
     @property
     def finished(self) -> int:
-        """Return up to where everything is finished."""
+        """Return the position up to which all events are finished."""
         return min((each.start for each in self.in_work), default=self.position)
 
     def application(self, queue: Queue) -> str:
-        """Name this registration in the commits of its consumer: one that is registered anew counts its batches from 1 again."""
+        """Name this registration in the commits of its consumer. A new registration counts its batches from 1 again."""
         return f"streamtable.queue.{queue.id}.{self.name}.{self.registered_at.timestamp():.6f}"
 
     def batch_of(self, worker: str | None) -> Batch | None:
-        """Return the batch that a worker has in work."""
+        """Return the open batch of a worker."""
         return next((each for each in self.in_work if each.worker == worker), None)
 
     def begin(self, worker: str | None, end: int, at: datetime, retries_at: int = 0) -> Consumer:
-        """Give a worker what comes up to `end`, and what is to come again of that version of the retries."""
+        """Give a worker the events up to `end`, and the due retries of that version of their table."""
         taken = {each.lane for each in self.in_work}
         lane = next(n for n in range(len(taken) + 1) if n not in taken)
         kept = max(self.retries_at, retries_at)
@@ -100,7 +101,7 @@ class Consumer:
         return replace(moved, in_work=(*self.in_work, batch))
 
     def take_over(self, worker: str | None, before: datetime, at: datetime) -> Consumer:
-        """Give a worker the batch that another one has had for longest, if it got it before a moment."""
+        """Give a worker the open batch that another worker has had longest, if it got the batch before a moment."""
         stale = [each for each in self.in_work if each.taken_at < before]
         if not stale:
             return self
@@ -109,7 +110,7 @@ class Consumer:
         return replace(self, in_work=tuple(taken if each is first else each for each in self.in_work), seen_at=at)
 
     def finish(self, worker: str | None, number: int | None, at: datetime) -> Consumer:
-        """Finish a worker's batch, that of a `number` if given; the same consumer when there is none."""
+        """Finish a worker's batch, with the given `number` if any. Without such a batch, return the same consumer."""
         batch = self.batch_of(worker)
         if batch is None or number not in (None, batch.number):
             return self
@@ -120,7 +121,7 @@ Change = Callable[[Consumer | None], Consumer | None]
 
 
 def of(spark: SparkSession, queue: Queue) -> list[Consumer]:
-    """Return the consumers of a queue as they are now, by name."""
+    """Return the current consumers of a queue, by name."""
     found = (_read(spark, path)[1] for path in children(spark, _folder(queue)))
     return sorted((each for each in found if each is not None), key=lambda consumer: consumer.name)
 
@@ -131,7 +132,7 @@ def load(spark: SparkSession, queue: Queue, name: str) -> Consumer:
 
 
 def there(spark: SparkSession, queue: Queue, name: str, found: Consumer | None) -> Consumer:
-    """Return the consumer that was found under a name. Raises ConsumerNotFound, with near names, when none was."""
+    """Return the consumer found under a name. Raises ConsumerNotFound, with near names, if there is none."""
     if found is not None:
         return found
     near = near_names(name, [each.name for each in of(spark, queue)])
@@ -149,9 +150,10 @@ patiently = retry(
 
 @patiently
 def move(spark: SparkSession, queue: Queue, name: str, change: Change) -> tuple[Consumer | None, Consumer | None]:
-    """Replace a consumer by what `change` makes of it, unless that is the same; who comes second sees what the first did.
+    """Replace a consumer by the result of `change`, unless both are the same. The second of two changes sees the first one's
+    result.
 
-    Returns the consumer before and after; None is one that is not there.
+    Returns the consumer before and after; None for a missing one.
     """
     path = _path(queue, name)
     version, before = _read(spark, path)

@@ -1,4 +1,4 @@
-"""A queue is a Delta table whose property says what its events are; those of a free-standing one are its rows."""
+"""A queue is a Delta table. Its property defines the events; the events of a free-standing queue are the table's own rows."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ __all__ = ["QUEUE", "RETRIES", "SCHEMA", "Queue", "create", "load", "queues"]
 QUEUE = Kind("queue", "SHOW QUEUES", QueueExists, QueueNotFound)
 
 RETRIES = "retries"
-"""The column behind those of an event: how often it came again."""
+"""The column after those of an event: how often the event was redelivered."""
 
 SCHEMA = "schema"
-"""The column in front of it, where changes of the schema are events."""
+"""The column before RETRIES in queues whose events include changes of the schema."""
 
 _PROPERTIES = {
     "delta.enableDeletionVectors": "true",  # rows are purged by their positions
     "delta.logRetentionDuration": "interval 365 days",  # events that nobody has finished are found by the log
     "delta.deletedFileRetentionDuration": "interval 365 days",  # and are in files that OPTIMIZE replaced
 }
-"""Those of a free-standing queue."""
+"""The properties of a free-standing queue's table."""
 
 
 @dataclass(frozen=True)
 class Queue:
-    """What CREATE QUEUE said, and in which circumstances names and expressions are read; `id` marks the queue's commits."""
+    """The definition by CREATE QUEUE, with the context in which names and expressions are read. `id` marks the queue's commits."""
 
     stored: CatalogObject
     id: str
@@ -51,7 +51,7 @@ class Queue:
     namespace: tuple[str, str]
     settings: Mapping[str, str]
     columns: str = UNREAD
-    """Those of the tables of a view or a query, as they were at CREATE QUEUE."""
+    """The columns of the tables of a view or a query, at CREATE QUEUE."""
 
     @classmethod
     def of(cls, stored: CatalogObject) -> Queue:
@@ -66,17 +66,17 @@ class Queue:
 
     @property
     def path(self) -> str:
-        """Return where its table is."""
+        """Return the path of its table."""
         return self.stored.path
 
     @property
     def free_standing(self) -> bool:
-        """Tell whether its events are inserted into it."""
+        """Tell whether events are inserted into the queue's own table."""
         return isinstance(self.statement.events, Columns)
 
     @property
     def subscribe(self) -> Subscribe:
-        """Return the subscription that its events come from."""
+        """Return the subscription that gives its events."""
         events = self.statement.events
         if isinstance(events, Columns):
             return Subscribe(Name(self.stored.name))
@@ -87,7 +87,7 @@ class Queue:
 
 
 def create(spark: SparkSession, statement: CreateQueue) -> Queue:
-    """Make the table of a queue. Raises what is wrong with its subscription or its columns, and QueueExists."""
+    """Make the table of a queue. Raises the errors of its subscription or its columns, and QueueExists."""
     if statement.if_not_exists and (existing := objects.find(spark, QUEUE, statement.name)):
         return Queue.of(existing)
     name = Name(objects.free(spark, QUEUE, statement.name).name)

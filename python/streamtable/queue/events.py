@@ -1,4 +1,4 @@
-"""The events of a batch: the same rows whenever they are asked for."""
+"""The events of a batch: the same rows at each reading."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ __all__ = ["frame", "schema", "session_context"]
 
 
 def schema(spark: SparkSession, queue: Queue) -> StructType:
-    """Return the columns of the events, the last is how often one came again."""
+    """Return the columns of the events. The last one is the number of redeliveries."""
     with session_context(spark, queue) as session:
         return StructType([*_captured(session, queue), StructField(RETRIES, IntegerType(), nullable=False)])
 
 
 def frame(spark: SparkSession, queue: Queue, consumer: Consumer, start: int, end: int) -> DataFrame:
-    """Return what came after `start` and up to `end`, in no order, without the column of the retries. Raises HistoryLost."""
+    """Return the events after `start` and up to `end`, unordered, without the column of redeliveries. Raises HistoryLost."""
     with session_context(spark, queue) as session:
         if start == end:  # a batch of events that come again
             return spark.createDataFrame([], StructType(_captured(session, queue)))
@@ -48,7 +48,7 @@ def frame(spark: SparkSession, queue: Queue, consumer: Consumer, start: int, end
 
 
 def session_context(spark: SparkSession, queue: Queue) -> AbstractContextManager[SparkSession]:
-    """Lend a session in which names and expressions mean what they meant at CREATE QUEUE."""
+    """Lend a session in which names and expressions have the meaning that they had at CREATE QUEUE."""
     return lent(spark, queue.namespace, queue.settings)
 
 
@@ -68,7 +68,7 @@ def _captured(session: SparkSession, queue: Queue) -> list[StructField]:
 
 
 def _schema_changes(session: SparkSession, queue: Queue, start: int, end: int) -> DataFrame:
-    """Return an event for each commit that changed the columns of a captured table, with nothing but the new ones."""
+    """Return an event for each commit that changed the columns of a captured table. The event holds only the new columns."""
     fields = _captured(session, queue)
     with opened(session, queue.subscribe.relation) as feed:
         steps = [step for step in feed.relation.inputs.commits(start, end) if step.schema]
@@ -80,7 +80,7 @@ def _schema_changes(session: SparkSession, queue: Queue, start: int, end: int) -
 
 
 def _inserted(session: SparkSession, queue: Queue, start: int, end: int) -> DataFrame:
-    """Return the rows that came, equal ones as often as they did; those that went were purged."""
+    """Return the added rows, each as often as it was added. Removed rows were purged."""
     with opened(session, queue.subscribe.relation) as feed:
         relation = feed.relation
         with feed.lent(start, end) as changes:
@@ -89,7 +89,7 @@ def _inserted(session: SparkSession, queue: Queue, start: int, end: int) -> Data
 
 
 def _merged(session: SparkSession, queue: Queue, start: int, end: int) -> DataFrame:
-    """Take all changes as those of one time: a key has one event, with the values that it has in the table at `end`."""
+    """Treat all changes as changes at one time: each key has one event, with its values in the table at `end`."""
     subscribe = queue.subscribe
     with opened(session, subscribe.relation) as feed:
         relation = feed.relation

@@ -1,4 +1,4 @@
-"""What a consumer's position counts on: the tables whose versions it is made of are the same, and keep their history."""
+"""The tables of a consumer's position: they must be the same tables, and keep their history."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from streamtable.subscribing.inputs import Input, Inputs
 __all__ = ["check", "explained", "recreated", "tables"]
 
 _IN_PLACE = ("REPLACE", "RESTORE", "CLONE")
-"""What gives a table another id and leaves its history: operations with these words in their names."""
+"""Words in the names of operations that give a table another id and keep its history."""
 
 
 def tables(inputs: Inputs) -> tuple[str, ...]:
-    """Return the ids of the tables, in the order of their places in a position."""
+    """Return the ids of the tables, in the order of a position."""
     return tuple(each.table_id for each in inputs.opened)
 
 
 def recreated(session: SparkSession, consumer: Consumer, inputs: Inputs, position: int) -> Input | None:
-    """Return a table that is another one than that of the consumer's position, if there is one."""
+    """Return a table whose id differs from the id in the consumer's position, or None."""
     known = consumer.tables or tables(inputs)  # those of a consumer of an earlier release were not kept
     places = zip(inputs.opened, known, inputs.times.versions(position), inputs.latest(), strict=False)
     for table, table_id, have, newest in places:
@@ -36,7 +36,7 @@ def recreated(session: SparkSession, consumer: Consumer, inputs: Inputs, positio
 
 
 def check(session: SparkSession, queue: Queue, consumer: Consumer, inputs: Inputs, position: int) -> None:
-    """Raise HistoryLost when the consumer's position is one in the history of other tables than those that are there now."""
+    """Raise HistoryLost if the consumer's position belongs to the history of other tables."""
     if consumer.tables and len(consumer.tables) != len(inputs.opened):
         message = f"{queue} reads other tables than when {consumer.name} came to {position}, so that its position means nothing"
         raise HistoryLost(message, hint=_anew(queue, consumer))
@@ -50,7 +50,7 @@ def check(session: SparkSession, queue: Queue, consumer: Consumer, inputs: Input
 
 @contextmanager
 def explained(queue: Queue, consumer: Consumer) -> Iterator[None]:
-    """Raise as HistoryLost, with what to do, that the log or the files of what a consumer has to read are gone."""
+    """Raise HistoryLost, with a hint, if the log or the files that a consumer has to read are gone."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Where a batch ends. A commit is a tick: it is never divided, and nothing has to run for it to be seen."""
+"""The end of a batch. A commit is never divided between two batches, and no process has to run to see it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _NONE = timedelta()
 
 
 def cut(position: int, steps: Iterable[Step], limits: Limits, now: datetime) -> tuple[int, bool]:
-    """Return up to where the next batch goes from `position`, and whether it is to be begun.
+    """Return the end of the next batch from `position`, and whether the batch may begin.
 
-    What it must at least hold (`min_count`, `min_interval`) is not waited for when it is full. Commits without events, which
-    are not to be waited for, are passed over: the answer is a later position then, and nothing to be begun.
+    A full batch does not wait for its minimum (`min_count`, `min_interval`). Commits without events are passed over: then the
+    answer is a later position, and no batch begins.
     """
     end, count, first = position, 0, None
     for step in steps:

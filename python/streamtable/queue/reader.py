@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class OpenBatch:
-    """A batch in work; `info` is what is recorded of it."""
+    """An open batch; `info` is its record."""
 
     def __init__(self, spark: SparkSession, queue: Queue, consumer: Consumer, info: Batch) -> None:
         self._spark, self._queue, self._consumer, self.info = spark, queue, consumer, info
@@ -36,12 +36,12 @@ class OpenBatch:
 
     @property
     def number(self) -> int:
-        """Return which of the consumer's batches this is, from 1."""
+        """Return the number of the batch among the consumer's batches, from 1."""
         return self.info.number
 
     @cached_property
     def events(self) -> DataFrame:
-        """Return the events in the order of their times, those that come again among them: the same whenever they are asked for."""
+        """Return the events, redelivered ones included, in the order of their times. Each call returns the same events."""
         return self._unordered.orderBy("timestamp")
 
     @cached_property
@@ -54,7 +54,7 @@ class OpenBatch:
 
     @property
     def options(self) -> Mapping[str, str]:
-        """Return what makes Delta write once per table and batch: options of a DataFrameWriter."""
+        """Return options of a DataFrameWriter by which Delta writes once per table and batch."""
         return {"txnAppId": self._application, "txnVersion": str(self.number)}
 
     @property
@@ -62,20 +62,20 @@ class OpenBatch:
         return f"{self._consumer.application(self._queue)}.{self.info.lane}"
 
     def append_to(self, table: str, rows: DataFrame | None = None) -> None:
-        """Append the events without `retries`, or what was made of them, to a Delta table: once, also if the batch is repeated."""
+        """Append the events without `retries`, or rows made of them, to a Delta table: once, even if the batch is repeated."""
         written = self._unordered.drop(RETRIES) if rows is None else rows
         with history.explained(self._queue, self._consumer):
             append_once(table, written, self._application, self.number)
 
     def retry(self, rows: DataFrame, after: timedelta = timedelta()) -> None:
-        """Let some of `events` come again, in the first batch that begins so much later.
+        """Redeliver some of `events`, in the first batch that begins after the given time.
 
-        Each is kept once, whatever calls a repeated batch makes: the first one says when it comes.
+        Each event is recorded once, whatever a repeated batch calls; the first call decides when it comes.
         """
         self._retries.add(rows, consumers.now() + after, self.info)
 
     def give_up(self, rows: DataFrame) -> None:
-        """Put some of `events` among the dead letters, also those that were to be retried."""
+        """Move some of `events` to the dead letters, even events that wait for a retry."""
         self._retries.add(rows, None, self.info)
 
 
@@ -87,11 +87,11 @@ class ChangeQueue:
         self._queue = load(spark, parse_name(name))
 
     def register(self, consumer: str, at: int | None = None) -> None:
-        """Add a consumer that gets what comes after `at`, or after now."""
+        """Add a consumer that gets the events after the time `at`, or after now."""
         batches.register(self._spark, self._queue, consumer, at)
 
     def unregister(self, consumer: str) -> None:
-        """Forget a consumer."""
+        """Delete a consumer."""
         batches.unregister(self._spark, self._queue, consumer)
 
     def consumers(self) -> list[Lag]:
@@ -103,7 +103,7 @@ class ChangeQueue:
         return self._retries(consumer).dead()
 
     def replay(self, consumer: str, where: str | None = None) -> int:
-        """Let dead letters, or those that fit a condition, come again in the next batch; return their number."""
+        """Redeliver dead letters, or those that fit a condition, in the next batch; return their number."""
         return self._retries(consumer).replay(where)
 
     def purge(self) -> int:
@@ -114,9 +114,9 @@ class ChangeQueue:
     def batch(
         self, consumer: str, worker: str | None = None, take_over_after: timedelta | None = None, **limits: Any
     ) -> Iterator[OpenBatch | None]:
-        """Lend the batch in work, or the next one; None when there is nothing new. Left without an error, it is finished.
+        """Lend the open batch, or the next one, or None if there are no new events. A block that ends without an error finishes it.
 
-        Workers of a consumer share its position, each with a batch of its own. Limits are those of `WITH (...)` in NEXT BATCH.
+        Workers of a consumer share its position, and each has a batch of its own. Limits are those of `WITH (...)` in NEXT BATCH.
         """
         found = batches.next_batch(self._spark, self._queue, consumer, worker, Limits(**limits), take_over_after)
         if found is None:

@@ -1,10 +1,12 @@
-"""Events that a consumer could not do: they come again in a later batch, or are given up until they are replayed.
+"""Events that failed: a later batch redelivers them, or they are dead letters until they are replayed.
 
-They are rows of a Delta table in the hidden folder of the queue's own. Each tells the version of the table that it came with, and a
-batch the version that it began with: it redelivers what was kept and due then, but neither kept nor due when the batch before it
-began. So a row that is committed while a batch begins is in that one or in the next, and a batch that is repeated holds the same.
+They are rows of a Delta table in the hidden folder of the queue. Each row records the version of the table that brought it, and
+each batch the version at which it began. A batch redelivers the rows that were recorded and due when it began, except the rows
+that the batch before it already redelivered. So a row that is committed while a batch begins is in that batch or in the next one,
+and a repeated batch holds the same rows.
 
-What was put off of a batch is known by its content: a batch that is repeated may say it again, in other calls.
+A row is identified by the number of its batch and its content, so a repeated batch may put the same events off again, in other
+calls.
 """
 
 from __future__ import annotations
@@ -33,10 +35,10 @@ _OURS = "__streamtable_"
 _APPLICATION, _DUE, _COUNT, _EVENT = (f"{_OURS}{name}" for name in ("application", "due_at", "retries", "event"))
 _BATCH, _KEY, _SINCE = (f"{_OURS}{name}" for name in ("batch", "key", "since"))
 _LATER = {_BATCH: "bigint", _KEY: "string", _SINCE: "bigint"}
-"""Columns that tables of earlier releases lack: of which batch a row was put off, what tells it from others, its version."""
+"""Columns that tables of earlier releases lack: the batch of a row, its identity, and its version."""
 
 _UNLOGGED = {"spark.databricks.delta.vacuum.logging.enabled": "false"}
-"""A commit of VACUUM conflicts with no other, so that rows that are kept meanwhile would not know their version."""
+"""VACUUM must not write commits: they conflict with no other commit, so rows recorded meanwhile would have a wrong version."""
 
 _EXACT = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -46,7 +48,7 @@ _EXACT = {
 
 
 class Retries:
-    """What one registration of a consumer to a queue could not do."""
+    """The failed events of one registration of a consumer."""
 
     def __init__(self, spark: SparkSession, queue: Queue, consumer: Consumer) -> None:
         self._spark, self._queue, self._consumer = spark, queue, consumer
@@ -54,7 +56,7 @@ class Retries:
         self._path = _path(queue)
 
     def version(self) -> int | None:
-        """Return the version of the table, None as long as nothing was ever put off. Raises HistoryLost for one that went back."""
+        """Return the version of the table, None before the first failed event. Raises HistoryLost for a table that went back."""
         found, known = versions(self._spark, [self._path])[0], self._consumer.retries_at
         if (found.number if found else 0) < known:
             name = self._consumer.name
@@ -63,9 +65,9 @@ class Retries:
         return None if found is None else found.number
 
     def add(self, rows: DataFrame, due: datetime | None, batch: Batch) -> None:
-        """Keep events of a batch, as it gives them, once each. Those that are never `due` are dead letters.
+        """Record events of a batch, once each. Events that are never `due` are dead letters.
 
-        Of RETRY and GIVE UP for one event the last decides, unless it came again in a later batch already.
+        Between RETRY and GIVE UP for one event the last call decides, unless a later batch has redelivered the event.
         """
         *names, count = events.schema(self._spark, self._queue).names
         if rows.columns != [*names, count]:
@@ -89,12 +91,12 @@ class Retries:
             kept.unpersist()
 
     def again(self, batch: Batch, schema: StructType) -> DataFrame | None:
-        """Return what comes again in a batch, None as long as nothing was ever put off: to union nothing costs as well."""
+        """Return the rows that a batch redelivers; None before the first failed event, because an empty union costs time."""
         version = self.version()
         return None if version is None else _events(self._mine(version).where(_window(batch)), schema)
 
     def come_in(self, batch: Batch) -> bool:
-        """Tell whether something comes again in a batch."""
+        """Tell whether a batch redelivers events."""
         version = self.version()
         return version is not None and not self._mine(version).where(_window(batch)).isEmpty()
 
@@ -107,7 +109,7 @@ class Retries:
 
     @consumers.patiently
     def replay(self, where: str | None) -> int:
-        """Let dead letters come again in the next batch; return their number."""
+        """Redeliver dead letters in the next batch; return their number."""
         version = self.version()
         if version is None:
             return 0
@@ -122,7 +124,7 @@ class Retries:
 
     @consumers.patiently
     def _keep(self, kept: DataFrame, dead: bool, batch: Batch) -> None:
-        """Keep what is not kept already; what is, as the other kind, changes it."""
+        """Record new rows, and change recorded rows of the other kind (retry or dead letter)."""
         version = self._ready(kept.schema)
         here = self._mine(version, located=True).where(F.col(_BATCH) == batch.number)
         latest = consumers.load(self._spark, self._queue, self._consumer.name)
@@ -133,7 +135,7 @@ class Retries:
             self._commit(version, new, positions(self._spark, other, self._path, version))
 
     def _commit(self, version: int, add: DataFrame, remove: Positions) -> None:
-        """Replace rows on top of a version: those that come know the next one as theirs."""
+        """Replace rows on top of a version. New rows record the next version."""
         event = _event(self._mine(version).schema)
         columns = (_APPLICATION, _DUE, _COUNT, _BATCH, _KEY, F.lit(version + 1).cast("bigint").alias(_SINCE))
         added = add.select(*columns, F.struct(*_fields(add, event)).alias(_EVENT))
@@ -148,7 +150,7 @@ class Retries:
         )
 
     def _ready(self, schema: StructType) -> int:
-        """Return the latest version of the table, made or widened so that rows of a schema, and ours, have a place in it."""
+        """Return the latest version of the table, after creating it or adding the columns that it lacks."""
         wanted = StructType([*(each for each in schema if each.name != _SINCE), StructField(_SINCE, LongType())])
         if self.version() is None:
             self._create(wanted)
@@ -161,7 +163,7 @@ class Retries:
         return state(self._spark, self._path).version
 
     def _create(self, schema: StructType) -> None:
-        """Make the table. Delta's writer takes a folder that is not there for a partition of the table around it, and prints so."""
+        """Make the table. Delta's writer would take a missing folder for a partition of the table around it, and print that."""
         with suppress(ConcurrentRefresh):  # another made it
             # A table without a mapping takes only some names of columns.
             properties = {"delta.enableDeletionVectors": "true", "delta.columnMapping.mode": "name"}
@@ -178,16 +180,16 @@ class Retries:
             )
 
     def _mine(self, version: int, located: bool = False) -> DataFrame:
-        """Read what this consumer put off."""
+        """Read the rows of this consumer."""
         rows = (read_located if located else read)(self._spark, self._path, version)
         return _complete(rows).where(F.col(_APPLICATION) == self._application)
 
 
 @consumers.patiently
 def reclaim(spark: SparkSession, queue: Queue) -> None:
-    """Delete what came again in batches that are finished, and what registrations that are gone put off; compact the rest.
+    """Delete rows that finished batches redelivered, and rows of deleted registrations; compact the rest.
 
-    What a batch in work put off stays as well: it may be repeated and say it again.
+    Rows of an open batch stay, because the batch may be repeated and put them off again.
     """
     path = _path(queue)
     found = versions(spark, [path])[0]
@@ -220,7 +222,7 @@ def _window(batch: Batch) -> Column:
 
 
 def _there(version: int, at: datetime) -> Column:
-    """Tell of a row whether it was kept in a version and due at a moment."""
+    """Return the condition that a row was recorded in a version and due at a moment."""
     return F.coalesce((F.coalesce(_SINCE, F.lit(0)) <= version) & (F.col(_DUE) <= F.lit(at)), F.lit(False))
 
 
@@ -229,7 +231,7 @@ def _events(rows: DataFrame, schema: StructType) -> DataFrame:
 
 
 def _fields(rows: DataFrame, schema: StructType) -> list[Column]:
-    """Return the columns of events: one that came to the captured table later is NULL."""
+    """Return the columns of events. Columns that the captured table got later are NULL."""
     known = {each.name for each in _event(rows.schema)}
     return [
         (F.col(f"{_EVENT}.{quote_name(each.name)}") if each.name in known else F.lit(None).cast(each.dataType)).alias(each.name)

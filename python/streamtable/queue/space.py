@@ -1,4 +1,4 @@
-"""The space of a queue: events of its own that all consumers have finished go, and what they put off and got again."""
+"""The space of a queue: deletes its own events that all consumers have finished, and redelivered retries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from streamtable.queue.retries import reclaim
 __all__ = ["purge", "purge_now_and_then", "reclaim_now_and_then"]
 
 _COMMITS = 100
-"""So many, or batches of one consumer, have to be finished before it is worth a Spark job."""
+"""The number of finished commits, or of finished batches of one consumer, that is worth a Spark job."""
 
 _ATTEMPTS = 20
 _FILE, _ = POSITION
@@ -46,16 +46,16 @@ def purge(spark: SparkSession, queue: Queue) -> int:
 
 
 def purge_now_and_then(spark: SparkSession, queue: Queue, before: int, after: int) -> None:
-    """Purge a free-standing queue when the consumer that goes on was the last to pass so many commits."""
+    """Purge a free-standing queue when the last of its consumers has passed the next `_COMMITS` commits."""
     if not queue.free_standing or before // _COMMITS == after // _COMMITS:
         return
     if before // _COMMITS < min(each.finished for each in consumers.of(spark, queue)) // _COMMITS:
-        with suppress(ConcurrentRefresh):  # inserts come before it: another time
+        with suppress(ConcurrentRefresh):  # inserts came first: it is tried again later
             purge(spark, queue)
 
 
 def reclaim_now_and_then(spark: SparkSession, queue: Queue, finished: Batch) -> None:
-    """Delete what is done of the retries when a consumer has finished so many batches."""
+    """Delete redelivered retries each time that a consumer has finished `_COMMITS` batches."""
     if finished.number % _COMMITS == 0:
         with suppress(ConcurrentRefresh):
             reclaim(spark, queue)
