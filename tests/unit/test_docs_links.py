@@ -50,6 +50,21 @@ def test_every_page_is_in_the_navigation() -> None:
     assert pages - set(re.findall(r"- ([\w/-]+\.md)$", nav, re.MULTILINE)) == set()
 
 
+def test_every_page_opens_with_what_it_is_for() -> None:
+    found = {str(page.relative_to(ROOT)): opening(page.read_text(encoding="utf-8")) for page in (ROOT / "docs").rglob("*.md")}
+    assert {page: text for page, text in found.items() if not re.match(r"[*`]{0,2}\w", text) or len(text.split()) < 8} == {}
+
+
+def opening(text: str) -> str:
+    """Return what stands below the title of a page."""
+    return re.sub(r"^<!--.*?-->", "", text).split("\n\n# " if text.startswith("<!--") else "# ", 1)[1].split("\n\n")[1]
+
+
+def test_a_page_that_opens_with_a_table_is_found() -> None:
+    assert opening("# Title\n\n| a | b |\n|---|---|\n\ntext") == "| a | b |\n|---|---|"
+    assert opening("<!-- made by x -->\n\n# Title\n\nWhat it is for.\n") == "What it is for.\n"
+
+
 def test_a_link_to_nowhere_is_found() -> None:
     here = ROOT / "README.md"
     text = "[a](docs/gone.md) [b](CONTRIBUTING.md#no-such-heading) [c](CONTRIBUTING.md#the-rooms) [d](https://example.org)"

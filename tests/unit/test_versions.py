@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_the_docs_show_the_table() -> None:
     text = (ROOT / "docs" / "reference" / "versions.md").read_text(encoding="utf-8")
-    rows = [tuple(cell.strip(" `") for cell in line.strip("|").split("|")) for line in text.split("\n\n")[1].splitlines()[2:]]
+    rows = [tuple(cell.strip(" `") for cell in line.strip("|").split("|")) for line in text.split("\n\n")[2].splitlines()[2:]]
     jar = "io.delta:delta-spark_{}_2.13:{}"
     assert rows == [(pair.spark, pair.delta, pair.tested, jar.format(pair.spark, pair.delta)) for pair in PAIRS]
 
