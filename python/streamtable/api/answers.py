@@ -1,4 +1,4 @@
-"""What statements answer, as data, and the one way to ask them."""
+"""Answers of statements as dataclasses, and the one way to issue statements."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Refreshed:
-    """What a CREATE or a REFRESH did."""
+    """The result of a CREATE or a REFRESH."""
 
     name: str
     action: str
@@ -71,7 +71,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What VERIFY found: rows that the query has and the table lacks, and the other way round."""
+    """The result of VERIFY: rows that only the query has (`missing`), and rows that only the table has (`surplus`)."""
 
     name: str
     ok: bool
@@ -117,6 +117,6 @@ def ask_all(spark: SparkSession, kind: type[T], statement: Statement) -> list[T]
 
 
 def read(kind: type[T], found: Iterable[Row]) -> list[T]:
-    """Return rows as `kind`, by the names of the columns: a later server may answer more of them."""
+    """Return rows as `kind`, by the names of the columns. A later server may answer with more columns."""
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     return [kind(**{name: row[name] for name in names}) for row in found]

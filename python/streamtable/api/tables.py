@@ -52,7 +52,7 @@ __all__ = ["StreamTable", "StreamTables"]
 class StreamTables:
     """The stream tables that a session sees; `spark` may be a client of Spark Connect as well.
 
-    Names are written as in SQL: `table`, `schema.table`, with backquotes where Spark wants them.
+    Names are written as in SQL: `table`, `schema.table`, with backquotes where Spark needs them.
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -107,7 +107,7 @@ class StreamTables:
         return table
 
     def at(self, name: str) -> StreamTable:
-        """Return what `get` returns, without looking whether it is there."""
+        """Return what `get` returns, without a check that the table exists."""
         return StreamTable(self._spark, parse_name(name))
 
     def list(self, schema: str | None = None, like: str | None = None) -> Sequence[Listed]:
@@ -123,7 +123,7 @@ class StreamTables:
         return ask_all(self._spark, Past, ShowRefreshHistory(None, limit))
 
     def dependencies(self) -> Sequence[Dependency]:
-        """Return who reads whom, for all stream tables."""
+        """Return the sources of all stream tables."""
         return ask_all(self._spark, Dependency, ShowDependencies())
 
 
@@ -156,7 +156,7 @@ class StreamTable:
         return ask_all(self._spark, Past, ShowRefreshHistory(self._name, limit))
 
     def dependencies(self) -> Sequence[Dependency]:
-        """Return what the table reads."""
+        """Return the sources of the table."""
         return ask_all(self._spark, Dependency, ShowDependencies(self._name))
 
     def describe(self, *, extended: bool = False) -> dict[str, str | None]:
@@ -172,7 +172,7 @@ class StreamTable:
         return ask_all(self._spark, Finding, ExplainStreamTable(self._name, delta))
 
     def verify(self) -> Verdict:
-        """Have Spark evaluate the query at the versions that the table stands for, and compare."""
+        """Have Spark evaluate the query at the versions of the table's contents, and compare both."""
         return ask(self._spark, Verdict, VerifyStreamTable(self._name))
 
     def alter(
@@ -184,7 +184,7 @@ class StreamTable:
         properties: Mapping[str, str] | None = None,
         rename_to: str | None = None,
     ) -> StreamTable:
-        """Change what is given, one statement each, the name last; return the table, under its new name."""
+        """Change the given parts, by one statement each, the name last. Return the table under its new name."""
         if schedule is not None:
             self._alter(SetSchedule(_schedule(schedule)))
         if mode is not None:
@@ -199,19 +199,19 @@ class StreamTable:
         return self
 
     def suspend(self) -> None:
-        """Refresh it no more, until `resume`."""
+        """Stop refreshes of the table until `resume`."""
         self._alter(Suspend())
 
     def resume(self) -> None:
-        """Refresh it again."""
+        """Allow refreshes of the table again."""
         self._alter(Resume())
 
     def accept_definition(self) -> None:
-        """Have the catalog accept the definition that the table's log holds: read it first, it is a query that runs as you."""
+        """Have the catalog accept the definition in the table's log. Read the definition first: its query runs as you."""
         self._alter(AcceptDefinition())
 
     def drop(self, *, if_exists: bool = False, cascade: bool = False) -> None:
-        """Drop the table and its files; `cascade`: those that read it as well."""
+        """Drop the table and its files; `cascade` drops its readers as well."""
         rows(self._spark, DropStreamTable(self._name, if_exists, cascade))
 
     def _alter(self, action: Action) -> None:

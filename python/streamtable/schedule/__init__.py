@@ -1,1 +1,1 @@
-"""Which stream tables are to be refreshed when, in which order, and at which versions; the loop that does it."""
+"""The scheduler: which stream tables are due, in which order and at which versions, and the loop that refreshes them."""

@@ -37,7 +37,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Refreshed:
-    """Where a table stands after its refresh: its version, and the versions of its sources; `skipped` says that there was none."""
+    """A table after its refresh: its version, and the versions of its sources. `skipped`: it was not refreshed."""
 
     version: Version
     sources: Mapping[str, Version]
@@ -45,16 +45,16 @@ class Refreshed:
 
 
 class Cycle:
-    """Hand out the tables of a set as soon as what they read is done.
+    """Hand out each table of a set as soon as its sources in the set are done.
 
     A table reads others of the set at the version that the cycle made, and everything else at the version of the vector. So all
-    that is derived from one base table stands for one version of it. What reads a table that failed is skipped; and where
-    another session refreshed a branch of a diamond meanwhile, so is the table in which the branches meet: at one vector or not
-    at all.
+    tables that are derived from one base table have one version of it. Readers of a table that failed are skipped. The table in
+    which the branches of a diamond meet is skipped if another session refreshed a branch meanwhile, because it must read both at
+    one vector.
     """
 
     def __init__(self, graph: nx.DiGraph[str], names: Mapping[str, str], vector: Vector) -> None:
-        """Make a cycle of the tables in `names`, by path: of those that are ready, the first comes first."""
+        """Make a cycle of the tables in `names` (by path). Ready tables are handed out in this order."""
         self.vector = vector
         self._graph, self._names = graph, names
         self._versions = dict(vector.versions)
@@ -76,7 +76,7 @@ class Cycle:
         return Task(path, self._names[path], Vector(sources, self.vector.at), bool(branches(self._graph, path)))
 
     def refreshed(self, task: Task, done: Refreshed) -> list[str]:
-        """Go on with what reads the table; skip, and return, what would join it with other versions than it stands for."""
+        """Go on with the table's readers. Skip, and return, readers that would join the table with versions of another vector."""
         self._unfinished.discard(task.path)
         self._versions[task.path] = done.version
         if all(done.sources.get(path) == version for path, version in task.vector.versions.items()):
@@ -85,7 +85,7 @@ class Cycle:
         return self._skip(list(dict.fromkeys(each for reader in joining for each in (reader, *self._readers(reader)))))
 
     def failed(self, task: Task) -> list[str]:
-        """Skip what reads the table, and return it."""
+        """Skip the table's readers, and return them."""
         self._unfinished.discard(task.path)
         return self._skip(self._readers(task.path))
 
@@ -100,9 +100,9 @@ class Cycle:
 
 
 def carry_out(spark: SparkSession, task: Task, initiator: Initiator, full: bool = False) -> tuple[Outcome | None, Refreshed]:
-    """Refresh the table; no outcome says that it was skipped: another session has joined newer versions of its branches.
+    """Refresh the table. Without an outcome it was skipped, because another session has joined newer versions of its branches.
 
-    To refresh it nevertheless would mix the two vectors. Raises what `refresh` raises.
+    A refresh would mix the two vectors. Raises what `refresh` raises.
     """
     entry, before = _standing(spark, task)
     if task.joins and before is not None and before.ahead_of(task.vector):
@@ -125,7 +125,7 @@ def _refreshed(entry: Entry, frontier: Frontier) -> Refreshed:
 
 
 def cascade(spark: SparkSession, entry: Entry, full: bool) -> Outcome:
-    """Refresh the stream tables that `entry` reads, then itself, against one vector. Raises what the first that fails raises."""
+    """Refresh the stream tables that `entry` reads, then `entry`, against one vector. Raises the first error."""
     graph = dependencies(spark)
     graph.add_node(entry.path, name=entry.definition.name)  # it is there already, unless it could not be read again
     above = graph.subgraph({entry.path, *nx.ancestors(graph, entry.path)})

@@ -1,4 +1,4 @@
-"""What is to be refreshed now, and in which order; pure: definitions and the clock are handed in."""
+"""The tables that are due now, and their order. Pure functions: definitions and the clock are arguments."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from streamtable.language.stream_table.schedule import next_time
 __all__ = ["NEVER", "ONCE", "Plan", "ScheduledTable", "Work", "branches", "deadlines", "graph_of", "plan"]
 
 ONCE = datetime.min.replace(tzinfo=timezone.utc)
-"""The deadline of a table that was never refreshed: before all others."""
+"""The deadline of a table that was never refreshed; it is before all others."""
 
 NEVER = datetime.max.replace(tzinfo=timezone.utc)
-"""The deadline of a table that nobody asks for."""
+"""The deadline of a table that no schedule asks for."""
 
 
 @dataclass(frozen=True)
 class ScheduledTable:
-    """What the scheduler knows of a stream table.
+    """A stream table, as the scheduler sees it.
 
-    `since` is the moment from which its schedule counts: when its contents were the query's, or when a refresh was last tried;
-    None for a table that was never refreshed. `behind` is False where the versions of its sources tell that nothing changed.
-    `zone` is that of a cron expression without its own. `resumed` is when the last RESUME was: it asks for a refresh at once.
+    `since` is the start of its schedule: the time at which its contents were the query's, or of the last try; None for a table
+    that was never refreshed. `behind` is False if the versions of its sources have not changed. `zone` is the time zone of a cron
+    expression without its own. `resumed` is the time of the last RESUME, which asks for a refresh at once.
     """
 
     path: str
@@ -42,7 +42,7 @@ class ScheduledTable:
 
 @dataclass(frozen=True)
 class Work:
-    """Refresh the table at `path`; what is late is more urgent."""
+    """Refresh the table at `path`. Earlier deadlines are more urgent."""
 
     path: str
     deadline: datetime
@@ -50,11 +50,11 @@ class Work:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a cycle does.
+    """The plan of a cycle.
 
-    `work` is ordered: the earliest deadline first, but what is read before what reads it. `current` are due, but nothing changed:
-    they count as refreshed. `blocked` are due, but read (directly or not) a suspended table, which is named. `wake` is the next
-    deadline of all others.
+    `work` is in order of deadlines, but sources come before their readers. `current` tables are due, but nothing changed, so they
+    count as refreshed. `blocked` tables are due, but read, directly or not, the named suspended table. `wake` is the next
+    deadline of all other tables.
     """
 
     work: tuple[Work, ...]
@@ -64,9 +64,9 @@ class Plan:
 
 
 def graph_of(tables: Iterable[ScheduledTable]) -> nx.DiGraph[str]:
-    """Return the graph of paths, from what is read to what reads it.
+    """Return the graph of paths, with an edge from each source to its reader.
 
-    A MANUAL table is read as if it were a base table: its contents move when somebody says so, whatever its own sources do.
+    A MANUAL table counts as a base table: its contents move only when a user refreshes it.
     """
     graph: nx.DiGraph[str] = nx.DiGraph()
     for table in tables:
@@ -77,10 +77,10 @@ def graph_of(tables: Iterable[ScheduledTable]) -> nx.DiGraph[str]:
 
 
 def deadlines(tables: Mapping[str, ScheduledTable], graph: nx.DiGraph[str]) -> dict[str, datetime]:
-    """Return by when each table is to be refreshed; NEVER for what is suspended or asked for by no schedule.
+    """Return the deadline of each table; NEVER for a suspended table, or one that no schedule asks for.
 
-    The deadline counts from the last try and so moves on with each: whoever waits is at some time the most urgent, and a table
-    that always fails, or takes longer than its period, starves no other.
+    The deadline counts from the last try, so each try postpones it. Every waiting table becomes the most urgent at some time. A
+    table that always fails, or takes longer than its period, starves no other.
     """
     asked: dict[str, frozenset[ScheduledTable]] = {}
     for path in reversed(list(nx.topological_sort(graph))):
@@ -97,7 +97,7 @@ def deadlines(tables: Mapping[str, ScheduledTable], graph: nx.DiGraph[str]) -> d
 
 
 def _next(by: ScheduledTable, table: ScheduledTable) -> datetime:
-    """Return the first time at which the schedule of `by`, or a RESUME, asks for `table`. All that were missed are one."""
+    """Return the first time at which the schedule of `by`, or a RESUME, asks for `table`. Missed times count as one."""
     if table.since is None:
         return ONCE
     resumed = table.resumed if table.resumed and table.resumed > table.since else NEVER
@@ -111,10 +111,10 @@ def _next(by: ScheduledTable, table: ScheduledTable) -> datetime:
 
 
 def branches(graph: nx.DiGraph[str], path: str) -> set[str]:
-    """Return the tables that have to be at one vector of versions when `path` is refreshed.
+    """Return the tables that need one vector of versions when `path` is refreshed: the branches of its diamonds.
 
-    They lie between `path` and a table that it reaches by several ways which meet nowhere before: at different versions of that
-    table, its rows would be joined with rows that they never met. Where all ways pass through one table, its version decides.
+    A diamond lies between `path` and a table that it reads by several ways that meet nowhere before. At different versions of that
+    table, rows would be joined that never existed together. If all ways pass through one table, that table's version decides.
     """
     above = graph.subgraph({path, *nx.ancestors(graph, path)})
     gate = nx.immediate_dominators(above.reverse(copy=False), path)
@@ -123,7 +123,7 @@ def branches(graph: nx.DiGraph[str], path: str) -> set[str]:
 
 
 def plan(tables: Mapping[str, ScheduledTable], now: datetime, busy: Collection[str] = ()) -> Plan:
-    """Return what is to be done at `now`; `busy` tables are being refreshed already, and what needs one of them waits."""
+    """Return the plan at `now`. `busy` tables are being refreshed already; tables that need one of them wait."""
     graph = graph_of(tables.values())
     deadline = deadlines(tables, graph)
     suspended = [path for path, table in tables.items() if table.suspended]
@@ -140,7 +140,7 @@ def plan(tables: Mapping[str, ScheduledTable], now: datetime, busy: Collection[s
         urgency[path] = min(urgency[each] for each in (path, *moving.successors(path)))
     behind = {path for path in urgency if tables[path].behind}
     active = behind.union(*(nx.descendants(moving, path) for path in behind))
-    # The whole graph, because two tables may be joined by one that is busy; what is not refreshed holds nothing up.
+    # The whole graph, because a busy table may join two others. Tables that are not refreshed hold nothing up.
     order = nx.lexicographical_topological_sort(graph, key=lambda path: (urgency.get(path, ONCE), path))
     return Plan(
         tuple(Work(path, urgency[path]) for path in order if path in active),
@@ -151,7 +151,7 @@ def plan(tables: Mapping[str, ScheduledTable], now: datetime, busy: Collection[s
 
 
 def _needed(tables: Mapping[str, ScheduledTable], graph: nx.DiGraph[str], path: str) -> set[str]:
-    """Return `path` and what is refreshed along with it: the branches of its diamonds, and the CALCULATED tables that it reads."""
+    """Return `path` and the tables refreshed with it: the branches of its diamonds, and the CALCULATED tables that it reads."""
     needed, found = set[str](), {path}
     while found:
         needed |= found

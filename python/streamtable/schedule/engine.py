@@ -1,4 +1,4 @@
-"""The scheduler's hands: it looks at the tables, refreshes one of them, and writes down what went wrong."""
+"""The scheduler's access to Spark: it polls the tables, refreshes one of them, and records failures."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ log = logging.getLogger("streamtable.scheduler")
 
 LONGEST_BACKOFF = 60.0
 SETTLE_EVERY = 60.0
-"""Seconds between two looks for what killed statements left."""
+"""Seconds between two searches for the remains of killed statements."""
 
 
 class SparkEngine:
-    """Serves a Scheduler with the stream tables of a session's catalog; the session's settings count as they are now."""
+    """Serves a Scheduler with the stream tables of a session's catalog. The session's current settings apply."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -64,7 +64,7 @@ class SparkEngine:
         return Observation(tables, vector, timedelta(seconds=poll), read_setting(self._spark, PARALLELISM))
 
     def _settle(self) -> None:
-        """Settle what statements of other processes left that were killed. What goes wrong with it is not the scheduler's."""
+        """Settle the remains of killed statements of other processes. Errors of that do not end the scheduler."""
         try:
             for each in settle_everywhere(self._spark):
                 end = "is done" if each.done else "was taken back"
@@ -74,7 +74,7 @@ class SparkEngine:
             clear_frames(error)
 
     def refresh(self, task: Task, attempt: int, stopping: Event) -> Refreshed | Failed | Again:
-        """Refresh a table under a Spark job group of its name. What fails for good is written down, and in the end suspends it."""
+        """Refresh a table under a Spark job group of its name. Lasting failures are recorded, and in the end suspend the table."""
         started = time.perf_counter()
         try:
             self._spark.sparkContext.setJobGroup(task.group, f"refresh of {task.name}", interruptOnCancel=False)
@@ -102,7 +102,7 @@ class SparkEngine:
         return Failed(f"{task.name} failed")
 
     def _maintain(self, task: Task) -> None:
-        """Compact what has many small files, while nobody else of this scheduler refreshes the table."""
+        """Compact tables with many small files, while no other worker of this scheduler refreshes the table."""
         try:
             if (entry := find_at(self._spark, task.path)) and (paths := maintain(self._spark, entry)):
                 log.info("%s was compacted: %s", task.name, ", ".join(paths))
@@ -119,12 +119,12 @@ class SparkEngine:
 
 
 def _pause(attempt: int) -> timedelta:
-    """Return how long to wait after the attempt; jitter parts those who were in each other's way."""
+    """Return the pause after an attempt. Jitter separates attempts that were in each other's way."""
     return timedelta(seconds=min(2.0 ** (attempt - 1) + random(), LONGEST_BACKOFF))  # noqa: S311 - nobody is to be kept from guessing
 
 
 def table_of(entry: Entry, vector: Vector) -> ScheduledTable:
-    """Return what the scheduler knows of a stream table, when all tables are at the versions of `vector`."""
+    """Return the scheduler's view of a stream table when all tables are at the versions of `vector`."""
     definition, frontier = entry.definition, Frontier.of(entry.state.frontier)
     match definition.statement.schedule:
         case Cron(_, None):
@@ -145,7 +145,7 @@ def table_of(entry: Entry, vector: Vector) -> ScheduledTable:
 
 
 def _behind(entry: Entry, frontier: Frontier, vector: Vector) -> bool:
-    """Tell whether a refresh might find something to do; a commit after the refresh's own may be somebody else's."""
+    """Tell whether a refresh may find changes. A commit after the refresh's own may be foreign."""
     state = entry.state
     itself = vector.versions.get(state.path) == Version(state.table_id, state.version) and state.version == frontier.base + 1
     if not itself or not decided_by_versions(entry, frontier):

@@ -1,4 +1,4 @@
-"""Which errors pass by themselves, and how those that do not get into the history of their table."""
+"""Transient errors, and how lasting errors are recorded in the history of their table."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LONGEST_TEXT = 2000
 
 
 def is_transient(error: BaseException) -> bool:
-    """Tell whether the same refresh may succeed a moment later: another commit came first, or the storage was in trouble."""
+    """Tell whether the same refresh may succeed soon: another commit came first, or the storage failed for a moment."""
     if isinstance(error, ConcurrentRefresh):
         return True
     return any(storage_trouble(java) for java in causes(java_exception(error))) or (
@@ -42,7 +42,7 @@ def condition_of(error: BaseException) -> str:
 
 
 def text_of(error: BaseException) -> str:
-    """Return what people read of the error, not too long for a line."""
+    """Return the error's text for people, short enough for a line."""
     text = error.reason if isinstance(error, StreamTableError) else message_of(error)
     return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."
 
@@ -54,7 +54,7 @@ def failure_record(error: BaseException, started: float, initiator: Initiator) -
 
 
 def write(spark: SparkSession, path: str, record: Record, suspends: Callable[[Entry], Failure | None] = lambda _: None) -> None:
-    """Commit a record, with a suspension if `suspends` says why. Where that fails the log tells it: there is no other place."""
+    """Commit a record, with a suspension if `suspends` gives a reason. If the commit fails, the log tells it."""
     try:
         PATIENCE(_commit, spark, path, record, suspends)
     except Exception:  # a table that is gone or cannot be written
@@ -62,7 +62,7 @@ def write(spark: SparkSession, path: str, record: Record, suspends: Callable[[En
 
 
 def write_failure(spark: SparkSession, path: str, error: BaseException, record: Record, most: int) -> None:
-    """Commit the record of a failure. With `most` in a row, which the history counts for all schedulers, the table is suspended."""
+    """Commit the record of a failure. After `most` failures in a row, counted in the history, the table is suspended."""
 
     def suspends(entry: Entry) -> Failure | None:
         failures = errors_in_a_row(entry, history(spark, [entry])) + 1
@@ -83,7 +83,7 @@ def _commit(spark: SparkSession, path: str, record: Record, suspends: Callable[[
 
 @contextmanager
 def recorded(spark: SparkSession, path: str) -> Iterator[None]:
-    """Write what fails inside into the history of the table; not that it is suspended, nor that another refresh came first."""
+    """Record failures of the block in the history of the table, except StreamTableSuspended and ConcurrentRefresh."""
     started = time.perf_counter()
     try:
         yield

@@ -1,4 +1,4 @@
-"""The scheduler: a thread that looks, decides by `due.plan`, and hands tables to workers; what touches Spark is the engine's."""
+"""The scheduler: a thread that polls, decides by `due.plan`, and hands tables to workers. Only the engine touches Spark."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ __all__ = ["ELSEWHERE", "Again", "Engine", "Failed", "Observation", "Scheduler"]
 log = logging.getLogger("streamtable.scheduler")
 
 ELSEWHERE = "another session refreshed tables that meet in it meanwhile"
-"""Why a diamond is skipped; said once, because schedulers that share the work would say it, and commit it, in every other cycle."""
+"""The reason of a skipped diamond. It is recorded once: schedulers that share the work would record it in every other cycle."""
 
 MOST_WORKERS = 64
 SHORTEST_PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(minutes=1)
-"""Between two looks while looking fails, as when the catalog cannot be reached."""
+"""The pause between two polls while polls fail, as when the catalog cannot be reached."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """What one look found: the stream tables by path, the versions of all tables at that moment, and the settings."""
+    """The result of one poll: the stream tables by path, the versions of all tables at that moment, and the settings."""
 
     tables: Mapping[str, ScheduledTable]
     vector: Vector
@@ -46,14 +46,14 @@ class Observation:
 
 @dataclass(frozen=True)
 class Failed:
-    """A table was not refreshed; the reason is that of its readers, which are skipped."""
+    """A table was not refreshed. Its readers are skipped for the same reason."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Again:
-    """An attempt failed in a way that may pass within `pause`; until then the table takes nobody's place."""
+    """An attempt failed, and may succeed after `pause`. Until then the table takes no worker."""
 
     pause: timedelta
 
@@ -69,16 +69,16 @@ class Attempt:
 
 
 class Engine(Protocol):
-    """What the scheduler needs of the world."""
+    """The scheduler's interface to the world."""
 
     def observe(self) -> Observation:
-        """Return what there is now; no Spark job."""
+        """Return the current tables, versions and settings, without a Spark job."""
 
     def refresh(self, task: Task, attempt: int, stopping: Event) -> Refreshed | Failed | Again:
-        """Refresh a table; what is transient may be tried again. Called on a worker's thread."""
+        """Refresh a table; a transient failure may be tried again. Called on a worker's thread."""
 
     def skip(self, path: str, reason: str) -> None:
-        """Write into the table's history that it was skipped."""
+        """Record in the table's history that it was skipped."""
 
     def cancel(self, task: Task) -> None:
         """Make a running refresh fail soon."""
@@ -91,8 +91,8 @@ class Engine(Protocol):
 class Scheduler:
     """Refreshes the stream tables by their schedules until it is stopped; made by `start_scheduler`.
 
-    Any number of schedulers may serve the same tables: a refresh that another one did first finds nothing to do or conflicts, and
-    when one is gone the others go on. All state is in the tables; what is kept here are the moments of the last tries.
+    Any number of schedulers may serve the same tables. A refresh that another scheduler did first finds nothing to do, or
+    conflicts. If one scheduler ends, the others go on. All state is in the tables, except the times of the last tries.
     """
 
     def __init__(self, engine: Engine, workers: Executor | None = None) -> None:
@@ -118,19 +118,19 @@ class Scheduler:
 
     @property
     def refreshing(self) -> list[Task]:
-        """Return what is being refreshed now."""
+        """Return the tables that are being refreshed now."""
         return [task for task, _ in list(self._running.values())]
 
     def start(self) -> Scheduler:
-        """Begin; a scheduler that was stopped cannot begin again."""
+        """Start. A stopped scheduler cannot start again."""
         atexit.register(self.stop)
         self._thread.start()
         return self
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Begin no refresh any more, and wait for those that run; `timeout` seconds from now their Spark jobs are cancelled.
+        """Start no further refresh, and wait for running ones. After `timeout` seconds their Spark jobs are cancelled.
 
-        Return whether all could finish. A refresh that is cancelled leaves its table as it was.
+        Return whether all could finish. A cancelled refresh leaves its table as it was.
         """
         began = time.monotonic()
         atexit.unregister(self.stop)
@@ -148,7 +148,7 @@ class Scheduler:
         return not unfinished
 
     def wait(self, seconds: float) -> bool:
-        """Wait until the scheduler is stopped, at most for so long; return whether it is."""
+        """Wait until the scheduler is stopped, at most `seconds` seconds; return whether it is stopped."""
         return self._stopping.wait(seconds)
 
     def __enter__(self) -> Scheduler:
@@ -166,7 +166,7 @@ class Scheduler:
             self._stopping.set()
 
     def _wait(self) -> None:
-        """Sleep until the next look or attempt, or until a refresh ends."""
+        """Sleep until the next poll or attempt, or until a refresh ends."""
         # While all places are taken, an attempt cannot begin before a refresh ends.
         resting = self._resting.values() if len(self._running) < self._parallelism else ()
         wake = min((attempt.not_before for attempt in resting), default=self._next_look)
@@ -175,7 +175,7 @@ class Scheduler:
             self._ended.get(timeout=max(left, 0.001))(datetime.now(timezone.utc))
 
     def turn(self, now: datetime) -> None:
-        """Take in what ended, look if it is time, and keep the workers busy with the most urgent tables that are ready."""
+        """Process ended refreshes, poll if it is time, and give free workers the most urgent ready tables."""
         while not self._ended.empty():
             self._ended.get()(now)
         if now >= self._next_look:
@@ -212,7 +212,7 @@ class Scheduler:
         self._next_look = min(at + observation.poll, found.wake)
 
     def _since(self, table: ScheduledTable, now: datetime) -> datetime | None:
-        """Return the last refresh or try, whichever is later. A new table's cron times count from when it is first seen."""
+        """Return the last refresh or try, whichever is later. For a new table, cron times count from its first poll."""
         if table.since is None and isinstance(table.schedule, Cron):
             self._tried.setdefault(table.path, now)
         return max(filter(None, (table.since, self._tried.get(table.path))), default=None)
@@ -251,7 +251,7 @@ class Scheduler:
             self._cycles.remove(cycle)
 
     def _tell(self, path: str, reason: str) -> None:
-        """Write down that a table is skipped, unless it is what was written last."""
+        """Record that a table is skipped, unless that is the last record."""
         if self._told.get(path) != reason:
             self._told[path] = reason
             self._engine.skip(path, reason)

@@ -1,4 +1,4 @@
-"""Threads of a scheduler that look again and again."""
+"""Threads of a scheduler that poll."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ log = logging.getLogger("streamtable.scheduler")
 def poll(
     name: str, look: Callable[[], object], spark: SparkSession, pause: Setting[float], stopped: Callable[[float], bool]
 ) -> Thread:
-    """Look from now on, in a thread, until `stopped`, which waits for so many seconds, says so; a look that fails is logged.
+    """Poll in a thread until `stopped`, which waits for the given seconds, returns true. A poll that fails is logged.
 
-    The session's setting `pause` counts as it is before each look.
+    The current value of the session's setting `pause` is read before each poll.
     """
 
     first = read_setting(spark, pause)

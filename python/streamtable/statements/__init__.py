@@ -1,1 +1,1 @@
-"""Statements are carried out: from a statement to the rows of its answer."""
+"""Carrying out statements: from a statement to the rows of its answer."""

@@ -1,4 +1,4 @@
-"""Statements that make, drop and rename: before each of them what a killed one left is settled, so that its repetition succeeds."""
+"""CREATE, DROP and RENAME as atomic statements. Each first settles the remains of killed ones, so that a repetition succeeds."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Run: TypeAlias = Callable[[SparkSession, AnyStatement], Rows | JavaRows]
 
 
 def atomically(spark: SparkSession, statement: AnyStatement, run: Run) -> Rows | JavaRows:
-    """Carry a statement out by `run`; what others left half done is settled first, or where it may be why a table is not found."""
+    """Carry a statement out by `run`, after settling half-done ones. Reads and refreshes settle only if a name is missing."""
     if not isinstance(statement, _Made | _Dropped | _Altered):
         try:
             return run(spark, statement)
@@ -65,7 +65,7 @@ def atomically(spark: SparkSession, statement: AnyStatement, run: Run) -> Rows |
         try:
             return run(spark, statement)
         except InvalidStatement:
-            # The same statement, killed when all was done but the answer.
+            # The same statement was killed after its last effect, before its answer.
             if any(each.done and each.intent.statement == text and each.intent.parts[0].name == name for each in settled):
                 return [row for each in every for row in _answer(spark, statement, each)]
             raise
@@ -78,7 +78,7 @@ def _settled(spark: SparkSession, name: tuple[str, ...]) -> Iterator[Settled]:
 
 
 def _answer(spark: SparkSession, statement: _Made | _Dropped | _Altered, name: tuple[str, ...]) -> Rows:
-    """Return what a statement would have answered that had come to its end when its process was killed."""
+    """Return the answer of a statement whose process was killed after its last effect."""
     match statement:
         case CreateStreamTable():
             entry = load(spark, Name(name))

@@ -1,4 +1,4 @@
-"""From a statement to its answer: the columns of each statement's result, and what carries it out."""
+"""From a statement to its answer: the columns of each statement's result, and the function that carries it out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What leaves a statement is an error of ours that names what the statement is about."""
+"""Errors that leave a statement: each is an error of ours, with the name of the statement's table or object."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["named"]
 
 @contextmanager
 def named(statement: AnyStatement) -> Iterator[None]:
-    """Raise what Spark, Java or Python say inside as an error of ours; what is one already stays as it is."""
+    """Raise errors of Spark, Java or Python in the block as errors of ours. Errors of ours stay as they are."""
     try:
         yield
     except StreamTableError:

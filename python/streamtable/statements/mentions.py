@@ -1,4 +1,4 @@
-"""What a statement mentions: names, queries, conditions and places; for who has to judge them before anything is looked up."""
+"""The names, queries, conditions and paths in a statement. A server's guard judges them before anything is looked up."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OF_CONNECTION = {"warehouse": "places", "token_file": "places", "remote": "serv
 
 
 def mentioned(statement: Any) -> dict[str, list[Any]]:
-    """Return what is anywhere in the statement, each kind in the order of its fields."""
+    """Return all mentions in the statement, each kind in the order of the statement's fields."""
     found: dict[str, list[Any]] = {kind: [] for kind in KINDS}
     for kind, text in _parts(statement):
         found[kind].append(text)

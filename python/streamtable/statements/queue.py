@@ -1,4 +1,4 @@
-"""The statements on change queues: the columns of their results, and what carries them out."""
+"""The statements on change queues: the columns of their results, and the functions that carry them out."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _CONSUMERS = StructType(
         StructField("taken_at", TimestampType()),
     ]
 )
-"""A consumer, and each batch that it has in work."""
+"""A consumer, and each of its open batches."""
 
 
 def describe_queue(spark: SparkSession, statement: QueueStatement) -> StructType:
@@ -133,7 +133,7 @@ def _run_batch(spark: SparkSession, statement: NextBatch | FinishBatch | RetryEv
 
 
 def _put_off(spark: SparkSession, queue: definition.Queue, reader: Reader, where: str | None, after: timedelta | None) -> None:
-    """Keep events of the batch in work for later; each is kept once."""
+    """Put events of the open batch off; each is recorded once."""
     consumer = consumers.load(spark, queue, reader.consumer)
     batch = consumer.batch_of(reader.worker)
     if batch is None:

@@ -1,4 +1,4 @@
-"""The statements and table functions of replication: the columns of their results, and what carries them out."""
+"""The statements and table functions of replication: the columns of their results, and the functions that carry them out."""
 
 from __future__ import annotations
 
