@@ -112,13 +112,32 @@ def test_metrics_are_in_base_units_and_keep_the_rules_of_prometheus() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/metrics/", "/metricsx", "/-/metrics", "/healthz/x", "/favicon.ico", "/../metrics", "/%6detrics"]
+    "path",
+    [
+        "/",
+        "/metrics/",
+        "/metricsx",
+        "/-/metrics",
+        "/healthz/x",
+        "/favicon.ico",
+        "/../metrics",
+        "/%6detrics",
+        "*",
+    ],
 )
 def test_nothing_else_is_answered(path: str) -> None:
     with served() as (_, _, port):
         for method in ("GET", "HEAD"):
             answer, text = asked(port, path, method)
             assert answer.status == 404 and text == ("no such page\n" if method == "GET" else "")
+
+
+@pytest.mark.parametrize("target", ["http://[/metrics", "/\x00", "/é"])
+def test_what_is_no_address_at_all_is_answered_as_well(target: str) -> None:
+    with served() as (_, _, port), socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        connection.sendall(f"GET {target} HTTP/1.0\r\n\r\n".encode())
+        with connection.makefile("rb") as answer:
+            assert answer.readline() == b"HTTP/1.0 404 Not Found\r\n"
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import socket
 import stat
@@ -218,6 +219,16 @@ def test_passwords(tmp_path: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert "three" not in file.read_text()
     assert list(read_users(file)) == ["ada", "ben"]
+
+
+def test_a_name_that_is_not_there_costs_as_much_as_a_wrong_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, costs = tmp_path / "users.txt", list[dict[str, Any]]()
+    add_user(file, "ada", "one")
+    passwords, scrypt = Passwords(file), hashlib.scrypt
+    monkeypatch.setattr(hashlib, "scrypt", lambda typed, **cost: costs.append(cost) or scrypt(typed, **cost))  # type: ignore[func-returns-value]
+    assert not passwords.accepts("ada", "two") and not passwords.accepts("eve", "two")
+    (there, absent) = ({key: value for key, value in each.items() if key != "salt"} for each in costs)
+    assert there == absent
 
 
 def test_users_that_cannot_be(tmp_path: Path) -> None:

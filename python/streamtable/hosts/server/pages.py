@@ -67,7 +67,10 @@ class _Request(BaseHTTPRequestHandler):
 
     def _answer(self, body: bool) -> None:
         assert isinstance(self.server, _Server)
-        make = self.server.pages.get(urlsplit(self.path).path)
+        try:
+            make = self.server.pages.get(urlsplit(self.path).path)
+        except ValueError:  # no URL at all
+            make = None
         self._send(make() if make else Page("no such page\n", HTTPStatus.NOT_FOUND), body)
 
     def _send(self, page: Page, body: bool) -> None:
