@@ -1,4 +1,4 @@
-"""What somebody ought to know: tables that are late, suspended, failing or rebuilt, and sources that outrun who reads them."""
+"""Alerts: tables that are late, suspended, failing or rebuilt, and sources whose readers fall behind."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from streamtable.settings.session import ALERTS_BACKLOG, read_setting
 __all__ = ["Alert", "AlertKind", "alerts"]
 
 RECENT = timedelta(days=1)
-"""For so long a rebuild is an alert: it is over, but somebody may want to know why it happened."""
+"""The time for which a rebuild is an alert. It is over then, but people may want to know its reason."""
 
 
 class AlertKind(str, Enum):
-    """What the alert is about; the value is what people see."""
+    """The subject of an alert; people see the value."""
 
     STALE = "STALE"
     NOT_POPULATED = "NOT_POPULATED"
@@ -41,7 +41,7 @@ class AlertKind(str, Enum):
 
 @dataclass(frozen=True)
 class Alert:
-    """Something about the table, or the other reader of changes, `name`; `since` tells one occasion from the next."""
+    """An alert about the table, or another reader of changes, `name`. `since` tells one occasion from the next."""
 
     name: str
     kind: AlertKind
@@ -60,7 +60,7 @@ _OF_SOURCES = {
 def alerts(
     spark: SparkSession, found: Sequence[Entry], fresh: Mapping[str, Freshness], health: Sequence[Health]
 ) -> Iterator[Alert]:
-    """Yield what is wrong with the given tables and sources now."""
+    """Yield the current alerts of the given tables and sources."""
     for entry in found:
         yield from _of_table(spark, entry, fresh[entry.path])
     most = read_setting(spark, ALERTS_BACKLOG)

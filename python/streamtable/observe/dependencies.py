@@ -1,4 +1,4 @@
-"""Who reads whom."""
+"""The sources of stream tables."""
 
 from __future__ import annotations
 

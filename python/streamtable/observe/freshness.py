@@ -1,4 +1,4 @@
-"""How old the contents of each stream table are, told from the logs of what it reads."""
+"""The age of each stream table's contents, from the logs of its sources."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ __all__ = ["Freshness", "freshness", "with_read"]
 
 @dataclass(frozen=True)
 class Freshness:
-    """Until when the contents were the query's (None: never), and by when they ought to be refreshed (None: no schedule asks).
+    """The time until which the contents were the query's (None: never), and the deadline of the next refresh (None: no schedule).
 
-    A table that was never populated and is to be refreshed at once has `now` as its deadline.
-    `now` is the moment of looking: where no source has changed, the contents are the query's up to now.
+    `now` is the time of the poll: if no source has changed, the contents are the query's up to now. A table that was never
+    populated and is to be refreshed at once has the deadline `now`.
     """
 
     data_timestamp: datetime | None
@@ -43,29 +43,29 @@ class Freshness:
 
     @property
     def overdue(self) -> bool:
-        """Tell whether it is twice as old as its schedule allows: a refresh that is just about to come is no cause for alarm."""
+        """Tell whether the contents are twice as old as the schedule allows; a refresh that is just due is not an alert."""
         if self.data_timestamp is None or self.deadline is None:
             return self.stale is True
         return self.now > self.deadline + (self.deadline - self.data_timestamp)
 
 
 def freshness(spark: SparkSession, found: Sequence[Entry]) -> dict[str, Freshness]:
-    """Return the freshness of all stream tables, by path: all at once, because the schedule of one may count for another."""
+    """Return the freshness of all stream tables, by path. All are needed, because the schedule of one may count for another."""
     read = {source for entry in found for source in entry.definition.sources}
     vector = Vector.read(spark, sorted(read))
     since = {entry.path: _current_until(spark, entry, vector) for entry in found}
-    # What is suspended is not refreshed by its schedule, but late it is; and RESUME makes nothing late.
+    # A suspended table is not refreshed by its schedule, but counts as late. RESUME makes no table late.
     tables = {e.path: replace(table_of(e, vector), since=since[e.path], suspended=False, resumed=None) for e in found}
     meant = {NEVER: None, ONCE: vector.at}
     return {path: Freshness(since, meant.get(due, due), vector.at) for path, (since, due) in with_read(tables).items()}
 
 
 def with_read(tables: Mapping[str, ScheduledTable]) -> dict[str, tuple[datetime | None, datetime]]:
-    """Return of each table until when its contents were the query's, and its deadline, with the stream tables that it reads.
+    """Return the age and the deadline of each table, with regard to the stream tables that it reads.
 
-    Contents are as old as the oldest that they were made of: a reader of a suspended table misses what that one misses. It is late
-    with that when both schedules have asked: a reader each minute of what is refreshed each hour is in order for that hour.
-    A MANUAL table is read as if it were a base table.
+    Contents are as old as the oldest contents below them: a reader of a suspended table lacks the same changes. Such a reader is
+    late when both schedules have asked: a table that refreshes each minute, over one that refreshes each hour, is in time for
+    that hour. A MANUAL table counts as a base table.
     """
     read = nx.DiGraph(
         (source, path)
@@ -100,9 +100,9 @@ def _current_until(spark: SparkSession, entry: Entry, vector: Vector) -> datetim
 
 
 def _left_to_the_tables(entry: Entry, frontier: Frontier, now: datetime) -> datetime | None:
-    """Return until when nothing but changed rows makes the contents old: at most now; None where something else may.
+    """Return the time until which only changed rows make the contents old, at most now; None if something else may.
 
-    A view that was given another text does so too, which only a refresh finds out, and one that is due looks.
+    A new text of a view makes them old too. Only a refresh finds it, when it is due.
     """
     if frontier.exact:
         return now
@@ -113,7 +113,7 @@ def _left_to_the_tables(entry: Entry, frontier: Frontier, now: datetime) -> date
 
 
 def _changed_at(spark: SparkSession, path: str, frontier: Frontier, vector: Vector) -> tuple[bool, datetime | None]:
-    """Tell whether rows of the source changed since they were read, and when they first did, if the log still says."""
+    """Tell whether rows of the source changed since they were read, and when the first of them did, if the log still tells."""
     before, latest = frontier.sources[path], vector.versions.get(path)
     if latest is None or latest.table_id != before.table_id or latest.number < before.number:
         return True, None

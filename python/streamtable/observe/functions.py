@@ -1,4 +1,4 @@
-"""The table functions: what there is to see of stream tables, as rows for any query."""
+"""The table functions: the state of stream tables, as rows for any query."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["FUNCTIONS", "call", "describe"]
 
 @dataclass(frozen=True)
 class Asked:
-    """What a call asks about: the stream tables that it names, or all; `limit` is the most rows that it wants."""
+    """The request of a call: the named stream tables, or all, and the `limit` of rows."""
 
     spark: SparkSession
     name: str | None
@@ -53,7 +53,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class TableFunction:
-    """One function: its columns, what gives its rows, and of what there is one row; `parameters` may be left out."""
+    """One function: its columns, its source of rows, and the meaning of one row. `parameters` are optional."""
 
     columns: StructType
     rows: Callable[[Asked], Rows]
@@ -293,4 +293,4 @@ FUNCTIONS: Mapping[str, TableFunction] = {
     "alerts": TableFunction(columns(name=StringType, alert=StringType, since=TimestampType, text=StringType), _alerts, "alert"),
     **{name: TableFunction(columns, partial(_shown, rows), each) for name, (columns, rows, each) in VIEWS.items()},
 }
-"""All there are; the shim's `TableFunctions.names` are these keys."""
+"""All table functions. The shim's `TableFunctions.names` are these keys."""

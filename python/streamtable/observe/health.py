@@ -1,4 +1,4 @@
-"""What each stream table still has to read of its sources, in which way, and until when it can be read."""
+"""The changes that each stream table still has to read of its sources, the way to read them, and until when they are kept."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ENOUGH = 0.25
 
 @dataclass(frozen=True)
 class _Reader:
-    """What has to happen before history expires, and what follows when it is lost."""
+    """The action that a reader has to take before the history expires, and the consequence of a lost history."""
 
     acts: str
     otherwise: str
@@ -44,7 +44,7 @@ _CONSUMER = _Reader("finish batches", "the consumer has to be registered anew")
 
 
 class SourceState(str, Enum):
-    """How a source stands with a stream table that reads it; the value is what people see."""
+    """The state of a source, for one of its readers; people see the value."""
 
     OK = "OK"
     NOT_READ = "NOT_READ"
@@ -57,10 +57,11 @@ class SourceState(str, Enum):
 
 @dataclass(frozen=True)
 class Health:
-    """One source of one stream table, one table of a slot or one input of a queue's consumer, which is then the `name`.
+    """The health of one source of the reader `name`: a stream table, a slot, or a queue's consumer.
 
-    `read` and `latest` are versions of the source; `waiting` is how many between them changed rows, `behind_since` when the first
-    of them did. `history_until` is until when the log and the files that tell of it are kept at least. `warning` is for people.
+    `read` and `latest` are versions of the source. `waiting` is the number of versions between them that changed rows,
+    `behind_since` the time of the first. `history_until` is the time until which their log and files are kept at least. `warning`
+    is for people.
     """
 
     name: str
@@ -77,13 +78,13 @@ class Health:
 
 
 def health(spark: SparkSession, found: Sequence[Entry]) -> list[Health]:
-    """Look at every source of the given stream tables and of all who read changes otherwise: slots, and the consumers of queues."""
+    """Return the health of the sources of the given stream tables, of all slots, and of all consumers of queues."""
     others = slot_health(spark, slots_in_sight(spark))
     return [*source_health(spark, found), *others, *(each for queue in queues(spark) for each in _consumer_health(spark, queue))]
 
 
 def source_health(spark: SparkSession, found: Sequence[Entry]) -> list[Health]:
-    """Look at every source of the given stream tables."""
+    """Return the health of the sources of the given stream tables."""
     vector = Vector.read(spark, sorted({source for entry in found for source in entry.definition.sources}))
     healths = list[Health]()
     for entry in found:
@@ -95,7 +96,7 @@ def source_health(spark: SparkSession, found: Sequence[Entry]) -> list[Health]:
 
 
 def slot_health(spark: SparkSession, found: Sequence[CatalogObject]) -> list[Health]:
-    """Look at every table of the given replication slots."""
+    """Return the health of the tables of the given replication slots."""
     positions = [(slot, each) for slot in found for each in slots.positions(slot).values()]
     vector = Vector.read(spark, sorted({each.path for _, each in positions}))
     return [
@@ -111,7 +112,7 @@ def slot_health(spark: SparkSession, found: Sequence[CatalogObject]) -> list[Hea
 
 
 def _consumer_health(spark: SparkSession, queue: Queue) -> list[Health]:
-    """Look at what each consumer still has to read; a queue that cannot be read any more is one source that is gone."""
+    """Return the health of the inputs of each consumer. An unreadable queue counts as one missing source."""
     try:
         with session_context(spark, queue) as session, opened(session, queue.subscribe.relation) as feed:
             return list(_consumers(spark, queue, feed.relation.inputs))
@@ -160,7 +161,7 @@ def _health(spark: SparkSession, source: Health, read: Version | None, vector: V
 
 
 def _outlook(spark: SparkSession, found: Health, pending: Sequence[CommitSummary], now: datetime, reader: _Reader) -> Health:
-    """Say until when what is still to be read is kept."""
+    """Warn of the time until which unread changes are kept."""
     if not pending:
         return found
     kept = retention(spark, found.path)

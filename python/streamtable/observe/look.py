@@ -1,4 +1,4 @@
-"""Make a status: one look at the catalog and the logs, without a Spark job for what did not change since the look before."""
+"""Make a status from the catalog and the logs, without a Spark job for tables that did not change since the last status."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ from streamtable.settings.session import SETTINGS, read_setting
 __all__ = ["REFRESHES", "look"]
 
 REFRESHES = 200
-"""So many lines of each table's history a status holds."""
+"""The number of lines of each table's history in a status."""
 
 
 def look(spark: SparkSession, before: Status | None = None) -> Status:
-    """Return the status of everything in the session's catalog; what `before` knows of the same versions is not read again."""
+    """Return the status of everything in the session's catalog. Unchanged versions are taken from the status `before`."""
     found = list(entries(spark))
     fresh = freshness(spark, found)
     healths = health(spark, found)

@@ -1,4 +1,4 @@
-"""What there is to see of publications, subscriptions and slots."""
+"""The table functions of publications, subscriptions and slots."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ __all__ = ["SLOT_STATUS", "VIEWS"]
 Made = TypeVar("Made")
 
 SLOT_STATUS = ("reserved", "extended", "unreserved", "lost")
-"""Whether what a slot still needs is kept: for long, for a while, until somebody cleans up, not any more."""
+"""Whether the changes that a slot still needs are kept: for long, for a while, until a clean-up, or no longer."""
 
 
 def _stored(spark: SparkSession, kind: Kind, name: str | None, of: Callable[[CatalogObject], Made]) -> Iterator[Made]:
-    """Yield what `of` makes of the object of a name, or of all that can be read."""
+    """Yield the result of `of` for the object of a name, or for all readable objects."""
     if name is None:
         yield from objects.every_as(spark, kind, of)
     else:

@@ -1,4 +1,4 @@
-"""What answers are made of: columns with types, and rows."""
+"""The parts of answers: columns with types, and rows."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""One status that tells the truth: what stream tables, queues and replication are like, and who reads whom, as values.
+"""One status: the states of stream tables, queues and replication, and their dependencies, as values.
 
-Whoever shows it computes nothing: `look` (observe/look.py) makes a status, and everything else here is told from it.
+`look` (observe/look.py) makes a status; everything else here is derived from it. Pages that show a status compute nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ WHOLE = (Action.FULL, Action.REINITIALIZE)
 
 
 class Standing(str, Enum):
-    """How a stream table fares, in one word; the worst of what is true."""
+    """The state of a stream table in one word: the worst that is true."""
 
     FRESH = "fresh"
     STALE = "stale"
@@ -49,7 +49,7 @@ class Standing(str, Enum):
 
 
 class Kind(str, Enum):
-    """What stands in the graph; the value is what people see."""
+    """The kind of a node in the graph; people see the value."""
 
     SOURCE = "table"
     STREAM_TABLE = "stream table"
@@ -70,7 +70,7 @@ class Column:
 
 @dataclass(frozen=True)
 class TableStatus:
-    """One stream table. `history` has the latest line first, `sources` tell how each of them stands."""
+    """One stream table. `history` has the latest line first; `sources` are the states of its sources."""
 
     name: tuple[str, ...]
     path: str
@@ -88,11 +88,11 @@ class TableStatus:
     history: tuple[Line, ...]
     sources: tuple[Health, ...]
     runs: tuple[Ran, ...] = ()
-    """What the last refreshes of its present plan cost; of both kinds, as soon as there were both."""
+    """The costs of the last refreshes of its present plan, of both kinds if there were both."""
 
     @property
     def last_attempt(self) -> Line | None:
-        """Return the last refresh that was tried; to skip one is no attempt."""
+        """Return the last attempt to refresh. A skipped refresh is not an attempt."""
         return next((line for line in self.history if line.record.action is not Action.SKIPPED), None)
 
     @property
@@ -105,7 +105,7 @@ class TableStatus:
         return next((line for line in self.history if line.record.action in WHOLE), None)
 
     def run(self, differential: bool) -> Ran | None:
-        """Return what the last refresh of a kind cost."""
+        """Return the cost of the last refresh of a kind."""
         return next((each for each in reversed(self.runs) if each.differential is differential), None)
 
     @property
@@ -118,17 +118,17 @@ class TableStatus:
 
     @property
     def next_due(self) -> datetime | None:
-        """Return by when its schedule asks for a refresh: nothing asks while it is suspended, or where it is MANUAL."""
+        """Return the deadline of its next refresh; None while it is suspended or MANUAL."""
         return None if self.status == SUSPENDED else self.fresh.deadline
 
     @property
     def waits(self) -> bool:
-        """Tell whether its contents are not the query's now, whoever asks for a refresh or not."""
+        """Tell whether its contents differ from the query now, with or without a schedule."""
         return self.fresh.data_timestamp is None or self.fresh.data_timestamp < self.fresh.now
 
     @property
     def standing(self) -> Standing:
-        """Return the worst of what is true. What nobody refreshes by schedule is stale as soon as its sources have moved."""
+        """Return the worst state that is true. A table without a schedule is stale as soon as its sources have moved."""
         if self.status == SUSPENDED:
             return Standing.SUSPENDED
         if self.trouble:
@@ -139,7 +139,7 @@ class TableStatus:
 
 @dataclass(frozen=True)
 class QueueStatus:
-    """One queue: whose changes are its events (full names of tables), and how its consumers stand with each of these."""
+    """One queue: the tables whose changes are its events (full names), and the states of its consumers for each table."""
 
     name: tuple[str, ...]
     statement: str
@@ -148,13 +148,13 @@ class QueueStatus:
     health: tuple[Health, ...]
 
     def health_of(self, consumer: Consumer) -> tuple[Health, ...]:
-        """Return how one consumer stands."""
+        """Return the state of one consumer."""
         return tuple(each for each in self.health if each.name == f"{'.'.join(self.name)}: {consumer.name}")
 
 
 @dataclass(frozen=True)
 class PublicationStatus:
-    """One publication, and the full names of what it sends now."""
+    """One publication, and the full names of the tables that it sends now."""
 
     name: tuple[str, ...]
     statement: str
@@ -163,7 +163,7 @@ class PublicationStatus:
 
 @dataclass(frozen=True)
 class SubscriptionStatus:
-    """One subscription. `publications` are full names where they are of this catalog; `rows` tell of its tables."""
+    """One subscription. `publications` are full names if they are in this catalog; `rows` are the states of its tables."""
 
     name: tuple[str, ...]
     connection: str
@@ -185,7 +185,7 @@ class SubscribedRow:
 
 @dataclass(frozen=True)
 class Status:
-    """All there was at a moment. `settings` are key, value and meaning."""
+    """All objects at one moment. `settings` are key, value and meaning."""
 
     at: datetime
     tables: tuple[TableStatus, ...] = ()
@@ -202,12 +202,12 @@ class Status:
 
 
 def key_of(kind: Kind, name: str) -> str:
-    """Return the node of something in the graph. A table is one node, whether a stream table, a source or a subscriber's."""
+    """Return the node of an object in the graph. A table is one node, as a stream table, a source or a subscriber's table."""
     return f"table {name}" if kind in (Kind.SOURCE, Kind.STREAM_TABLE) else f"{kind.value} {name}"
 
 
 def graph_of(status: Status) -> nx.DiGraph[str]:
-    """Return who reads whom: nodes with `kind` and `name`, an edge from what is read to what reads it."""
+    """Return the graph of dependencies: nodes with `kind` and `name`, an edge from each source to its reader."""
     graph: nx.DiGraph[str] = nx.DiGraph()
 
     def node(kind: Kind, name: str) -> str:
@@ -225,7 +225,7 @@ def graph_of(status: Status) -> nx.DiGraph[str]:
 
 
 def _readers(status: Status) -> Iterator[tuple[Kind, str, list[tuple[Kind, str]]]]:
-    """Yield each object that reads others, its name, and what it reads."""
+    """Yield each object that reads others, its name, and its sources."""
     for table in status.tables:
         yield Kind.STREAM_TABLE, ".".join(table.name), [(Kind.SOURCE, each.source) for each in table.sources]
     for queue in status.queues:

@@ -1,4 +1,4 @@
-"""Definitions that no statement gave to the catalog, as those of tables and objects that version 0.1.0 made."""
+"""Definitions that no statement gave to the catalog, such as those of tables and objects of version 0.1.0."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def unaccepted(spark: SparkSession) -> Iterator[str]:
 
 
 def _noun(located: Located, found: TableState) -> str | None:
-    """Return what a table is whose definition the catalog does not know."""
+    """Return the kind of a table whose definition the catalog does not know."""
     if is_copy(located, found.properties) or of_table(located, found.table_id).accepted:
         return None
     if definition := Definition.of(found.properties) if FORMATTED in found.properties else None:

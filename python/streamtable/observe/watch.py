@@ -1,4 +1,4 @@
-"""Alerts that come by themselves: each is told once, to the log and to whoever asked to be called."""
+"""Alerts of a running scheduler: each is reported once, to the log and to a callback."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = logging.getLogger("streamtable.alerts")
 
 
 class Watch:
-    """Looks at all stream tables, slots and queues of the session's catalog, and tells what is new."""
+    """Polls all stream tables, slots and queues of the session's catalog, and reports new alerts."""
 
     def __init__(self, spark: SparkSession, on_alert: Callable[[Alert], object] | None = None) -> None:
         self._spark = spark
@@ -33,7 +33,7 @@ class Watch:
         return poll("alerts", self.poll, self._spark, ALERTS_POLL, stopped)
 
     def poll(self) -> None:
-        """Tell the alerts that were not told before; what is over is forgotten and would be told again."""
+        """Report new alerts. Alerts that are over are forgotten; if they return, they are reported again."""
         found = list(entries(self._spark))
         now = set(alerts(self._spark, found, freshness(self._spark, found), health(self._spark, found)))
         for alert in sorted(now - self._told, key=lambda each: (each.name, each.kind)):

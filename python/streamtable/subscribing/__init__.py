@@ -1,1 +1,1 @@
-"""SUBSCRIBE: how a table, a view or a query changes, as rows, in order."""
+"""SUBSCRIBE: the changes of a table, a view or a query, as rows, in order."""

@@ -1,4 +1,4 @@
-"""Reading a subscription part by part: so many rows, or those of so much time."""
+"""Reading a subscription part by part: a number of rows, or the rows of a span of time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["ALL", "Cursor", "Taken", "Turn"]
 ALL = 2**31 - 1  # a Java list holds no more
 
 _PATIENCE = 10.0
-"""Seconds for which a FETCH waits for the one before: when it is cancelled, it ends a moment later than its client believes."""
+"""Seconds for which a FETCH waits for the one before. A cancelled FETCH ends a moment later than its client believes."""
 
 R_contra = TypeVar("R_contra", contravariant=True)
 
@@ -38,7 +38,7 @@ class Taken(Protocol[R_contra]):
 
 
 class Cursor(Generic[R_contra]):
-    """A subscription and where its reader is."""
+    """A subscription and the position of its reader."""
 
     def __init__(self, spark: SparkSession, statement: Subscribe, form: RowFormat[Any]) -> None:
         self.subscription: Subscription[Any] = Subscription(spark, statement, form)
@@ -47,9 +47,9 @@ class Cursor(Generic[R_contra]):
         self._untouched: Any = None  # the one that came last, as long as no row of it was moved
 
     def fetch(self, into: Taken[R_contra], count: int, timeout: float | None) -> None:
-        """Move at most `count` rows: those of the next `timeout` seconds, or, without one, those that come first.
+        """Move at most `count` rows: the rows of the next `timeout` seconds, or, without a timeout, the next rows that come.
 
-        None are moved when the subscription has ended. A cancelled FETCH has moved none.
+        An ended subscription moves no rows, and neither does a cancelled FETCH.
         """
         until = None if timeout is None else time.monotonic() + timeout
         with Turn(self._reading):
@@ -66,7 +66,7 @@ class Cursor(Generic[R_contra]):
                 raise
 
     def drain(self, into: Taken[R_contra], *, wait: bool) -> None:
-        """Move all rows up to the end, which is waited for, or else those that are there."""
+        """Move all rows up to the end, and wait for it; without an end, move the rows so far."""
         while not self.subscription.ended:
             if not self._take(into, ALL) and not self.subscription.ended:
                 if not wait:
@@ -74,7 +74,7 @@ class Cursor(Generic[R_contra]):
                 self.subscription.pause()
 
     def _take(self, into: Taken[R_contra], count: int) -> bool:
-        """Move what is there; tell whether there may be more at once."""
+        """Move the rows so far; tell whether more may follow at once."""
         if not self._unread:
             rows = self.subscription.next()
             if rows is None:
@@ -96,7 +96,7 @@ class Cursor(Generic[R_contra]):
 
 
 class Turn:
-    """One reader at a time; another that stays is refused, because rows would go to either."""
+    """Admit one reader at a time, because two would share the rows. A second one is refused after a moment."""
 
     def __init__(self, lock: Lock) -> None:
         self._lock = lock

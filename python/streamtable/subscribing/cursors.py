@@ -1,4 +1,4 @@
-"""The cursors of each session: DECLARE, FETCH, CLOSE; and SUBSCRIBE as a statement, which ends."""
+"""The cursors of each session (DECLARE, FETCH, CLOSE), and SUBSCRIBE as a statement, which ends."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ __all__ = ["close", "declare", "fetch", "number", "schema", "subscribe"]
 _log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 2.0
-"""How often it is looked which clients are still there, while some have cursors."""
+"""Seconds between two polls for clients that are gone, while clients have cursors."""
 
 
 @dataclass(frozen=True)
 class _Declared:
-    """A cursor, and whether its session is a client's, whose end closes it; the sessions of a program last as long as it does."""
+    """A cursor, and whether its session belongs to a client. The end of such a session closes it."""
 
     cursor: Cursor[Any]
     of_client: bool
@@ -79,7 +79,7 @@ def schema(spark: SparkSession, name: str) -> StructType:
 
 
 def subscribe(spark: SparkSession, statement: Subscribe, form: RowFormat[Any] = JAVA) -> JavaRows:
-    """Return the rows up to UP TO, which is waited for; without it those that are there now."""
+    """Return the rows up to UP TO, and wait for it; without UP TO, the rows so far."""
     cursor = Cursor[Any](spark, statement, form)
     rows = JavaRows.empty(spark)
     try:
@@ -106,7 +106,7 @@ def _found(spark: SparkSession, name: str) -> Cursor[Any]:
 
 
 def _look_after(context: SparkContext) -> None:
-    """See to it that a thread looks for the ends of the clients' sessions, as long as there are cursors of theirs."""
+    """Have a thread poll for the ends of clients' sessions, as long as clients have cursors."""
     with _lock:
         if not _looking:
             thread = Thread(target=_close_when_sessions_end, args=(context,), name="streamtable cursors", daemon=True)

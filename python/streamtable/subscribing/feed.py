@@ -1,4 +1,4 @@
-"""One open relation for all who subscribe to the same object: what changed is computed once, whoever asks first."""
+"""One open relation for all subscribers to the same object. Its changes are computed once, for the first who asks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Feed", "close_feed", "columns_of", "meaning", "open_feed", "opened"]
 R = TypeVar("R")
 
 _KEPT = 8
-"""Changes that are kept for subscribers who come to them a little later."""
+"""The number of changes that are kept for slower subscribers."""
 
 # Python's locks may be held here while the JVM works: the SQL of a subscription is Spark's own, and does not call back.
 _feeds: dict[object, Feed] = {}
@@ -34,7 +34,7 @@ _registry = RLock()
 
 
 class Feed:
-    """A relation and its latest changes in the forms that were asked for."""
+    """A relation and its latest changes, in the requested forms."""
 
     def __init__(self, key: object, relation: Relation) -> None:
         self.key, self.relation = key, relation
@@ -47,7 +47,7 @@ class Feed:
         return ChangeRows(output.frame(self.relation.snapshot(time), several=False), form, shared=False)
 
     def changes(self, after: int, upto: int, several: bool, output: Output, form: RowFormat[R]) -> ChangeRows[R]:
-        """Return the changes of (after, upto], computed by the first who asks."""
+        """Return the changes of (after, upto], computed for the first who asks."""
         key = (after, upto, output.modifier, output.progress, form)
         with self._lock:
             if key not in self._changes:
@@ -61,12 +61,12 @@ class Feed:
 
     @contextmanager
     def lent(self, after: int, upto: int) -> Iterator[DataFrame]:
-        """Lend the changes of (after, upto] to one at a time: the names that a relation gives to frames would meet."""
+        """Lend the changes of (after, upto] to one reader at a time, because the relation's names of frames would collide."""
         with self._lock, self.relation.changes(after, upto) as frame:
             yield frame
 
     def close(self) -> None:
-        """Free what is kept."""
+        """Free the kept changes."""
         with self._lock:
             for rows in self._changes.values():
                 rows.forget()
@@ -75,7 +75,7 @@ class Feed:
 
 
 def open_feed(spark: SparkSession, wanted: Name | Query) -> Feed:
-    """Return the feed of a table, a view or a query, shared with all who read the same; `close_feed` gives it back."""
+    """Return the feed of a table, a view or a query, shared by all its readers; `close_feed` gives it back."""
     relation = _open(spark, wanted)
     key = (id(spark.sparkContext), relation.identity)
     with _registry:
@@ -107,9 +107,9 @@ def opened(spark: SparkSession, wanted: Name | Query) -> Iterator[Feed]:
 
 
 def columns_of(spark: SparkSession, wanted: Name | Query) -> str:
-    """Return the columns that the tables of a view or a query have now, with which `meaning` lets it mean the same later.
+    """Return the current columns of the tables of a view or a query, by which `meaning` restores its meaning later.
 
-    A table has none: its columns are found by their names.
+    A table needs none: its columns are found by their names.
     """
     relation = _open(spark, wanted)
     relation.close()
@@ -117,7 +117,7 @@ def columns_of(spark: SparkSession, wanted: Name | Query) -> str:
 
 
 def meaning(wanted: Name | Query, columns: str) -> Name | Query:
-    """Return a view or a query as it was meant when `columns` were those of its tables."""
+    """Return a view or a query with the meaning that it had when `columns` were the columns of its tables."""
     if columns == UNREAD:
         return wanted
     return Query(f"TABLE {wanted}", columns=columns) if isinstance(wanted, Name) else replace(wanted, columns=columns)

@@ -1,4 +1,4 @@
-"""The tables that a subscription reads: how far they are, whether they are still the same, what of their past is kept."""
+"""The tables that a subscription reads: their latest versions, their identity, and the part of their history that is kept."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _COUNTED = {
     "UPDATE": ("numUpdatedRows",),
     "MERGE": ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted"),
 }
-"""Operations that count the rows that changed, where the files that they rewrote have more."""
+"""Operations that count their changed rows; the files that they rewrite have more rows."""
 
 _NO_SCHEMA = ("SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "ADD CONSTRAINT", "DROP CONSTRAINT", "CLUSTER BY")
-"""Operations that write the metadata, and leave the columns as they are."""
+"""Operations that write the metadata and keep the columns."""
 
 
 @dataclass(frozen=True)
 class Input:
-    """One table as it was when the subscription began; `name` is empty for a table named by its path."""
+    """One table at the begin of the subscription; `name` is empty for a table named by its path."""
 
     path: str
     name: tuple[str, ...]
@@ -46,16 +46,16 @@ class Input:
 
     @classmethod
     def of(cls, session: SparkSession, path: str, name: tuple[str, ...]) -> Input:
-        """Look at the table as it is now."""
+        """Read the current state of the table."""
         found = state(session, path)
         return cls(path, name, found.table_id, found.schema_json)
 
 
 @dataclass(frozen=True)
 class Step:
-    """A commit of one of the inputs: the time that it leads to, when it came, how many rows it changed, what it was and of whom.
+    """A commit of one of the inputs: its logical time, its timestamp, the number of changed rows, its operation and its input.
 
-    `schema` is the input with its columns, as CREATE TABLE has them, where they are others from then on.
+    `schema` is the input with its columns, as in CREATE TABLE, if the commit changed them.
     """
 
     time: int
@@ -69,8 +69,8 @@ class Step:
 class Inputs:
     """All tables of a subscription, and the views by which it reads them.
 
-    `fits` raises SourceChanged when a table's new schema is no longer the one subscribed to, `texts` when views or functions
-    have others. They are no methods of who holds the inputs, or both would be in a cycle.
+    `fits` raises SourceChanged if a table's new schema no longer fits the subscription, `texts` if views or functions have other
+    texts. They are not methods of the holder of the inputs, because both would then be in a cycle.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Inputs:
     def latest(self) -> Versions:
         """Return the latest versions. Raises SourceUnavailable, HistoryLost or SourceChanged, which end the subscription.
 
-        Of many who ask at once one looks: whoever waited for the lock takes what was read since.
+        Of several threads that ask at once one reads; the others wait for the lock and take its result.
         """
         asked = time.monotonic()
         with self._lock:
@@ -114,7 +114,7 @@ class Inputs:
                 raise SourceUnavailable(f"the view {'.'.join(view)} was dropped: the subscription ends")
         found = list[int]()
         for each, version in zip(self._inputs, versions(self._session, [each.path for each in self._inputs]), strict=True):
-            # Spark may drop a table and leave its files behind: its name tells.
+            # Spark may drop a table and leave its files, so the name is checked.
             if version is None or (each.name and find_table(self._session, each.name).path != each.path):
                 raise SourceUnavailable(f"{each} was dropped: the subscription ends", hint="subscribe to another table")
             if version.table_id != each.table_id:
@@ -174,7 +174,7 @@ class Inputs:
     def commits(self, after: int, upto: int, complete: bool = True) -> list[Step]:
         """Return the commits of all inputs in (after, upto] by their timestamps, which is the order of a query's times.
 
-        Raises HistoryLost when one of them is not in the log any more, unless those that are there will do (`complete` False).
+        Raises HistoryLost if the log lacks one of them. With `complete` False, the commits that the log has are enough.
         """
         old, new = self.times.versions(after), self.times.versions(upto)
         each_input = (self._commits(n, *bounds, complete) for n, bounds in enumerate(zip(old, new, strict=True)))
@@ -200,7 +200,7 @@ def _schema(table: Input, commit: CommitSummary) -> str | None:
 
 
 def _changed(commit: CommitSummary) -> int:
-    """Count the rows that a commit changed, as the log tells: at least one if there are any."""
+    """Return the number of rows that a commit changed, by the log; at least 1 if it changed any."""
     if not commit.data_change:
         return 0
     counted = [commit.metrics.get(name) for name in _COUNTED.get(commit.operation, ())]

@@ -1,4 +1,4 @@
-"""SUBSCRIBE as a source of Structured Streaming: an offset is a time, so that a checkpoint says where to go on."""
+"""SUBSCRIBE as a source of Structured Streaming. An offset is a logical time, so a checkpoint holds the position."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["batch", "begun", "latest"]
 
 
 def begun(spark: SparkSession, statement: AnyStatement) -> str:
-    """Return the columns of its tables that a stream means which begins now: `latest` and `batch` are told them."""
+    """Return the columns of the tables at the begin of a stream; `latest` and `batch` get them as an argument."""
     return columns_of(spark, _checked(statement, UNREAD).relation)
 
 
@@ -63,7 +63,7 @@ def _end(subscribe: Subscribe, relation: Relation, start: int | None, newest: in
 
 
 def batch(spark: SparkSession, statement: AnyStatement, columns: str, start: int | None, end: int) -> DataFrame:
-    """Return what a batch holds, the same whenever it is asked for: the contents to begin with, and what came after."""
+    """Return the rows of a batch, the same at each call: the initial contents, or the changes."""
     subscribe = _checked(statement, columns)
     with opened(spark, subscribe.relation) as feed:
         relation = feed.relation
@@ -87,7 +87,7 @@ def batch(spark: SparkSession, statement: AnyStatement, columns: str, start: int
 
 
 def _there(subscribe: Subscribe, inputs: Inputs, time: int) -> None:
-    """Raise HistoryLost when the tables have not come to a time that a checkpoint says they had come to."""
+    """Raise HistoryLost if the tables are behind the time in a checkpoint."""
     latest = inputs.latest()
     if not inputs.times.reached(time, latest):
         message = f"the stream of {to_sql(subscribe)} had come to {time}, and its tables have come to {inputs.times.of(latest)}: "

@@ -1,7 +1,7 @@
-"""What a subscriber is given: changes consolidated per time, in the form that the output modifier asks for.
+"""The rows for a subscriber: changes consolidated per time, in the form of the output modifier.
 
-Envelopes keep no state between times: a key whose change at one time is anything but one row that came, one that went, or one of
-each, violates the key.
+Envelopes keep no state between times. At one time, a key may have at most one row that came and one row that went; more rows
+violate the key.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Output:
 
     @property
     def schema(self) -> StructType:
-        """Return the columns of the rows: what is data is NULL in a row of progress."""
+        """Return the columns of the rows. Columns of data are NULL in a row of progress."""
         data = [StructField(f.name, f.dataType, f.nullable or self.progress) for f in self._data()]
         return StructType([*self._leading(), *data])
 
@@ -116,7 +116,7 @@ class Output:
         return rows.select(first, *progressed, *others).toDF(*self.schema.names)
 
     def _net(self, changes: DataFrame) -> DataFrame:
-        """Take equal rows of one time together; with a key, where those of the key are, as _enveloped needs it: one shuffle."""
+        """Net equal rows of one time. With a key, rows are first partitioned by it, so `_enveloped` needs no second shuffle."""
         names = {n: self._grouped(n) for n in range(len(self.relation))}
         others = [n for n, name in names.items() if name != f"c{n}"]
         rows = changes.withColumns({names[n]: form for n, form in zip(others, self._forms(others), strict=True)})
@@ -126,7 +126,7 @@ class Output:
         return rows.groupBy(TIME, *names.values()).agg(F.sum(WEIGHT.id).alias(_DIFF), *values).where(F.col(_DIFF) != 0)
 
     def _grouped(self, n: int) -> str:
-        """Return the column by which rows are grouped for a column: itself, where GROUP BY keeps a value as it is."""
+        """Return the column by which rows are grouped: the column itself, if GROUP BY compares its values for identity."""
         kind = self.relation[n].dataType.simpleString()
         return f"c{n}" if comparable(kind) else f"k{n}"
 
@@ -152,7 +152,7 @@ class Output:
         return grouped.select(TIME, state.alias(_STATE), *(f"c{n}" for n in self._key), *values)
 
     def progressed(self, session: SparkSession, time: int) -> DataFrame:
-        """Return the row that says: nothing more at times before `time`."""
+        """Return the row of progress: no more rows follow at times before `time`."""
         first, second, *others = self.schema
         values = [F.lit(str(time)).cast(first.dataType), F.lit(True), *(F.lit(None).cast(each.dataType) for each in others)]
         return session.sql("SELECT 1").select(*values).toDF(first.name, second.name, *(each.name for each in others))
@@ -163,7 +163,7 @@ class Output:
 
 
 def _form(name: str, kind: DataType) -> str | None:
-    """Spell a column so that equal means: the same value; None where nothing does."""
+    """Spell a column in a form whose equality is identity; None if there is none."""
     form = identity(column(name), kind.simpleString().upper())
     return None if form is None else text(form)
 

@@ -1,4 +1,4 @@
-"""A query as a relation: the delta rules of the stream tables compute its changes, and nothing is stored."""
+"""A query as a relation: the delta rules of stream tables compute its changes, without stored states."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ _ANEW = "give the source what it had, or subscribe anew; a queue is made anew: D
 _STREAM_TABLE = "create a stream table of the query and subscribe to that"
 
 _STATELESS = (Scan, Constant, Filter, Project, UnionAll, Expand, Generate)
-"""Operators whose changes follow from those of their inputs alone: what was there before need not be kept any more."""
+"""Operators whose changes follow from the changes of their inputs alone, so that older versions are not needed."""
 
 _RULES = {**RULES, Aggregate: affected_groups}
 
 
 @dataclass(frozen=True)
 class _Reader:
-    """A query and the circumstances in which the subscription began."""
+    """A query, with the context at the begin of the subscription."""
 
     spark: SparkSession
     query: Query
@@ -66,7 +66,7 @@ class _Reader:
             raise
 
     def fits(self, fingerprint: str, changed: Input | str, _: str = "") -> None:
-        """Read the query again; the plan that was read first goes on as long as it means the same."""
+        """Analyse the query again. The first plan stays in use as long as its meaning is the same."""
         try:
             now = self.analyse()
         except InvalidQuery as error:
@@ -80,7 +80,7 @@ class _Reader:
 
 
 class QueryRelation:
-    """A query over Delta tables, as the caller's session reads it when the subscription begins."""
+    """A query over Delta tables, as the caller's session reads it at the begin of the subscription."""
 
     together = 10  # each is a plan of its own, and Spark has to plan all of a batch at once
 
@@ -122,7 +122,7 @@ class QueryRelation:
         return self._timed(_signed(rows.toDF(*ids(self.schema)), 1), time)
 
     def steps(self, after: int, latest: int) -> Iterator[int]:
-        """Take one commit after the other, by the order of their timestamps; those that change no row go along with the next."""
+        """Yield one time per commit, in the order of timestamps. Commits without changed rows are joined with the next one."""
         moved = False
         for step in self.inputs.commits(after, latest):
             moved = not step.events
@@ -166,7 +166,7 @@ def _signed(rows: DataFrame, weight: int) -> DataFrame:
 
 
 def _check(analysed: AnalysedQuery, query: Query) -> None:
-    """Raise what keeps the query from having a history."""
+    """Raise an error for a query without a history."""
     if literal := moving_literal(query.text):
         raise InvalidQuery(f"{literal} is another time each time that the query is read", hint=_STREAM_TABLE)
     if analysed.bound.clock:
@@ -178,6 +178,6 @@ def _check(analysed: AnalysedQuery, query: Query) -> None:
 
 
 def _name(name: str | None) -> tuple[str, ...]:
-    """Split a table's full name; one with dots in its parts cannot be told apart, and is known by its path alone."""
+    """Split a table's full name. A name with dots in its parts cannot be split; such a table is known by its path alone."""
     parts = tuple(name.split(".")) if name else ()
     return parts if len(parts) == 3 else ()

@@ -1,4 +1,4 @@
-"""What can be subscribed to: something with contents at a time, and changes from one time to a later one."""
+"""Relations, which can be subscribed to: they have contents at a time, and changes from one time to a later one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Relation(Protocol):
 
     @property
     def identity(self) -> Hashable:
-        """Return what two relations have in common that will always give the same rows."""
+        """Return an identity; relations with the same identity always give the same rows."""
         ...
 
     def snapshot(self, time: int) -> DataFrame:
@@ -41,7 +41,7 @@ class Relation(Protocol):
         ...
 
     def changes(self, after: int, upto: int) -> AbstractContextManager[DataFrame]:
-        """Lend the changes of (after, upto]; what they are computed from is kept while they are lent."""
+        """Lend the changes of (after, upto]; the frames below them are kept meanwhile."""
         ...
 
     def close(self) -> None:
@@ -50,7 +50,7 @@ class Relation(Protocol):
 
 
 def ids(schema: StructType) -> list[str]:
-    """Name the columns by their places: the names of a query may be double, or any text."""
+    """Name the columns by their positions: the names of a query may occur twice, or be any text."""
     return [f"c{n}" for n in range(len(schema))]
 
 

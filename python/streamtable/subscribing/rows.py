@@ -1,4 +1,4 @@
-"""Rows on their way out: a few are kept for whoever asks next, many are computed part by part as they are read."""
+"""Rows for readers: few rows are kept for all readers, many are computed part by part as they are read."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _lines(frame: DataFrame) -> DataFrame:
 
 
 class ChangeRows(Generic[R]):
-    """The rows of a frame, to be read as often as there are readers; with `shared` they are kept, a few computed at once."""
+    """The rows of a frame, for several readers. With `shared` they are kept, and few rows are computed at once."""
 
     def __init__(self, frame: DataFrame, form: RowFormat[R], *, shared: bool, expected: int = 0) -> None:
         self._frame, self._form = frame, form
@@ -100,7 +100,7 @@ class ChangeRows(Generic[R]):
         return self._form.all(self._frame) if self._few is None else self._form.few(self._few)
 
     def forget(self) -> None:
-        """Free what is kept; who still reads goes on."""
+        """Free kept rows; readers go on."""
         if self._kept:
             self._frame.unpersist()
 

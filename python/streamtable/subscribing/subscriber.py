@@ -53,7 +53,7 @@ class Subscriber:
         return self._cursor.subscription.schema
 
     def fetch(self, count: int | None = 1, timeout: float | None = None) -> list[Row]:
-        """Return at most `count` rows, or all that are there, as the statement FETCH does."""
+        """Return at most `count` rows, or all rows so far, as the statement FETCH does."""
         with Turn(self._taking):
             return self._fetch(ALL if count is None else count, timeout)
 
@@ -63,13 +63,13 @@ class Subscriber:
         return rows
 
     def _read_ahead(self) -> None:
-        """Wait for rows, and keep them here: whoever asked for them may have given up meanwhile."""
+        """Wait for rows, and keep them: their reader may have given up meanwhile."""
         with Turn(self._taking):
             if not self._ahead:
                 self._ahead.extend(self._fetch(_AHEAD, None))
 
     def close(self) -> None:
-        """End the subscription; who waits for rows is told that there are none."""
+        """End the subscription; waiting readers get the end of the rows."""
         self._cursor.subscription.close()
 
     def __iter__(self) -> Subscriber:

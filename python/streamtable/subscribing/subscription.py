@@ -1,4 +1,4 @@
-"""One subscriber's way through a feed: from AS OF to UP TO, with or without the contents to begin with."""
+"""One subscriber's way through a feed: from AS OF to UP TO, with or without the initial contents."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["Subscription", "schema_of"]
 R = TypeVar("R")
 
 _LOOK_SECONDS = 0.1
-"""How often a statement that waits looks whether it was cancelled."""
+"""Seconds after which a waiting statement checks whether it was cancelled."""
 
 _GO_ON = "to go on FETCH again; nothing was taken, and nothing is lost"
 
@@ -36,16 +36,16 @@ _log = logging.getLogger(__name__)
 
 
 def schema_of(spark: SparkSession, statement: Subscribe) -> StructType:
-    """Return the columns of a subscription without beginning it; raises what is wrong with it."""
+    """Return the columns of a subscription without beginning it. Raises its errors."""
     with opened(spark, statement.relation) as feed:
         relation = feed.relation
         return Output(relation.schema, relation.inputs.times.type, statement.modifier, statement.progress).schema
 
 
 class Subscription(Generic[R]):
-    """A SUBSCRIBE. What it holds is its position and what is being read, however far behind its reader is.
+    """A SUBSCRIBE. It holds its position and the rows being read, however far behind its reader is.
 
-    It has `begun` when AS OF was reached, and `ended` when nothing will come any more.
+    It has `begun` when AS OF is reached, and `ended` when no more rows will come.
     """
 
     def __init__(self, spark: SparkSession, statement: Subscribe, form: RowFormat[R]) -> None:
@@ -74,9 +74,9 @@ class Subscription(Generic[R]):
         return self._output.schema
 
     def next(self) -> R | None:
-        """Return rows to be read, or None when there are none now; `ended` says that there will be none.
+        """Return the next rows, or None if there are none now; after `ended` there will be none.
 
-        What ends the subscription is raised, each time.
+        An error that ended the subscription is raised at each call.
         """
         if self._failed is not None:
             raise self._failed
@@ -94,10 +94,10 @@ class Subscription(Generic[R]):
         return rows
 
     def fail(self, error: Exception, untouched: bool = False) -> NoReturn:
-        """End with an error, which may come while rows are read. Raises it, or HistoryLost for one that means that.
+        """End the subscription with an error, which may occur while rows are read. Raises it, or HistoryLost for lost files.
 
-        What was cancelled while the next rows were `untouched` does not end it: they are computed once more. Raises
-        StatementCancelled then. Those of which some were taken would come in another order.
+        A statement that was cancelled while the next rows were `untouched` does not end the subscription: it raises
+        StatementCancelled, and the rows are computed once more. Partly taken rows would come in another order.
         """
         if untouched and cancelled(error):
             self._again = True
@@ -111,10 +111,10 @@ class Subscription(Generic[R]):
         raise error
 
     def pause(self, longest: float | None = None) -> None:
-        """Wait until it is time to look again, at most so many seconds. Raises StatementCancelled.
+        """Wait until the next poll, at most so many seconds. Raises StatementCancelled.
 
-        The servers cancel a statement by its Spark jobs, of which there are none now, and by an interrupt of its thread in the
-        JVM, which waits for Python: the interrupt lasts until it is asked for.
+        Servers cancel the Spark jobs of a statement, but there are none now. They also interrupt its thread in the JVM, which
+        waits for Python; the interrupt stays set until Python asks for it.
         """
         poll = read_setting(self._spark, SUBSCRIBE_POLL)
         until = time.monotonic() + (poll if longest is None else min(poll, longest))
@@ -128,14 +128,14 @@ class Subscription(Generic[R]):
             time.sleep(min(left, _LOOK_SECONDS))
 
     def close(self) -> None:
-        """Stop; what others share stays."""
+        """Stop; shared feeds stay."""
         if not self.closed:
             self.closed = self.ended = True
             self._steps, self._step = iter(()), None  # they refer to this
             close_feed(self._feed)
 
     def _run(self) -> Iterator[Callable[[], R] | None]:
-        """Yield what computes rows, in the order of their times, and None whenever all that is there was yielded."""
+        """Yield rows to compute, in the order of their times, and None after all rows so far."""
         as_of, statement, times = self._as_of, self._statement, self._inputs.times
         if statement.up_to == as_of:
             return
@@ -161,7 +161,7 @@ class Subscription(Generic[R]):
             yield None
 
     def _latest(self) -> Versions:
-        """Look how far the inputs are; who is interrupted meanwhile has seen nothing new, and `pause` asks for the interrupt."""
+        """Return the latest time of the inputs. An interrupt meanwhile counts as no news; `pause` asks for the interrupt."""
         try:
             self._known = self._inputs.latest()
         except (Py4JJavaError, CapturedException) as error:

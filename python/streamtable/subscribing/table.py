@@ -22,7 +22,7 @@ from streamtable.subscribing.relation import TIME, ids, plain
 __all__ = ["TableRelation"]
 
 _COMMITS = 100
-"""How many commits are read together: one Spark job for all, but its rows have to be sorted by their times."""
+"""The number of commits that one Spark job reads together; its rows have to be sorted by their times."""
 
 
 class TableRelation:
@@ -70,7 +70,7 @@ def _fits(known: dict[str, tuple[str, object]], table: Input, schema_json: str) 
 
 
 def _identities(schema_json: str) -> dict[str, tuple[str, object]]:
-    """Return type and physical name of each column: one that was dropped and added again is another one."""
+    """Return type and physical name of each column. A column that was dropped and added again has another physical name."""
     fields = json.loads(schema_json)["fields"]
     return {
         field["name"]: (json.dumps(field["type"]), field["metadata"].get("delta.columnMapping.physicalName")) for field in fields

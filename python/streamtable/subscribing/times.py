@@ -1,7 +1,7 @@
-"""Logical times: the versions of all inputs as one number, so that a time alone says where to go on.
+"""Logical times: the versions of all inputs as one number, so that a time is a full position.
 
-Over one input the time is its version. Over several, each version takes the same number of decimal digits, the first input's
-come first: 12000000034 is version 12 of the first and 34 of the second. Versions only grow, and so do times.
+Over one input the time is its version. Over several inputs, each version takes the same number of decimal digits, the first input's
+come first: 12000000034 is version 12 of the first input and 34 of the second. Versions only grow, and so do times.
 """
 
 from __future__ import annotations
