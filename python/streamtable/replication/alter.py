@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 
 def create(spark: SparkSession, statement: CreateSubscription) -> Subscription:
-    """Make a subscription and, unless told otherwise, its slot; what its tables hold is copied by the first APPLY."""
+    """Make a subscription and, unless told otherwise, its slot. The first APPLY copies the contents of its tables."""
     said = dict(statement.options)
     connect = said.get("connect", "true") == "true"
     slot = said.get("slot_name", statement.name.parts[-1])
@@ -120,7 +120,7 @@ def alter(spark: SparkSession, statement: AlterSubscription) -> CatalogObject:
 
 
 def drop(spark: SparkSession, statement: DropSubscription) -> CatalogObject | None:
-    """Drop a subscription and its slot; None when there is none and IF EXISTS was said."""
+    """Drop a subscription and its slot. Returns None for a missing subscription and IF EXISTS."""
     stored = objects.wanted(spark, SUBSCRIPTION, statement.name, statement.if_exists)
     if stored is None:
         return None
@@ -150,7 +150,7 @@ def create_slot(spark: SparkSession, statement: CreateReplicationSlot) -> Catalo
 
 
 def drop_slot(spark: SparkSession, statement: DropReplicationSlot) -> CatalogObject | None:
-    """Drop a slot that no subscription in sight uses."""
+    """Drop a slot that no visible subscription uses."""
     slot = objects.wanted(spark, SLOT, statement.name, statement.if_exists)
     if slot is None:
         return None
@@ -164,7 +164,7 @@ def drop_slot(spark: SparkSession, statement: DropReplicationSlot) -> CatalogObj
 def _check_slot(
     spark: SparkSession, publisher: Publisher, slot: str | None, user: Subscription | None = None, active: bool = False
 ) -> None:
-    """Refuse a slot that another subscription in sight has, or follows if `active`: each would forget what the other needs."""
+    """Refuse a slot that another visible subscription has, or follows if `active`: each would lose changes of the other."""
     for each in objects.every_as(spark, SUBSCRIPTION, Subscription.of):
         if (user is None or each.id != user.id) and each.has_slot(publisher, slot) and (each.enabled or not active):
             hint = "name another slot, or NONE: slot_name = ..."
@@ -172,7 +172,7 @@ def _check_slot(
 
 
 def _checked(spark: SparkSession, subscription: Subscription) -> Mapping[str, list[Published]]:
-    """Return what is published. Raises what does not fit."""
+    """Return the published tables. Raises errors for tables that do not fit."""
     tables = published_to(spark, subscription)
     for name, several in tables.items():
         source_of(spark, several)
@@ -187,9 +187,9 @@ def _relations(
     begun: Mapping[str, slots.Position] | None,
     copy: bool,
 ) -> dict[str, SubscribedTable]:
-    """Take in tables that are published now, anew those whose history is lost, and forget those that are not published.
+    """Add tables that are published now, restart tables whose history is lost, and remove tables that are not published.
 
-    `begun` are the positions of a slot that is still to be made; None asks the one that is there, if there is one.
+    `begun` are the positions of a slot that is not made yet; None stands for the existing slot, if there is one.
     """
     known = subscription.relations
     if begun is None and subscription.slot is not None and (slot := objects.find(spark, SLOT, subscription.slot_name())):

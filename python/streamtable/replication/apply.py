@@ -19,12 +19,12 @@ __all__ = ["AppliedTable"]
 
 _TRUNCATE = "TRUNCATE"
 _KINDS = {"insert": "numTargetRowsInserted", "update": "numTargetRowsUpdated", "delete": "numTargetRowsDeleted"}
-"""The kinds of changes of rows, and how MERGE counts them."""
+"""The kinds of changes of rows, and the names of MERGE's counts."""
 
 
 @dataclass
 class AppliedTable:
-    """A relation on its way; `position` is what was reached, and `done` what that took, also when an error ends it."""
+    """A relation while changes are applied. `position` and `done` are the progress so far, even if an error ends it."""
 
     session: SparkSession
     source: SourceTable
@@ -41,7 +41,7 @@ class AppliedTable:
         self.position = max(known, default=None)
 
     def copy(self) -> None:
-        """Write the rows that are there now, unless that was done before a crash."""
+        """Write the current rows, unless they were written before a crash."""
         if self.position is None:
             writer, upto = self._writer(), self.source.version
             rows = operations.snapshot(self.session, self.source, writer.schema)
@@ -49,7 +49,7 @@ class AppliedTable:
             self.position = upto
 
     def follow(self) -> None:
-        """Apply all commits up to the latest version, those together that can be."""
+        """Apply all commits up to the latest version, as many of them together as possible."""
         assert self.position is not None, "it was copied, or began at a position"
         if self._is_recreated():
             raise self._lost(f"{self.source.name} was dropped and created again")
@@ -66,7 +66,7 @@ class AppliedTable:
             raise self._lost(f"{self.source.name} does not hold any more what happened after version {self.position}") from error
 
     def is_lost(self) -> bool:
-        """Tell whether the history after the position is gone: log or files were cleaned up, or either table was created again."""
+        """Tell whether the history after the position is gone: log or files were cleaned up, or a table was recreated."""
         if self._is_recreated() or self._is_other():
             return True
         if self.position is None:
@@ -84,9 +84,9 @@ class AppliedTable:
         return HistoryLost(what, hint=hint)
 
     def _parts(self, pending: tuple[CommitSummary, ...]) -> Iterator[tuple[CommitSummary, ...]]:
-        """Yield the commits between truncations, and those alone.
+        """Yield groups of commits. A truncation is a group of its own.
 
-        Alone is also each where rows without a key are sent in part: one that is missed may be deleted, and then inserted.
+        So is each commit of rows without a key that are sent in part, because a missed row may be deleted and then inserted.
         """
         part, one_by_one = list[CommitSummary](), self.source.full and not _sends_all(self.source)
         for each in pending:
@@ -99,7 +99,7 @@ class AppliedTable:
             yield tuple(part)
 
     def _apply(self, part: tuple[CommitSummary, ...]) -> None:
-        """Apply commits together; where that fails, those before the one that is at fault."""
+        """Apply commits together. If that fails, apply the commits before the one at fault."""
         try:
             done, upto = self._step(part), part[-1].version
             self._recorded = self._confirmed(upto)
@@ -136,14 +136,14 @@ class AppliedTable:
         return commit.version == self.relation.skip or (self.foreign_only and ours)
 
     def _writer(self) -> Writer:
-        """Open the table. What is written then conflicts with later commits; that none came before is looked at here."""
+        """Open the table. Later commits conflict with its writes; earlier ones are checked here."""
         writer = Writer(self.session, self.target, self.source, self.relation.application)
         if self._transaction() != self._recorded:
             raise self._overtaken()
         return writer
 
     def _confirmed(self, upto: int) -> int | None:
-        """Return what the table records after a step; that of another process is not ours to go on from: Delta skipped our step."""
+        """Return the position in the table after a step. If another process wrote it, Delta skipped our step, and we do not go on."""
         recorded = self._transaction()
         if recorded not in (self._recorded, upto):
             raise self._overtaken()
@@ -158,7 +158,7 @@ class AppliedTable:
 
 
 class Stopped(Exception):
-    """A commit could not be applied: `__cause__` says why."""
+    """A commit could not be applied, because of `__cause__`."""
 
     def __init__(self, position: int) -> None:
         super().__init__(position)
@@ -166,7 +166,7 @@ class Stopped(Exception):
 
 
 def _kind(commit: CommitSummary) -> str | None:
-    """Return the kind of all of a commit's changes; None where they may be of several."""
+    """Return the kind of all changes of a commit; None if there may be several kinds."""
     if not commit.removes_rows:
         return "insert"
     if commit.operation != "MERGE":
@@ -176,15 +176,15 @@ def _kind(commit: CommitSummary) -> str | None:
 
 
 def _load(pending: Collection[CommitSummary]) -> Load:
-    """Return the rows that are known to have changed, and the bytes of those of which no more is known."""
+    """Return the number of known changed rows, and the bytes of files without counts."""
     changed, uncounted = sum(each.rows for each in pending), sum(each.feed_bytes or each.uncounted_bytes for each in pending)
     return Load(changed, changed, uncounted)
 
 
 def _sent_as(source: SourceTable, commit: CommitSummary) -> str | None:
-    """Return the kind by which the rows of a commit are sent as a whole, without a key; None where they are not sent.
+    """Return the kind by which all rows of a commit are sent, without a key; None if they are not sent.
 
-    Raises InvalidStatement for changes that have to be told from others, which takes a key.
+    Raises InvalidStatement for changes that only a key can tell from others.
     """
     sent, kind = [each for each in _KINDS if source.publishes(each)], _kind(commit)
     if not sent or (kind and kind not in sent):
@@ -197,7 +197,7 @@ def _sent_as(source: SourceTable, commit: CommitSummary) -> str | None:
 
 
 def _sends_all(source: SourceTable) -> bool:
-    """Tell whether it does not matter of which kind a change is."""
+    """Tell whether the kind of a change does not matter."""
     return all(map(source.publishes, _KINDS)) and len({source.conditions(each) for each in _KINDS}) == 1
 
 

@@ -1,4 +1,4 @@
-"""The condition on the rows of a published table: its columns and Spark's own functions alone, and the same answer each time."""
+"""The condition on the rows of a published table. It may use columns and Spark's own functions, and must be deterministic."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OF_A_SESSION = ("VariableReference", "SparkVersion")
 
 
 def check_condition(spark: SparkSession, where: str, schema: StructType, name: str, hint: str) -> None:
-    """Raise InvalidStatement for what is no condition on the rows of a table, or may come to mean something else."""
+    """Raise InvalidStatement for an invalid condition on the rows of a table, or one whose meaning may change."""
     # Not the rows of the table: to list its files may take a job, and those have hidden columns.
     rows, state = spark.createDataFrame([], schema), spark._jsparkSession.sessionState()
     try:
@@ -47,13 +47,13 @@ def check_condition(spark: SparkSession, where: str, schema: StructType, name: s
 
 
 def _functions(nodes: list[dict[str, Any]]) -> list[str]:
-    """Return the names of the functions that a condition calls, and of those that it has computed."""
+    """Return the names of the functions that a condition calls, including those that Spark has already computed."""
     named = [each["nameParts"][1:-1].replace(", ", ".") for each in nodes if each["class"].endswith(".UnresolvedFunction")]
     return named + ["IDENTIFIER" for each in nodes if each["class"].endswith("UnresolvedIdentifier")]
 
 
 def _is_sparks(spark: SparkSession, function: str) -> bool:
-    """Tell whether a function is one of Spark's own, as which it is called by the session that applies."""
+    """Tell whether a function is one of Spark's own, which the session that applies calls too."""
     space, _, name = function.rpartition(".")
     identifier: Any = java_class(spark, f"{_CATALYST}.FunctionIdentifier")(name)
     builtin: Any = java_class(spark, f"{_CATALYST}.analysis.FunctionRegistry").builtin()

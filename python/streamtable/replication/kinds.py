@@ -1,4 +1,4 @@
-"""The objects of replication: tables without rows, whose property holds what they are and have come to."""
+"""The objects of replication: tables without rows, whose property holds the definition and the progress."""
 
 from __future__ import annotations
 

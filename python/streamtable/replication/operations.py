@@ -1,4 +1,4 @@
-"""What a table's commits did, as operations: I(nsert), U(pdate), D(elete) of keys, or rows with weights where there is no key."""
+"""The changes by a table's commits: operations I(nsert), U(pdate), D(elete) on keys, or rows with weights if there is no key."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ NOT_UNIQUE = "?"
 """The operation on a key that several rows have."""
 
 NUMBER = "__number"
-"""The column with how often a row came, negative if it went."""
+"""The column with the number of times that a row came; negative for rows that went."""
 
 
 def snapshot(session: SparkSession, source: SourceTable, target: StructType) -> DataFrame:
-    """Return the rows to begin with as inserts; what a publication publishes does not matter to them, its condition does."""
+    """Return the initial rows as inserts. The publication's condition applies to them, its list of operations does not."""
     rows = read(session, source.path, source.version).where(source.passes())
     return _inserts(rows, F.lit(source.version).cast("bigint").alias(VERSION), source, target)
 
@@ -41,7 +41,7 @@ def weighted(
     left_out: Collection[int],
     kinds: Mapping[int, str | None],
 ) -> DataFrame:
-    """Return the rows that came (+1) and went (-1), each with its version; `kinds` says as what those of a version are sent."""
+    """Return the rows that came (+1) and went (-1), each with its version. `kinds` is the operation of the rows of a version."""
     changes = _changes(session, source, after, upto, left_out)[0]
     versions = {kind: [version for version, each in kinds.items() if each == kind] for kind in set(kinds.values()) - {None}}
     sent = [F.col("__streamtable_version").isin(*some) & source.passes(kind) for kind, some in versions.items()]
@@ -60,8 +60,9 @@ def keyed(
 ) -> DataFrame:
     """Return at most one operation per version and key; `ROW` has the new values.
 
-    An update whose old or new row alone is sent is an insert or a delete for the subscriber. So is one that changes the key: which
-    old key became which new one is not known, but in versions that only update (`updates`) both are sent as parts of an update.
+    If only the new or only the old row of an update is sent, the update is an insert or a delete for the subscriber. An update that
+    changes the key is a delete and an insert, because it is unknown which old key became which new one. In versions that only
+    update (`updates`), both are sent as parts of an update.
     """
     changes, appends_only = _changes(session, source, after, upto, left_out)
     sent = {kind: source.passes(kind) for kind in ("insert", "update", "delete") if source.publishes(kind)}
@@ -92,12 +93,12 @@ def keyed(
 
 
 def keys_of(source: SourceTable) -> list[str]:
-    """Name the columns that have the key of an operation, as the subscriber has it; none where there is no key."""
+    """Name the columns with the subscriber's key of an operation; none without a key."""
     return [f"__key{n}" for n in range(len(source.key or ()))]
 
 
 def form(value: Column, kind: DataType) -> Column:
-    """Return a value in a form that can be compared, and grouped by."""
+    """Return a value in a form whose equality is identity."""
     return value if comparable(kind.simpleString()) else F.call_function("st_identity", value)
 
 
@@ -126,7 +127,7 @@ def _version() -> Column:
 def _changes(
     session: SparkSession, source: SourceTable, after: int, upto: int, left_out: Collection[int]
 ) -> tuple[DataFrame, bool]:
-    """Return the rows that came or went, and whether they can only have come."""
+    """Return the changed rows, and whether all of them came."""
     changes = change_set(session, source.path, after, upto)
     kept = changes.frame.where(~F.col("__streamtable_version").isin(*left_out)) if left_out else changes.frame
     return kept, changes.appends_only
@@ -142,10 +143,10 @@ def _key(source: SourceTable) -> list[Column]:
 
 
 def _row(rows: DataFrame, source: SourceTable, target: StructType, sent: Column | None = None) -> Column:
-    """Return the columns that are sent as the subscriber has them: found by name, types converted through text.
+    """Return the sent columns as the subscriber's columns: matched by name, with types converted through text.
 
-    A value that cannot be converted is an error, whatever ANSI mode was in force at CREATE SUBSCRIPTION; NULL only where the row is
-    not sent, unless it is part of the key.
+    A value that cannot be converted is an error in any ANSI mode. If the row is not sent, the value is NULL, unless it is in the
+    key.
     """
     theirs = {field.name.casefold(): field for field in target}
     if missing := [name for name in source.columns if name.casefold() not in theirs]:

@@ -1,4 +1,4 @@
-"""What becomes of operations on keys, in the order of versions: each is done, is a conflict, or misses the row that it changes."""
+"""The outcomes of operations on keys, in the order of versions: done, in conflict, or without the row that they change."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from streamtable.replication.operations import NOT_UNIQUE, OPERATION, ROW, VERSI
 __all__ = ["COPIES", "COUNTED", "FIRST", "INSERTED", "LAST", "OUTCOME", "WRITTEN", "clashes", "resolved"]
 
 OUTCOME = "__outcome"
-"""I, U or D where the operation is done, NOT_UNIQUE or insert_exists where it cannot be, else what it misses."""
+"""I, U or D for a done operation, NOT_UNIQUE or insert_exists for a conflict, else the kind of the missing row."""
 FIRST, LAST = "__first", "__last"
-"""Whether the operation is the first one on a row that was there, or the last one on its key."""
+"""Whether the operation is the first one on an existing row, or the last one on its key."""
 INSERTED = "__inserted"
 """Whether the key was inserted by this operation or one before it."""
 COPIES = "__copies"
-"""How many rows with the key there are; more than one where the subscriber's table does not keep them apart."""
+"""The number of rows with the key; more than one if the key is not unique in the subscriber's table."""
 WRITTEN = "__written"
-"""The commit that wrote the row that is there, where the table tells."""
+"""The commit that wrote the existing row, if the table tells."""
 
 _MISSING = {"U": "update_missing", "D": "delete_missing"}
 COUNTED = ("I", "U", "D", *_MISSING.values())
 
 _THERE, _BEFORE_ALL = "P", -1
-"""The operation and the version of a row that is there."""
+"""The operation and the version of an existing row."""
 
 
 def resolved(operations: DataFrame, rows: DataFrame, keys: Sequence[str], small: bool) -> DataFrame:
-    """Add the outcome of each operation on `keys`, and where the row is; `rows` have the keys, `WRITTEN` and a position.
+    """Add the outcome of each operation on `keys`, and the position of the row. `rows` have the keys, `WRITTEN` and a position.
 
-    The rows that are there are operations that come before all others, so that one sort of both tells all. Of `small` operations
-    every task gets the keys: no other row is moved.
+    Existing rows count as operations before all others, so one sort of both gives all outcomes. Every task gets the keys of `small`
+    operations, so no other rows are moved.
     """
     touched = operations.select(*(F.col(each).alias(f"{each}_touched") for each in keys))
     touched = F.broadcast(touched) if small else touched

@@ -1,4 +1,4 @@
-"""Publications: which tables they are for, and what of these is sent."""
+"""Publications: their tables, and the rows and columns that they send."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ __all__ = ["Published", "alter", "create", "definition", "drop", "outside", "pub
 class Published:
     """One table, by the publisher's name, as a publication sends it.
 
-    Where no columns are named it sends all; those that are generated if `generated` says so. It sends all rows if `where` is None.
+    Without a list of columns it sends all, generated ones only with `generated`. It sends all rows if `where` is None.
     """
 
     name: tuple[str, ...]
@@ -52,7 +52,7 @@ class Published:
 
 
 def create(spark: SparkSession, statement: CreatePublication) -> CatalogObject:
-    """Make a publication. Raises what is wrong with its tables, and ReplicationObjectExists."""
+    """Make a publication. Raises the errors of its tables, and ReplicationObjectExists."""
     located = objects.free(spark, PUBLICATION, statement.name)
     name = _spelled(spark, located.name)
     named = replace(statement, name=Name(name), objects=_joined(name, _canonical(spark, statement.objects, name[:-1])))
@@ -60,12 +60,12 @@ def create(spark: SparkSession, statement: CreatePublication) -> CatalogObject:
 
 
 def definition(stored: CatalogObject) -> CreatePublication:
-    """Return what the publication is for."""
+    """Return the tables and schemas of the publication."""
     return statement_of(stored, CreatePublication)
 
 
 def alter(spark: SparkSession, statement: AlterPublication) -> CatalogObject:
-    """Change what a publication is for, or its name, and return it."""
+    """Change the tables of a publication, or its name, and return it."""
     if isinstance(statement.action, AcceptDefinition):
         return objects.accept_definition(spark, PUBLICATION, statement.name)
     stored = objects.load(spark, PUBLICATION, statement.name)
@@ -86,7 +86,7 @@ def alter(spark: SparkSession, statement: AlterPublication) -> CatalogObject:
 
 
 def drop(spark: SparkSession, statement: DropPublication) -> list[CatalogObject]:
-    """Drop publications, and return them: all that are named, or none where one is not there and IF EXISTS was not said."""
+    """Drop publications, and return them: all that are named, or none if one is missing and there is no IF EXISTS."""
     wanted = [objects.wanted(spark, PUBLICATION, name, statement.if_exists) for name in statement.names]
     found = [each for n, each in enumerate(wanted) if each and each.path not in {before.path for before in wanted[:n] if before}]
     if found:
@@ -95,7 +95,7 @@ def drop(spark: SparkSession, statement: DropPublication) -> list[CatalogObject]
 
 
 def published(spark: SparkSession, stored: CatalogObject, publisher: Publisher) -> Iterator[Published]:
-    """Yield the tables of a publication as they are now, those of its schema and what it names besides; some may be gone.
+    """Yield the current tables of a publication, of its schema and by name; some may be gone.
 
     A table that is in a schema of the publication as well is sent whole.
     """
@@ -141,7 +141,7 @@ def _table(spark: SparkSession, name: Name) -> tuple[Located, TableState | None]
 
 
 def _canonical(spark: SparkSession, wanted: Objects, home: tuple[str, ...]) -> Objects:
-    """Name everything in full, and check what is said of the tables and schemas; `home` is the publication's own."""
+    """Name everything in full, and check the tables and schemas. `home` is the publication's own schema."""
     tables = tuple(dict.fromkeys(_checked(spark, table) for table in wanted.tables))
     names = [table.name for table in tables]
     if again := [str(name) for n, name in enumerate(names) if name in names[:n]]:
@@ -158,7 +158,7 @@ def _canonical(spark: SparkSession, wanted: Objects, home: tuple[str, ...]) -> O
 
 
 def _content(spark: SparkSession, statement: CreatePublication, left_out: Iterable[str]) -> dict[str, Any]:
-    """Return what the property of a publication holds: its text, and the ids of the tables that are left out."""
+    """Return the property of a publication: its text, and the ids of the tables that are left out."""
     ids = {found.table_id for name in statement.objects.excepted if (found := _table(spark, name)[1])}
     return {"sql": to_sql(statement), "excepted": sorted(ids.union(left_out))}
 
@@ -171,7 +171,7 @@ def _schemas(spark: SparkSession, wanted: Objects) -> tuple[Name, ...]:
 
 
 def _spelled(spark: SparkSession, parts: tuple[str, ...]) -> tuple[str, ...]:
-    """Spell a name as the catalog does, which lists it so."""
+    """Spell a name as the catalog lists it."""
     return parts if spark.conf.get("spark.sql.caseSensitive") == "true" else (parts[0], *(part.lower() for part in parts[1:]))
 
 
@@ -199,7 +199,7 @@ def _checked(spark: SparkSession, table: PublishedTable) -> PublishedTable:
 
 
 def _joined(name: tuple[str, ...], known: Objects, more: Objects | None = None) -> Objects:
-    """Return what a publication is for. Raises InvalidStatement for what cannot stand together."""
+    """Return the tables and schemas of a publication. Raises InvalidStatement for a combination that is not allowed."""
     stored, hint = ".".join(name), "ALTER PUBLICATION ... SET says anew what a publication is for"
     if more and (known.all_tables or more.all_tables):
         raise InvalidStatement(f"{stored}: ALL TABLES stands alone, nothing can be added to it nor it to others", hint=hint)

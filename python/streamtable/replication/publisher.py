@@ -1,4 +1,4 @@
-"""Where publications, slots and published tables are: a schema of this session's, of another server's, or the folder of one."""
+"""Publishers: a schema of this session's catalog, a schema of another server, or the folder of a schema."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _KINDS = (
     ({"warehouse"}, {"warehouse", "database"}),
     ({"remote"}, {"remote", "database", "token_file"}),
 )
-"""What a connection has to name, and what it may."""
+"""The required and the optional parts of a connection."""
 
 _HINT = "write CONNECTION 'database=schema', 'remote=sc://host:15002 database=schema' or 'warehouse=/path database=schema'"
 
@@ -50,7 +50,7 @@ class Schema:
 
 @dataclass(frozen=True)
 class Folder:
-    """The folder of a schema, which has a folder for each table: only the storage is shared with the publisher, not the catalog."""
+    """The folder of a schema, with a folder for each table. The publisher shares its storage, not its catalog."""
 
     path: str
 
@@ -65,7 +65,7 @@ class Folder:
 
 @dataclass(frozen=True)
 class Server:
-    """A schema of another server's catalog, which says where its tables are; they are read there, without the server."""
+    """A schema of another server's catalog. The server tells the paths of its tables, which are read without the server."""
 
     address: str
     schema: Name
@@ -97,7 +97,7 @@ class Server:
 
 
 def _path(location: str) -> str:
-    """Spell a location as this session's catalog does: those of local files without their scheme."""
+    """Spell a location as this session's catalog does: local files without their scheme."""
     url = urlsplit(location)
     return url.path if url.scheme == "file" else location
 
@@ -106,7 +106,7 @@ Publisher: TypeAlias = Schema | Folder | Server
 
 
 def publisher_of(connection: str, catalog: str) -> Publisher:
-    """Return what a connection names; `catalog` is meant where it names none. Raises InvalidStatement and NotSupported."""
+    """Return the publisher of a connection; `catalog` is the default. Raises InvalidStatement and NotSupported."""
     try:
         pairs = dict(pair.partition("=")[::2] for pair in shlex.split(connection))
     except ValueError as error:
@@ -131,7 +131,7 @@ def publisher_of(connection: str, catalog: str) -> Publisher:
 
 
 def same(publisher: Publisher, other: Publisher) -> bool:
-    """Tell whether two connections name the same schema in the same way; a catalog compares names without regard to case."""
+    """Tell whether two connections name the same schema in the same way. A catalog ignores the case of names."""
     if isinstance(publisher, Schema) and isinstance(other, Schema):
         return [part.casefold() for part in publisher.namespace] == [part.casefold() for part in other.namespace]
     return publisher == other

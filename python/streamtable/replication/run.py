@@ -1,4 +1,4 @@
-"""The statements on subscriptions: create, alter, drop, and apply what was committed since."""
+"""APPLY SUBSCRIPTION: copies tables, and applies the commits since the last position."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class _Turn:
 
 
 _applying: WeakValueDictionary[str, _Turn] = WeakValueDictionary()
-"""By subscription: of two that apply in this process one waits, where both would compute the same."""
+"""Locks by subscription: of two applies in this process one waits, because both would compute the same."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What APPLY SUBSCRIPTION did with one table."""
+    """The result of APPLY SUBSCRIPTION for one table."""
 
     table: str
     state: str
@@ -50,9 +50,9 @@ class Progress:
 
 
 def apply(spark: SparkSession, name: Name) -> list[Progress]:
-    """Copy what is to be copied and apply what was committed up to now.
+    """Copy new tables, and apply the commits up to now.
 
-    A table that cannot go on does not hold up the others; the first of the errors is raised in the end.
+    A table that fails does not block the others; the first error is raised in the end.
     """
     subscription = Subscription.load(spark, name)
     turn = _applying.setdefault(subscription.id, _Turn())
@@ -85,7 +85,7 @@ def apply(spark: SparkSession, name: Name) -> list[Progress]:
 
 
 def published_to(spark: SparkSession, subscription: Subscription) -> dict[str, list[Published]]:
-    """Return what the publications send now, by table; warn of those that are not there.
+    """Return what the publications send now, by table. Warn of missing publications.
 
     Raises InvalidStatement for a table outside of the publisher's schema.
     """
@@ -104,7 +104,7 @@ def published_to(spark: SparkSession, subscription: Subscription) -> dict[str, l
 
 
 def _copying(spark: SparkSession, subscription: Subscription) -> Subscription:
-    """Let people see which tables are being copied."""
+    """Record the tables that are being copied, for people."""
     waiting = {name: each for name, each in subscription.relations.items() if each.state == SyncState.INIT}
     begun = {name: replace(each, state=SyncState.DATA_COPY.value) for name, each in waiting.items()}
     return subscription.change(spark, (subscription.relations | begun).values()) if begun else subscription
@@ -113,7 +113,7 @@ def _copying(spark: SparkSession, subscription: Subscription) -> Subscription:
 def _advance(
     session: SparkSession, subscription: Subscription, relation: SubscribedTable, publications: list[Published]
 ) -> tuple[SubscribedTable, Applied, Exception | None]:
-    """Copy a table or apply its changes; return what it has come to, also when an error stopped it."""
+    """Copy a table or apply its changes; return its progress, even if an error stopped it."""
     copying, table = relation.state == SyncState.DATA_COPY, None
     stopped_at, error = None, None
     state = relation.state

@@ -1,4 +1,4 @@
-"""Replication slots: per table of the publisher, up to which version its changes were applied and confirmed."""
+"""Replication slots: for each table of the publisher, the version up to which changes were applied and confirmed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Position", "advance", "begun", "content", "create", "positions"]
 
 @dataclass(frozen=True)
 class Position:
-    """A slot's position in one table: all changes up to `confirmed` were applied, or need not be, as was said at an ISO time."""
+    """A slot's position in one table: all changes up to `confirmed` are applied or not needed, as of an ISO time."""
 
     table: str
     path: str
@@ -32,7 +32,7 @@ class Position:
 
 
 def create(spark: SparkSession, name: Name, tables: Iterable[Published]) -> CatalogObject:
-    """Make a slot that begins at the present versions of the tables."""
+    """Make a slot that begins at the current versions of the tables."""
     return objects.create(spark, SLOT, name, content(begun(spark, tables)))
 
 
@@ -53,7 +53,7 @@ def _at_present(spark: SparkSession, name: str, table: Published, now: str) -> P
 
 
 def content(positions: Mapping[str, Position]) -> dict[str, Any]:
-    """Return what the property of a slot's table holds."""
+    """Return the property of a slot's table."""
     return {"positions": [asdict(positions[name]) for name in sorted(positions)]}
 
 
@@ -73,10 +73,11 @@ def advance(
     confirmed: Mapping[str, int],
     followed: Collection[str] = (),
 ) -> CatalogObject:
-    """Begin with new tables at their present versions, forget those that are not listed, confirm what was applied.
+    """Add new tables at their current versions, remove tables that are not listed, and confirm applied versions.
 
-    Tables whose ids are `followed` keep their positions when they are not listed: what sends them may be created again.
-    Of two who move a slot at once the second fails; the slot is behind then, which does no harm, until the next time.
+    Tables whose ids are `followed` keep their positions even if they are not listed, because their publication may be created
+    again. If two processes move a slot at once, the second one fails. The slot is then behind until the next time, which does no
+    harm.
     """
     before, now = positions(slot), datetime.now(timezone.utc).isoformat()
     listed = _listed(tables)
@@ -93,6 +94,6 @@ def advance(
 
 
 def _existing(spark: SparkSession, found: list[Position]) -> dict[str, Position]:
-    """Return the positions by table, but for tables that were dropped."""
+    """Return the positions by table, without dropped tables."""
     now = versions(spark, [each.path for each in found]) if found else ()
     return {each.table: each for each, at in zip(found, now, strict=True) if at is not None and at.table_id == each.table_id}

@@ -1,4 +1,4 @@
-"""A table of the publisher as a subscription reads it: what all of its publications send of it, and how rows are known."""
+"""A table of the publisher, as a subscription reads it: the parts that its publications send, and the identity of its rows."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from streamtable.sql.literals import unquote_name
 __all__ = ["FULL", "GENERATED", "IDENTITY", "SourceTable", "source_of"]
 
 IDENTITY = "streamtable.replicaIdentity"
-"""The table property that says by which columns a changed row is known at the subscriber."""
+"""The table property with the columns that identify a changed row at the subscriber."""
 
 FULL = "FULL"
-"""The identity of a table whose rows are known by all that is in them."""
+"""The identity of a table whose rows are identified by all their columns."""
 
 GENERATED = "delta.generationExpression"
-"""What the metadata of a generated column has."""
+"""The keys in the metadata of a generated column."""
 
 _NOTHING = "NOTHING"
 
@@ -33,7 +33,7 @@ _ANEW = "DROP the table from the publication, and ADD it with the columns and th
 
 @dataclass(frozen=True)
 class SourceTable:
-    """`columns` are those that are sent; `key` is the declared key, None where there is none; `full` says: the whole row."""
+    """`columns` are sent. `key` is the declared key, or None. `full`: the whole row is the key."""
 
     name: str
     path: str
@@ -49,18 +49,18 @@ class SourceTable:
         return any(kind in each.publish for each in self.publications)
 
     def conditions(self, kind: str | None = None) -> frozenset[str]:
-        """Return the conditions of which one has to be true for changes of a kind (for the initial copy, of any) to be sent."""
+        """Return conditions, one of which must be true to send a change of a kind, or, without a kind, an initial row."""
         said = [each.where for each in self.publications if kind is None or kind in each.publish]
         return frozenset({"true"} if None in said else filter(None, said))
 
     def passes(self, kind: str | None = None) -> Column:
-        """Return whether a row is sent with changes of a kind; what is NULL is not."""
+        """Return the condition that a row is sent with changes of a kind. NULL counts as false."""
         said = [F.coalesce(F.expr(each), F.lit(False)) for each in sorted(self.conditions(kind))]
         return reduce(Column.__or__, said, F.lit(False))
 
 
 def source_of(spark: SparkSession, publications: Sequence[Published]) -> SourceTable:
-    """Put together what several publications say of one table, as it is now. Raises InvalidStatement for what does not fit."""
+    """Combine several publications of one table, in its current state. Raises InvalidStatement if they do not fit together."""
     first, name = publications[0], ".".join(publications[0].name)
     found = state(spark, first.path)
     names = found.schema.names
@@ -96,7 +96,7 @@ def _key(declared: str, columns: Sequence[str], name: str) -> tuple[str, ...]:
 
 
 def _check(source: SourceTable, columns: Sequence[str]) -> None:
-    """Refuse a list of columns without the identity: the subscriber would not know which row changed."""
+    """Refuse a list of columns without the identity: the subscriber could not tell which row changed."""
     identity: Iterable[str] = columns if source.full else source.key or ()
     if left_out := [column for column in identity if column not in source.columns]:
         hint = "add it to the list of columns, set publish_generated_columns = stored if it is generated, or publish inserts only"

@@ -1,4 +1,4 @@
-"""Subscriptions: which publications they follow, and how far each of their tables has come."""
+"""Subscriptions: their publications, and the progress of each of their tables."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ __all__ = ["SubscribedTable", "Subscription", "SyncState", "now", "slots_in_sigh
 
 
 def now() -> str:
-    """Return the time as it is kept."""
+    """Return the current time as stored in properties."""
     return datetime.now(timezone.utc).isoformat()
 
 
 class SyncState(str, Enum):
-    """How far a table has come; the value is what people see."""
+    """The progress of a table; people see the value."""
 
     INIT = "init"
     DATA_COPY = "data copy"
@@ -46,9 +46,9 @@ class SyncState(str, Enum):
 class SubscribedTable:
     """One table of the publisher's schema, and of ours; `changed_at` is an ISO time.
 
-    `position` is the version up to which it is applied, if nothing later is recorded in the subscriber's table itself.
-    `stopped_at` is the version that could not be applied, `skip` the one to be left out. `target_id` is the subscriber's table that
-    was copied to or applied to last, None where an earlier version stored the relation. `stats_reset` is when the counters began.
+    `position` is the version up to which it is applied, unless the subscriber's table itself records a later one. `stopped_at` is
+    the version that could not be applied, `skip` the version to leave out. `target_id` is the id of the subscriber's table at the
+    last write, None for relations of earlier releases. `stats_reset` is the start of the counters.
     """
 
     table: str
@@ -74,13 +74,13 @@ class SubscribedTable:
     stats_reset: str | None = None
 
     def with_counters_reset(self) -> SubscribedTable:
-        """Return it with all counters at zero."""
+        """Return the relation with all counters at zero."""
         counters: dict[str, Any] = {each.name: 0 for each in fields(self) if each.default == 0}
         return replace(self, **counters, stats_reset=now())
 
     @classmethod
     def new(cls, table: str, source_id: str, target_id: str, position: int | None) -> SubscribedTable:
-        """Begin with a table: with its rows, or at a position with what comes after it."""
+        """Return the start of a table: with its rows, or with the changes after a position."""
         state = SyncState.INIT if position is None else SyncState.READY
         return cls(table, uuid.uuid4().hex, source_id, state.value, position, None, None, None, now(), target_id=target_id)
 
@@ -91,12 +91,12 @@ class SubscribedTable:
 
 
 APPLICATIONS = "streamtable.subscription."
-"""How the names open under which subscriptions write."""
+"""The prefix of the names under which subscriptions write."""
 
 
 @dataclass(frozen=True)
 class Subscription:
-    """What CREATE and ALTER SUBSCRIPTION said; `slot` is None when it has none."""
+    """The definition by CREATE and ALTER SUBSCRIPTION. `slot` is None without a slot."""
 
     stored: CatalogObject
     connection: str
@@ -124,7 +124,7 @@ class Subscription:
 
     @classmethod
     def planned(cls, spark: SparkSession, name: Sequence[str], **said: Any) -> Subscription:
-        """Return what it is to be, before anything is made."""
+        """Return the subscription of a statement, before anything is made."""
         content = {**said, "id": uuid.uuid4().hex, "settings": captured_settings(spark), "tables": []}
         return cls.of(CatalogObject(SUBSCRIPTION, tuple(name), "", -1, content))
 
@@ -140,12 +140,12 @@ class Subscription:
 
     @cached_property
     def publisher(self) -> Publisher:
-        """Return where it finds its publications and its slot."""
+        """Return the publisher, which has its publications and its slot."""
         return publisher_of(self.connection, self.stored.name[0])
 
     @cached_property
     def content(self) -> dict[str, Any]:
-        """Return what its table's property holds."""
+        """Return its table's property."""
         return {key: value for key, value in asdict(self).items() if key != "stored"}
 
     @property
@@ -154,7 +154,7 @@ class Subscription:
         return {each.table: each for each in self.tables}
 
     def change(self, spark: SparkSession, relations: Iterable[SubscribedTable] | None = None, **said: Any) -> Subscription:
-        """Change what was said, the relations, or both, in one commit. Raises ConcurrentRefresh when somebody else did so since."""
+        """Change definition, relations, or both, in one commit. Raises ConcurrentRefresh if another process did so since."""
         content = {**self.content, **said}
         if relations is not None:
             content["tables"] = [asdict(each) for each in relations]
@@ -172,7 +172,7 @@ class Subscription:
         return located
 
     def has_slot(self, publisher: Publisher, slot: str | None) -> bool:
-        """Tell whether its slot is that of a publisher; nobody is asked, so that it may be at a server that does not answer."""
+        """Tell whether its slot belongs to a publisher. No server is asked, because it might not answer."""
         if self.slot is None or slot is None:
             return False
         return self.slot.casefold() == slot.casefold() and same(self.publisher, publisher)
@@ -193,7 +193,7 @@ def slots_in_sight(spark: SparkSession) -> list[CatalogObject]:
 
 
 def slots_in_use(spark: SparkSession) -> dict[tuple[str, ...], Subscription]:
-    """Return, by the slot's name, the subscriptions in sight that are enabled, but for those whose server does not answer."""
+    """Return the visible, enabled subscriptions by the name of their slot, without those whose server does not answer."""
     found = dict[tuple[str, ...], Subscription]()
     for each in objects.every_as(spark, SUBSCRIPTION, Subscription.of):
         with suppress(NotEnabled):

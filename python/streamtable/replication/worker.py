@@ -23,7 +23,7 @@ __all__ = ["ApplyWorker"]
 log = logging.getLogger("streamtable.replication")
 
 _LIST_EVERY = 60.0
-"""Seconds after which new subscriptions are looked for: to list a catalog takes long."""
+"""Seconds between two searches for new subscriptions, because listing a catalog takes long."""
 
 
 class ApplyWorker:
@@ -39,7 +39,7 @@ class ApplyWorker:
         return poll("apply worker", self.poll, self._spark, REPLICATION_POLL, stopped)
 
     def poll(self) -> None:
-        """Apply what was committed since; what fails is logged, and tried again the next time."""
+        """Apply the commits since the last time. Failures are logged, and tried again the next time."""
         if self._listed_at is None or time.monotonic() - self._listed_at > _LIST_EVERY:
             self._names = [Name(each.name) for each in objects.every(self._spark, SUBSCRIPTION)]
             self._listed_at = time.monotonic()

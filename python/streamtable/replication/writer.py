@@ -1,4 +1,4 @@
-"""Operations into the subscriber's table: a commit of Delta's has the rows and, as a transaction identifier, the position."""
+"""Writing operations into the subscriber's table. One Delta commit has the rows and, as a transaction identifier, the position."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _FILE, _INDEX = POSITION
 
 
 _COMPUTED = {GENERATED, "delta.identity.start"}
-"""What the metadata of a column has that Delta computes, or numbers."""
+"""The keys in the metadata of a generated or identity column."""
 _DIFFERS = {"U": "update_origin_differs", "D": "delete_origin_differs"}
 
 
 @dataclass(frozen=True)
 class Applied:
-    """How many rows were inserted, updated and deleted; how many updates and deletes found none, or one that others wrote last."""
+    """The numbers of inserted, updated and deleted rows, and of operations that met no row, or a row last written by others."""
 
     inserts: int = 0
     updates: int = 0
@@ -55,7 +55,7 @@ class Applied:
 
 
 class Writer:
-    """The subscriber's table as it is now; `application` names the subscription of this table in its commits."""
+    """The current subscriber's table. `application` names the subscription of this table in its commits."""
 
     def __init__(self, session: SparkSession, target: Located, source: SourceTable, application: str) -> None:
         self._session, self._source, self._application = session, source, application
@@ -68,7 +68,7 @@ class Writer:
             raise InvalidStatement(message, hint="publish a list of columns without it, or make it an ordinary column here")
 
     def merge(self, operations: DataFrame, upto: int, load: Load | None = None) -> Applied:
-        """Apply operations on keys, as many as `load` says, by version. Raises ReplicationConflict where one does not fit."""
+        """Apply operations on keys, by version; `load` is their number. Raises ReplicationConflict for one that does not fit."""
         outcome, last, met = F.col(outcomes.OUTCOME), F.col(outcomes.LAST), F.col(outcomes.COPIES) > 0
         stays = outcome.isin("I", "U")
         with Workspace(self._session) as workspace:
@@ -90,15 +90,15 @@ class Writer:
                 gone = resolved.where(last & met) if found["going"] else None
                 came = resolved.where(last & stays) if found["coming"] else None
                 by_position = gone is None or (found["copies"] == 1 and self._replaces_whole_rows)
-                # By position where that says it all, which looks for no row again.
+                # By position, if that is enough: no row is looked up again.
                 if by_position and self._replace(came, gone, upto):
                     return counts
-            # Delta's join with the whole table, of which no load is known: Spark plans it as ever.
+            # MERGE joins the whole table, whose load is unknown, so Spark plans it as usual.
             self._merge(resolved.where(last).withColumn("__stays", stays), upto)
             return counts
 
     def _replace(self, came: DataFrame | None, gone: DataFrame | None, upto: int) -> bool:
-        """Write rows, and delete those that were there; False when somebody else wrote since they were looked for."""
+        """Write rows, and delete the existing ones. Returns False if another process wrote since they were located."""
         rows = came.select(*self._whole(self._fields())) if came is not None else None
         at = positions(self._session, gone.select(*POSITION), self._path, self._state.version) if gone is not None else None
         try:
@@ -109,7 +109,7 @@ class Writer:
 
     @cached_property
     def _replaces_whole_rows(self) -> bool:
-        """Tell whether a row that is updated may be deleted and added: all of it is sent, and nobody asks which row it was."""
+        """Tell whether an update may delete and add a row: all columns are sent, and no reader follows rows."""
         on = {each for each, value in self._state.properties.items() if value == "true"}
         identity = any("delta.identity.start" in metadata for metadata in self._stored.values())
         plain = "delta.enableDeletionVectors" in on and not on & {"delta.enableRowTracking", "delta.enableChangeDataFeed"}
@@ -118,11 +118,11 @@ class Writer:
     def append(self, rows: DataFrame, upto: int) -> Applied:
         """Add rows that came."""
         added = rows.select(*self._whole(self._fields()))
-        # Not by an append of Delta's, which does not see what another process has committed since.
+        # Not by Delta's append, which ignores commits of other processes since.
         return Applied(inserts=self._commit(upto, added).rows_added) if not rows.isEmpty() else Applied()
 
     def replace(self, rows: DataFrame, upto: int) -> Applied:
-        """Apply rows that came and went, each of them known by all that is in it: of equal rows, one."""
+        """Apply rows that came and went, identified by their whole content. Of several equal rows one is taken."""
         fields = self._fields()
         forms = [form(F.col(ROW)[name], self.schema[name].dataType).alias(f"__form{n}") for n, name in enumerate(fields)]
         net = rows.groupBy(*forms).agg(F.first(ROW).alias(ROW), F.sum(NUMBER).alias(NUMBER)).where(F.col(NUMBER) != 0).persist()
@@ -163,9 +163,9 @@ class Writer:
         )
 
     def _resolved(self, workspace: Workspace, operations: DataFrame, load: Load | None) -> DataFrame:
-        """Find the rows with keys of operations, and out what becomes of each operation."""
+        """Find the rows with the operations' keys, and the outcome of each operation."""
         few = load is not None and load.changed <= limits.DRIVER_OPERATIONS
-        # Computed before it is read twice: a value that cannot be converted is then one failure, which says so.
+        # Computed before it is read twice, so that a value that cannot be converted is one failure.
         computed = workspace.materialise(operations, None if few else limits.DRIVER_ROWS + 1)
         near = self._near(workspace.extents(workspace.name("operations", computed)))
         resolved = outcomes.resolved(computed, near, keys_of(self._source), workspace.count(computed) <= limits.SMALL_CHANGE)
@@ -185,7 +185,7 @@ class Writer:
         return rows.select(*key_columns, written.alias(outcomes.WRITTEN), *POSITION)
 
     def _rows(self) -> DataFrame:
-        """Read the table; each row with its position where it is used. Delta has none of a table without deletion vectors."""
+        """Read the table, with the positions of rows if needed. Tables without deletion vectors have none."""
         if self._replaces_whole_rows:
             return read_located(self._session, self._path, self._state.version)
         unknown = {_FILE: F.lit(None).cast("string"), _INDEX: F.lit(None).cast("bigint")}
@@ -196,7 +196,7 @@ class Writer:
         return self._state.properties.get("delta.enableRowTracking") == "true"
 
     def _differing(self, resolved: DataFrame) -> Applied:
-        """Count the rows that were met as others wrote them, where the table tells which commit that was, and the log has it."""
+        """Count the rows that others wrote last, if the table tells the commits of rows, and the log has them."""
         if not self._tracks_rows:
             return Applied()
         met = resolved.where(F.col(outcomes.FIRST) & F.col(outcomes.OUTCOME).isin(*_DIFFERS) & F.col(outcomes.WRITTEN).isNotNull())
@@ -210,7 +210,7 @@ class Writer:
         return any(self._application not in each.transactions for each in found)
 
     def _merge(self, last: DataFrame, upto: int) -> None:
-        """Have Delta write what `last` says of each key; a row that was deleted and inserted again has its own defaults."""
+        """Have MERGE write the `last` operation of each key. A row that was deleted and inserted again gets new defaults."""
         keys = keys_of(self._source)
         changes = last.select(*keys, ROW, outcomes.INSERTED, "__stays").alias("changes")
         named = zip(keys, self._source.key or (), strict=True)
@@ -223,11 +223,11 @@ class Writer:
         merge = merge.whenMatchedDelete(gone)
         merge = merge.whenMatchedUpdate(F.col(f"changes.{outcomes.INSERTED}"), {**values, **defaults}).whenMatchedUpdate(set=values)
         with translated(self._path), self._numbered(upto):
-            # What is deleted may not be there: whether it is can have changed since it was looked at, by another that applies.
+            # A row to delete may be missing: another process that applies may have deleted it since the look-up.
             merge.whenNotMatchedInsert(~gone, values).execute()
 
     def _given_back(self, name: str) -> Column:
-        """Return a value that is sent; that of a partition column fails where Delta would not give it back."""
+        """Return a sent value. A value of a partition column fails if Delta would not give it back unchanged."""
         value = F.col(f"changes.{ROW}")[name]
         partitioned = name.casefold() in (each.casefold() for each in self._state.partition_columns)
         return F.call_function("st_partition", value, F.lit(name)) if partitioned else value
@@ -258,7 +258,7 @@ class Writer:
         return ReplicationConflict(message, version, insert_exists=True, hint=hint)
 
     def _located(self, going: DataFrame, fields: list[str]) -> DataFrame:
-        """Find the rows that go: of more equal rows than have to go, the first."""
+        """Find the rows to remove. If there are more equal rows than have to go, take the first."""
         rows = read_located(self._session, self._path, self._state.version)
         forms = [form(F.col(qualified((name,))), self.schema[name].dataType).alias(f"__mine{n}") for n, name in enumerate(fields)]
         mine = rows.select(_FILE, _INDEX, *forms)
@@ -275,19 +275,19 @@ class Writer:
         return [mine[name.casefold()] for name in self._source.columns]
 
     def _whole(self, fields: list[str]) -> list[Column]:
-        """Return the subscriber's columns: those that are not sent have their default, or are left to Delta to compute."""
+        """Return the subscriber's columns. Columns that are not sent get their default, or Delta computes them."""
         defaults = {name: self._default(name) for name in self._defaulted()}
         values = {name: F.col(ROW)[name] for name in fields}
         return [(defaults | values)[name].alias(name) for name in self.schema.names if name in defaults or name in values]
 
     def _defaulted(self) -> list[str]:
-        """Return the columns that are not sent, but for those that Delta computes."""
+        """Return the columns that are not sent, without those that Delta computes."""
         sent = self._fields()
         return [name for name in self.schema.names if name not in sent and not self._stored[name].keys() & _COMPUTED]
 
     @cached_property
     def _stored(self) -> dict[str, dict[str, object]]:
-        """What the log says of each column."""
+        """The metadata of each column, from the log."""
         return {each["name"]: each["metadata"] for each in json.loads(self._state.schema_json)["fields"]}
 
     def _default(self, name: str) -> Column:
