@@ -143,7 +143,7 @@ class AppliedTable:
         return writer
 
     def _confirmed(self, upto: int) -> int | None:
-        """Return the position in the table after a step. If another process wrote it, Delta skipped our step, and we do not go on."""
+        """Return the position in the table after a step. If another process wrote it, Delta skipped our step, so we stop."""
         recorded = self._transaction()
         if recorded not in (self._recorded, upto):
             raise self._overtaken()
