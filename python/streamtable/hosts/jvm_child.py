@@ -1,6 +1,6 @@
-"""The Python side of a JVM that no Python started; its shim starts this module with the first of our statements.
+"""The Python process of a JVM that no Python started. The JVM's shim starts this module with the first of our statements.
 
-The process lives as long as its standard input is open, so that it ends with the JVM, however that ends.
+The process lives as long as its standard input is open, so it ends with the JVM, however the JVM ends.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def _compare(jar: str) -> None:
-    """End where this package is not the one that the jar of the JVM came with: what they say to each other differs."""
+    """Exit if the JVM's jar came with another version of this package, because their messages differ."""
     try:
         ours = version("streamtable")
     except PackageNotFoundError:  # a checkout that is on the path but not installed

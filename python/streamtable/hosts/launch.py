@@ -1,6 +1,6 @@
-"""Start the JVM of a PySpark driver, with the settings in a file that nobody else can read.
+"""Start the JVM of a PySpark driver, with the settings in a file that only its owner can read.
 
-PySpark gives each setting to the JVM by `--conf`, where every user of the machine reads it: passwords, keys and tokens too.
+PySpark passes each setting to the JVM by `--conf`, where every user of the machine can read passwords, keys and tokens.
 """
 
 from __future__ import annotations

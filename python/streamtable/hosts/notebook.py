@@ -1,7 +1,7 @@
 """Jupyter: `%load_ext streamtable`, then cells that begin with `%%sql`.
 
-Until a statement is done, its place in the output says how far it has come. The session is the notebook's variable `spark`;
-where there is none, that of the server which SPARK_REMOTE names, or a new one.
+Until a statement is done, its place in the output shows the progress. The session is the notebook's variable `spark`, else the
+session of the server in SPARK_REMOTE, else a new one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SHOWN = 100
 
 @dataclass(frozen=True)
 class ShownRows:
-    """What a cell shows of a statement's answer."""
+    """The part of a statement's answer that a cell shows."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
@@ -90,7 +90,7 @@ class _Line(str):
 
 
 class _Place:
-    """A place in a cell's output, where the last that is shown remains."""
+    """A place in a cell's output that keeps its last content."""
 
     def __init__(self) -> None:
         self._handle: Any = None

@@ -1,4 +1,4 @@
-"""How far a statement has come, for people who wait for it: the tasks of its Spark jobs."""
+"""The progress of a statement, for people who wait for it: the tasks of its Spark jobs."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from pyspark.sql import SparkSession
 __all__ = ["watched"]
 
 EVERY = 1.0
-"""Seconds between two looks at Spark; a server of Spark Connect tells by itself, every 2 seconds."""
+"""Seconds between two polls of Spark. A server of Spark Connect reports by itself, every 2 seconds."""
 
 
 @contextmanager
 def watched(spark: SparkSession, show: Callable[[str, float | None], object], every: float = EVERY) -> Iterator[None]:
-    """While the block runs statements on this thread, tell `show` now and then how far they are.
+    """While the block runs statements on this thread, call `show` from time to time with their progress.
 
-    It gets a line, and which share of the tasks that are known so far is done, None while there are none. A statement that is done
-    before the first look is not told of. After the block `show` is not called any more.
+    `show` gets a line, and the done share of the tasks known so far, None before the first task. A statement that is done before
+    the first poll is not reported. After the block `show` is not called.
     """
     started = time.monotonic()
 
@@ -38,7 +38,7 @@ def watched(spark: SparkSession, show: Callable[[str, float | None], object], ev
 
 @contextmanager
 def _polled(context: SparkContext, tell: Callable[[int, int], None], every: float) -> Iterator[None]:
-    """Look at the jobs of this thread from another one. They are known by a tag: their group is the table's, or the user's own."""
+    """Poll the jobs of this thread from another one. A tag marks them, because their group is the table's, or the user's own."""
     tag, ended = f"streamtable-{uuid4().hex}", Event()
     spark: Any = context._jsc.sc()
 

@@ -30,19 +30,19 @@ if TYPE_CHECKING:
 def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     """Return a builder like `builder` whose getOrCreate() gives a session that knows stream tables.
 
-    Adds Delta's extension and ours, Delta's catalog, and the jars. Unless a catalog was chosen, tables last: Hive's
-    embedded metastore keeps them, in `metastore_db` and `spark-warehouse` in the folder that is current now. What the
-    builder, spark-defaults.conf, hive-site.xml or PYSPARK_SUBMIT_ARGS set stays as it is. Raises NotEnabled, with the
-    pairs that are supported, for another version of Spark or Delta Lake.
+    Adds Delta's extension and ours, Delta's catalog, and the jars. Unless a catalog was chosen, tables are kept by Hive's
+    embedded metastore, in `metastore_db` and `spark-warehouse` in the folder that is current now. Settings of the builder,
+    of spark-defaults.conf, hive-site.xml and PYSPARK_SUBMIT_ARGS stay as they are. Raises NotEnabled, with the supported
+    pairs, for another version of Spark or Delta Lake.
     """
     check_versions()
     return _Builder(builder._options, Path.cwd())
 
 
 def enable(spark: SparkSession) -> None:
-    """Let the session's stream table statements be answered by this process; call it as often as you like.
+    """Let this process answer the session's stream table statements. Repeated calls do no harm.
 
-    Needed only where `configure` did not make the session. Raises NotEnabled for one without our extension or jar.
+    Only needed for sessions that `configure` did not make. Raises NotEnabled for a session without our extension or jar.
     """
     if not isinstance(spark, SparkSession):
         raise NotEnabled(
@@ -66,7 +66,7 @@ def enable(spark: SparkSession) -> None:
 def start_scheduler(spark: SparkSession, on_alert: Callable[[Alert], object] | None = None) -> Scheduler:
     """Refresh stream tables by their schedules, and apply enabled subscriptions, in threads, until the scheduler is stopped.
 
-    Alerts go to the logger `streamtable.alerts` and to `on_alert`. The session's settings count as they are at each moment.
+    Alerts go to the logger `streamtable.alerts` and to `on_alert`. The session's current settings apply.
     """
     from streamtable.observe.watch import Watch
     from streamtable.replication.worker import ApplyWorker
@@ -90,7 +90,7 @@ def subscribe(
     at_least: bool = False,
     up_to: int | None = None,
 ) -> Subscriber:
-    """Begin what `SUBSCRIBE relation` says: a name, or a query in parentheses, and options if you like.
+    """Begin `SUBSCRIBE relation`, where `relation` is a name, or a query in parentheses, with options if needed.
 
     with subscribe(spark, "orders ENVELOPE UPSERT (KEY (id))", progress=True) as rows:
         for row in rows: ...
@@ -126,7 +126,7 @@ def open_queue(spark: SparkSession, name: str) -> ChangeQueue:
 
 
 class _Builder(SparkSession.Builder):
-    """Add the settings at the last moment, so that what is set after `configure` counts as well."""
+    """Adds the settings at the last moment, so that settings after `configure` count as well."""
 
     def __init__(self, options: Mapping[str, Any], folder: Path) -> None:
         super().__init__()
@@ -148,7 +148,7 @@ class _Builder(SparkSession.Builder):
 
 
 class _Statements:
-    """Answer statements by the grammar and the dispatch; both are imported with the first statement."""
+    """Answers statements by the grammar and the dispatch; both are imported with the first statement."""
 
     def describe(self, spark: SparkSession, sql: str) -> StructType:
         from streamtable.statements import dispatch
@@ -208,7 +208,7 @@ class _Statements:
 
 @lru_cache(maxsize=64)
 def _read(sql: str) -> AnyStatement:
-    """Parse once what `describe` and `run` both ask for; statements are immutable."""
+    """Parse a statement once for `describe` and `run`; statements are immutable."""
     from streamtable.language.parse import parse
 
     return parse(sql)

@@ -1,4 +1,4 @@
-"""Start a session of this process; where there is none, say why in words for people."""
+"""Start a session of this process, with a plain error if that fails."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["not_started", "started"]
 
 
 def started(builder: SparkSession.Builder) -> SparkSession | Exception:
-    """Return the session, or what went wrong: `not_started` explains it, when Java's output is no longer kept away."""
+    """Return the session, or the error, which `not_started` explains after Java's output is shown again."""
     try:
         spark = builder.getOrCreate()
         spark.sql("SHOW DATABASES").collect()  # the catalog is opened by the first who asks
@@ -21,7 +21,7 @@ def started(builder: SparkSession.Builder) -> SparkSession | Exception:
 
 
 def not_started(error: Exception, said: str = "") -> NotEnabled:
-    """Return what to raise for an error of `started`; `said` is what Java printed, if that was kept from the terminal."""
+    """Return the exception for an error of `started`; `said` is Java's output, if it was not shown in the terminal."""
     if isinstance(error, NotEnabled):
         return error
     if in_use := catalog_in_use(error):

@@ -1,4 +1,4 @@
-"""The commands; each opens a session, asks, and prints."""
+"""The commands. Each opens a session, issues statements, and prints their answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with an installation, and how to put it right: one line per thing that has to be there."""
+"""Checks of an installation, with a remedy for each fault: one line per check."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ __all__ = ["Check", "examined"]
 MINIMUM_JAVA = 17
 SPARK_CORE = "spark-core_2.13-"
 OPTIONAL = {"grpc": "connect", "IPython": "notebook", "uvicorn": "console"}
-"""Modules that not everybody needs, and the extra of the package that brings each."""
+"""Optional modules, and the extra of the package that installs each."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """Something that was looked at: what was found, and what to do where that is not right."""
+    """A check: its result, and the remedy of a fault."""
 
     name: str
     ok: bool
@@ -44,9 +44,9 @@ class Check:
 
 
 def examined(remote: str | None, conf: dict[str, str], fix: bool = False, accept: bool = False) -> Iterator[Check]:
-    """Yield what was looked at, the simplest first; what needs all of it, a session, comes last.
+    """Yield the checks, the simplest first. The session comes last, because it needs all others.
 
-    With `fix`, what killed statements left is mended; with `accept`, definitions that the catalog never knew are accepted.
+    `fix` settles the remains of killed statements. `accept` accepts definitions that the catalog never knew.
     """
     sound = True
     of_a_client = (_python, _packages)
@@ -64,7 +64,7 @@ def _python() -> Check:
 
 
 def _packages() -> Check:
-    """Compare what is installed with what this package was made for: a wrong pair of Spark and Delta fails in odd ways."""
+    """Compare the installed versions with the supported ones, because a wrong pair of Spark and Delta fails in odd ways."""
     found = ", ".join(f"{name} {_version(name)}" for name in ("streamtable", "pyspark", "delta-spark"))
 
     def sound() -> str:
@@ -94,7 +94,7 @@ def _java() -> Check:
 
 
 def _spark() -> Check:
-    """Look at the Spark that will be started: pyspark takes the one that SPARK_HOME names for its own, whatever it is."""
+    """Check the Spark that will start: pyspark starts the Spark in SPARK_HOME, whatever its version."""
     home = os.environ.get("SPARK_HOME")
     if home is None:
         return Check("spark", ok=True, found="the one in pyspark")
@@ -113,7 +113,7 @@ def _delta() -> Check:
 
 
 def _catalog(conf: dict[str, str]) -> Check:
-    """Look whether the folders of tables and of the embedded metastore are there to be written, or can be made."""
+    """Check that the folders of tables and of the embedded metastore can be written, or made."""
 
     def found() -> str:
         given = {**load().spark, **conf}
@@ -171,7 +171,7 @@ def _in_session(remote: str | None, conf: dict[str, str], fix: bool, accept: boo
 
 
 def _leftovers(spark: SparkSession, fix: bool) -> Check:
-    """Look for what statements left that were killed, and mend it if that is wished."""
+    """Look for the remains of killed statements, and settle them on request."""
     found = list(leftovers(spark))
     for each in found if fix else ():
         each.mend()
@@ -182,7 +182,7 @@ def _leftovers(spark: SparkSession, fix: bool) -> Check:
 
 
 def _definitions(spark: SparkSession, accept: bool) -> Check:
-    """Look for definitions that the catalog never knew, as after an upgrade, and have it accept them if that is wished."""
+    """Look for definitions that the catalog never knew, as after an upgrade, and accept them on request."""
     statements = list(unaccepted(spark))
     for statement in statements if accept else ():
         spark.sql(statement)

@@ -1,4 +1,4 @@
-"""Who reads whom: as text, for Graphviz, and as a picture."""
+"""The graph of dependencies as text, for Graphviz, and as a picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options that many commands share, and what every command does with them."""
+"""The options that many commands share, and their handling."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ TableName = Annotated[str, typer.Argument(metavar="NAME", help="The stream table
 
 @dataclass(frozen=True)
 class CliContext:
-    """What a command works with."""
+    """The session and the output of a command."""
 
     spark: SparkSession
     out: Printer
@@ -57,7 +57,7 @@ class CliContext:
 
 @contextmanager
 def cli_context(remote: str | None, conf: list[str] | None, as_json: bool) -> Iterator[CliContext]:
-    """Open the session that the options ask for; errors are printed, and become exit codes."""
+    """Open the session of the options. Errors are printed, and become exit codes."""
     out = Printer(as_json)
     silence()
     with reported(out), opened(remote, settings_of(conf)) as spark:

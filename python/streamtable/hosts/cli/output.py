@@ -1,4 +1,4 @@
-"""What the command line prints: tables for people, JSON for programs, and errors on stderr in either form."""
+"""The output of the command line: tables for people, JSON for programs, and errors on stderr in either form."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from streamtable.jvm.failures import causes
 __all__ = ["ERRORS_OF_SPARK", "ExitCode", "Printer", "plain", "table_of"]
 
 ERRORS_OF_SPARK = (PySparkException, Py4JJavaError)
-"""The errors of statements, ours among them: PySpark leaves those of Java for which it has no class as py4j raised them."""
+"""The errors of statements, ours included. Java's errors without a class of PySpark stay errors of py4j."""
 
 WIDTH_OF_A_FILE = 240
-"""Where no terminal says how wide it is, lines are broken late: they are for grep, less, and logs."""
+"""The width without a terminal. It is large, because the lines are for grep, less, and logs."""
 
 
 class ExitCode(IntEnum):
-    """What the process says to who started it; docs/reference/cli.md has the list, 2 is the use of the command itself."""
+    """The exit codes, listed in docs/reference/cli.md. The code 2, wrong use of the command, is typer's."""
 
     DONE = 0
     FAILED = 1
@@ -52,7 +52,7 @@ class Printer:
         self._errors = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
 
     def answer(self, spark: SparkSession, sql: str, limit: int) -> None:
-        """Run a statement, print the first `limit` rows of its result, and say when there are more."""
+        """Run a statement, print the first `limit` rows of its result, and tell whether there are more."""
         with self.waiting(spark):
             frame = spark.sql(sql)
             rows = frame.take(limit + 1)
@@ -62,7 +62,7 @@ class Printer:
 
     @contextmanager
     def waiting(self, spark: SparkSession) -> Iterator[None]:
-        """Show how far the statements of the block have come, as long as they run, if somebody sits there."""
+        """Show the progress of the block's statements while they run, if the output is a terminal."""
         if self.as_json or not self._errors.is_terminal:
             yield
             return
@@ -92,11 +92,11 @@ class Printer:
         _write(self.console, text)
 
     def flush(self) -> None:
-        """Let who reads a pipe see it now."""
+        """Flush the output, for readers of a pipe."""
         self.console.file.flush()
 
     def note(self, text: str) -> None:
-        """Tell people something that is not the result."""
+        """Print a note for people, which is not part of the result."""
         self._errors.print(text, markup=False, style="dim")
 
     def error(self, error: BaseException, at: str | None = None) -> None:
@@ -125,7 +125,7 @@ def table_of(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
 
 
 def plain(value: Any) -> Any:
-    """Return what JSON can hold instead of a value that it has no form for: times as ISO 8601, the rest as text."""
+    """Return the JSON form of a value without one: times as ISO 8601, all others as text."""
     match value:
         case None | bool() | int() | str():
             return value
@@ -153,7 +153,7 @@ def _key(key: Any) -> str:
 
 
 def _write(console: Console, text: str) -> None:
-    """Write a line as it is: rich's own print leaves out control characters, and makes spaces of tabs."""
+    """Write a line unchanged; rich's print drops control characters, and replaces tabs by spaces."""
     console.file.write(f"{text}\n")
     console.file.flush()
 
@@ -169,7 +169,7 @@ def _said(error: BaseException) -> dict[str, str | None]:
 def _captured(error: Py4JJavaError) -> CapturedException:
     """Return the error as PySpark would raise it if it had a class for it.
 
-    It is the first that says what it is to programs: failures of tasks wrap the one that stopped the task.
+    It is the first one in the chain with an error class: failures of tasks wrap the error that stopped the task.
     """
     for java in causes(error.java_exception):
         found = CapturedException(origin=java)

@@ -1,4 +1,4 @@
-"""The session behind a command: one of its own, or that of a server."""
+"""The session of a command: one of its own, or a server's."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ QUIET = {
 }
 
 LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging")
-"""They write errors to stderr, as JSON with stack traces; what is in them is in the exceptions as well."""
+"""Loggers that write errors to stderr, as JSON with stack traces. The exceptions hold the same."""
 
 WORDS_OF_JAVA = 15
 
 NO_JAVA = (Py4JError, ConnectionRefusedError, ConnectionResetError)
-"""What py4j raises when the Java at its other end is gone, and of Py4JError much else."""
+"""The errors of py4j when Java is gone; Py4JError has other causes too."""
 
 
 def silence() -> None:
@@ -48,13 +48,13 @@ def silence() -> None:
 
 
 def _not_of_py4j(record: logging.LogRecord) -> bool:
-    """Pick what py4j writes to the root logger: Java's end, and an interrupt, with a traceback."""
+    """Match py4j's messages in the root logger about the end of Java, and about interrupts."""
     return "py4j" not in record.pathname
 
 
 @contextmanager
 def opened(remote: str | None, conf: Mapping[str, str]) -> Iterator[SparkSession]:
-    """Give a session and end it afterwards. Raises NotEnabled where none can be had."""
+    """Yield a session, and end it afterwards. Raises NotEnabled if there is none."""
     spark = connected(remote) if remote else local({**load().spark, **conf})
     try:
         yield spark
@@ -64,7 +64,7 @@ def opened(remote: str | None, conf: Mapping[str, str]) -> Iterator[SparkSession
 
 
 def ended(error: BaseException) -> NotEnabled | None:
-    """Say that the session came to its end, if that is what `error` is about: its Java did, or its server."""
+    """Return an error about the end of the session's Java or server, if `error` means that."""
     network = isinstance(error, (Py4JNetworkError, ConnectionRefusedError, ConnectionResetError))
     # Of the call that was under way; what Java answers has a trace.
     cut_off = type(error) is Py4JError and "An error occurred while calling" in str(error) and "Trace:" not in str(error)
@@ -81,7 +81,7 @@ def ended(error: BaseException) -> NotEnabled | None:
 def local(conf: Mapping[str, str], *, quiet: bool = True) -> SparkSession:
     """Start Spark in this process, on the catalog of the current folder unless the settings say otherwise.
 
-    If `quiet`, what Java prints is shown only when it does not start.
+    If `quiet`, Java's output is shown only if it does not start.
     """
     # With this variable PySpark would make a client, and refuse spark.master; the option --remote has read it before.
     os.environ.pop("SPARK_REMOTE", None)

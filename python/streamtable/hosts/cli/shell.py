@@ -52,7 +52,7 @@ def interact(spark: SparkSession, out: Printer, limit: int) -> None:
 
 
 def completions(spark: SparkSession) -> list[str]:
-    """Return the words of our grammar, some of Spark's, and the tables of the current schema, as far as it can be asked."""
+    """Return the words of our grammar, some of Spark's, and the tables of the current schema, if it answers."""
     words = sorted({*keywords(), *OF_SPARK})
     try:
         return [*words, *(row["tableName"] for row in spark.sql("SHOW TABLES").collect())]
@@ -73,7 +73,7 @@ def _answer(spark: SparkSession, out: Printer, text: str, limit: int) -> None:
 
 
 def _keys() -> KeyBindings:
-    """Let Enter send what is complete, a word of the shell or nothing, and begin a new line otherwise."""
+    """Let Enter send a complete statement, a word of the shell or nothing; otherwise it begins a new line."""
     keys = KeyBindings()
 
     @keys.add("enter")

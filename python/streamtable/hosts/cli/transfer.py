@@ -23,10 +23,10 @@ SETTING = "setting "
 
 
 def exported(spark: SparkSession) -> Iterator[str]:
-    """Yield the statements that make all stream tables anew, in an order in which each finds what it reads.
+    """Yield the statements that make all stream tables anew, sources before their readers.
 
-    A query is read where and as it was when the table was created: the current schema is set before each CREATE, and those of
-    the captured settings that this session has otherwise; in the end they are reset. What is suspended is suspended again.
+    A query is read in its original context: before each CREATE the current schema is set, and the captured settings that differ
+    from this session's. In the end the settings are reset. Suspended tables are suspended again.
     """
     tables = StreamTables(spark)
     status = {each.name: each.status for each in tables.list_all()}
@@ -64,7 +64,7 @@ def _reset(key: str) -> str:
 
 
 def _plain(statement: str) -> str:
-    """Return the statement with no comment that an import would take for the mark of a notebook's cell."""
+    """Return the statement without comments that an import would take for the mark of a notebook's cell."""
     parts = ((kind, statement[start:end]) for kind, start, end in pieces(statement, strict=False))
     return "".join(_MARK.sub("--  ", text) if kind == "line" else text for kind, text in parts)
 

@@ -1,4 +1,4 @@
-"""The console: what stream tables are like, and what can be done about it, as pages of a browser."""
+"""The console: the states of stream tables, and actions on them, as pages of a browser."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def is_installed() -> bool:
-    """Tell whether the packages are there that the console is made of."""
+    """Tell whether the packages of the console are installed."""
     return all(find_spec(each) for each in ("jinja2", "pygments", "starlette", "uvicorn"))
 
 

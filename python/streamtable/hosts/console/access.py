@@ -1,7 +1,7 @@
-"""Who may come in to the console, and what a browser may be made to do with it.
+"""Access to the console, and protection against other sites in the same browser.
 
 A session begins with a password of the server's users, or with a link that works once. It lives in a cookie that scripts do not see
-and other sites do not send. What changes something has to show the session's own token as well, because other programs on this
+and other sites do not send. A request that changes something must also show the session's token, because other programs on this
 machine are the same site to a browser.
 """
 
@@ -22,7 +22,7 @@ from starlette.requests import Request
 __all__ = ["HEADERS", "Doors", "Session", "is_own_host", "is_own_origin"]
 
 IDLE, LONGEST = 12 * 3600.0, 7 * 86_400.0
-"""Seconds after which a session that nobody uses, and any session, ends."""
+"""Seconds after which an idle session ends, and seconds after which any session ends."""
 MOST_SESSIONS, MOST_LINKS = 1000, 10
 
 HEADERS = {
@@ -39,7 +39,7 @@ HEADERS = {
 
 @dataclass
 class Session:
-    """One browser that was let in; `csrf` is what its buttons show."""
+    """The session of one browser; `csrf` is the token in its forms."""
 
     user: str
     began: float
@@ -48,7 +48,7 @@ class Session:
 
 
 class Doors:
-    """Lets people in and knows who is in. `check` tells whether name, password and address belong together; None where links do.
+    """Admits people, and keeps their sessions. `check` checks name, password and address; None if only links admit people.
 
     Nothing is kept on disk: a session ends with the process.
     """
@@ -61,7 +61,7 @@ class Doors:
         self._links: list[str] = []
 
     def link(self) -> str:
-        """Return a token that lets one browser in, once."""
+        """Return a token that admits one browser, once."""
         token = secrets.token_urlsafe(32)
         with self._lock:
             self._links = [*self._links[1 - MOST_LINKS :], token]
@@ -104,9 +104,9 @@ class Doors:
 
 
 def is_own_host(header: str | None, names: Collection[str]) -> bool:
-    """Tell whether a request was meant for us: an address, localhost, or one of the `names`.
+    """Tell whether a request was meant for this host: it names an address, localhost, or one of the `names`.
 
-    Somebody else's name can be made to lead here (DNS rebinding), an address cannot.
+    A foreign name can be made to lead here (DNS rebinding), an address cannot.
     """
     if not header:
         return False
@@ -132,5 +132,5 @@ def shows_token(session: Session, shown: str | None) -> bool:
 
 
 def address_of(request: Request) -> str:
-    """Return where a request comes from."""
+    """Return the address of the client."""
     return request.client.host if request.client else ""

@@ -1,4 +1,4 @@
-"""What the console shows, kept here: a page reads it and makes nobody compute. A thread looks while somebody watches."""
+"""The state that the console shows. Pages read it and start no computation. A thread polls while somebody watches."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = ["Act", "Board", "Contents", "Hands", "Job", "Work"]
 log = logging.getLogger("streamtable.console")
 
 WATCHED = 60.0
-"""For so many seconds after a request somebody counts as watching; an open page asks more often."""
+"""Seconds after a request for which somebody counts as watching. An open page asks more often."""
 EVERY, REST = 5.0, 4
-"""Seconds between two looks, and how many times as long as the last look they are at least."""
+"""Seconds between two polls, and the least pause as a multiple of the time of the last poll."""
 SIDE_BY_SIDE, MOST_WORKS = 4, 50
 
 
 class Act(str, Enum):
-    """What a button does with a stream table; the value is in the request."""
+    """The action of a button on a stream table; the value is in the request."""
 
     REFRESH = "refresh"
     FULL = "full"
@@ -41,7 +41,7 @@ class Act(str, Enum):
 
 @dataclass(frozen=True)
 class Work:
-    """What somebody asked for here: under way while `ok` is None. `text` tells how it ended."""
+    """A requested action. It runs while `ok` is None; `text` tells its result."""
 
     id: str
     act: Act
@@ -60,7 +60,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Job:
-    """What Spark works on now, whoever asked: the tasks done so far of those that are known; `name` where the scheduler did."""
+    """Running work of Spark: the done tasks of those known so far. `name` is the table of a scheduler's refresh."""
 
     group: str
     text: str
@@ -79,7 +79,7 @@ class Contents:
 
 
 class Hands(Protocol):
-    """What the board needs of the world; `SparkHands` has it."""
+    """The board's interface to the world, which `SparkHands` implements."""
 
     def look(self, before: Status | None) -> Status:
         """Return what there is now."""
@@ -88,7 +88,7 @@ class Hands(Protocol):
         """Return what runs now; cheap."""
 
     def act(self, act: Act, name: tuple[str, ...], group: str) -> tuple[bool, str]:
-        """Do it, and return whether that is good news, and the news. Raises what goes wrong."""
+        """Carry out an action. Return whether it succeeded, and the text for people. Raises its errors."""
 
     def cancel(self, group: str) -> None:
         """Make what runs in a group fail soon."""
@@ -101,7 +101,7 @@ class Hands(Protocol):
 
 
 class Board:
-    """The status as it was last seen, and the work that was asked for here."""
+    """The last status, and the requested work."""
 
     def __init__(self, hands: Hands, read_only: bool = False) -> None:
         self.hands = hands
@@ -110,7 +110,7 @@ class Board:
         self.trouble: str | None = None
         self.jobs: tuple[Job, ...] = ()
         self.looks = self.moves = 0
-        """They count what changed: the status, and the work."""
+        """Counters of the changes of the status and of the work."""
         self._works: OrderedDict[str, Work] = OrderedDict()
         self._numbers = count(1)
         self._cancelled = set[str]()
@@ -121,13 +121,13 @@ class Board:
         self._stopped, self._soon = Event(), Event()
 
     def start(self) -> Thread:
-        """Look from now on, in a thread."""
+        """Poll from now on, in a thread."""
         thread = Thread(target=self._run, name="streamtable console board", daemon=True)
         thread.start()
         return thread
 
     def stop(self) -> None:
-        """End the thread, and begin no work any more."""
+        """End the thread, and start no further work."""
         self._stopped.set()
         self._soon.set()
         self._workers.shutdown(wait=False, cancel_futures=True)
@@ -137,7 +137,7 @@ class Board:
         return self._stopped.is_set()
 
     def watch(self) -> None:
-        """Say that somebody is looking at a page."""
+        """Record that somebody watches a page."""
         asleep = time.monotonic() - self._watched > WATCHED
         self._watched = time.monotonic()
         if asleep:
@@ -145,12 +145,12 @@ class Board:
 
     @property
     def news(self) -> str:
-        """Return a text that is another one when something is new."""
+        """Return a text that changes with each news."""
         return f"{self.looks}.{self.moves}"
 
     @property
     def works(self) -> list[Work]:
-        """Return what was asked for here, the latest first."""
+        """Return the requested work, the latest first."""
         with self._lock:
             return list(reversed(self._works.values()))
 
@@ -159,11 +159,11 @@ class Board:
             return self._works.get(number)
 
     def job_of(self, group: str) -> Job | None:
-        """Return how far the Spark jobs of a group are."""
+        """Return the progress of the Spark jobs of a group."""
         return next((each for each in self.jobs if each.group == group), None)
 
     def begin(self, act: Act, name: tuple[str, ...], by: str) -> Work:
-        """Do something with a table, in the background; the same thing is not begun twice at a time."""
+        """Carry out an action on a table in the background. The same action never runs twice at once."""
         with self._lock:
             for each in self._works.values():
                 if each.ok is None and (each.act, each.name) == (act, name):
@@ -209,7 +209,7 @@ class Board:
             self._soon.clear()
 
     def turn(self, now: float) -> None:
-        """Look at what runs, and at everything if it is time; what goes wrong is shown, with what was seen last."""
+        """Poll the running work, and the status if it is time. Errors are shown beside the last status."""
         try:
             jobs = tuple(self.hands.jobs())
             self._cancel_again({each.group for each in jobs})
@@ -229,7 +229,7 @@ class Board:
         self.looks += 1
 
     def _cancel_again(self, running: set[str]) -> None:
-        """Cancel the jobs that began in a cancelled group since, as long as it has any or its work is under way."""
+        """Cancel further jobs of a cancelled group, as long as it has jobs or its work runs."""
         under_way = {each.group for each in self.works if each.ok is None}
         with self._lock:
             self._cancelled &= running | under_way

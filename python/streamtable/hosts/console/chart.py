@@ -1,4 +1,4 @@
-"""The last refreshes of a table as bars: how long each took, and how many rows it changed."""
+"""The last refreshes of a table as bars: their times, and the numbers of changed rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Bar", "Chart", "chart_of"]
 
 STEP, WIDTH, TALL, FLAT, GAP = 4.0, 3.0, 90.0, 40.0, 10.0
 LEAST = 1.5
-"""So high is the bar of what took next to no time, or changed one row."""
+"""The least height of a bar, for a refresh of almost no time or of one row."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Chart:
-    """The bars, the oldest first; `longest` and `most` are what the highest ones stand for."""
+    """The bars, the oldest first; `longest` and `most` are the values of the highest ones."""
 
     bars: tuple[Bar, ...]
     width: float

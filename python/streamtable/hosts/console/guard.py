@@ -1,4 +1,4 @@
-"""What every request passes: is it meant for us, does a page of ours send it, and who does."""
+"""The checks of each request: is it meant for this host, does a page of ours send it, and who is the user."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ MOST = 64 * 1024
 """Bytes of a form; ours are small."""
 
 OPEN = ("/static/", "/login")
-"""What is answered without a session."""
+"""Paths that are answered without a session."""
 
 
 class Guard:
-    """Lets through what may be answered, with the session and the form in the request's state; adds headers to each answer."""
+    """Passes allowed requests on, with the session and the form in their state, and adds headers to each answer."""
 
     def __init__(self, app: ASGIApp, doors: Doors, cookie: str, names: Collection[str]) -> None:
         self._app = app
@@ -78,7 +78,7 @@ class Guard:
         return self._welcome(cookie) if cookie else RedirectResponse("/login?wrong=1", 303)
 
     def _stranger(self, request: Request) -> Response:
-        """Let in who has a link, and send everybody else to where one logs in."""
+        """Admit a browser with a link, and send all others to the login page."""
         token = request.query_params.get("token")
         if token and request.url.path == "/" and request.method == "GET" and (cookie := self._doors.by_link(token)):
             return self._welcome(cookie)

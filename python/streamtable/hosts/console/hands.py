@@ -1,4 +1,4 @@
-"""What the console does with Spark: each button is a statement, whose Spark jobs are in a group of its own."""
+"""The console's access to Spark: each button is a statement, whose Spark jobs are in a group of its own."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from streamtable.sql.literals import quote_name
 __all__ = ["SparkHands"]
 
 ROWS, LETTERS = 100, 200
-"""So many rows of the contents are shown, and so many letters of a value."""
+"""The number of rows of the contents that are shown, and the number of letters of a value."""
 GROUP = "spark.jobGroup.id"
 
 
 class SparkHands:
-    """Acts in sessions beside the given one: its current schema, its views and what is set in it do not matter."""
+    """Acts in sessions beside the given one, without its current schema, views and settings."""
 
     def __init__(self, spark: SparkSession, scheduler: Scheduler | None = None) -> None:
         self._spark = spark
@@ -42,7 +42,7 @@ class SparkHands:
         return look(self._spark, before)
 
     def jobs(self) -> Sequence[Job]:
-        """Return what runs now: the refreshes of the scheduler, and the Spark jobs of all others by their groups."""
+        """Return the running work: the scheduler's refreshes, and all other Spark jobs by group."""
         found = dict[str, Job]()
         for each in self._scheduler.refreshing if self._scheduler else ():
             group = each.group
@@ -58,7 +58,7 @@ class SparkHands:
         return tuple(found.values())
 
     def act(self, act: Act, name: tuple[str, ...], group: str) -> tuple[bool, str]:
-        """Issue the statement; return whether that is good news, and the news."""
+        """Issue the statement; return whether it succeeded, and the text for people."""
         with local_property(self._spark, GROUP, group):
             table = self._at(name)
             match act:

@@ -1,4 +1,4 @@
-"""Where the boxes of a graph stand: in columns, so that every edge runs to the right and none runs behind a box.
+"""The layout of a graph: boxes in columns, so that every edge runs to the right and none runs behind a box.
 
 A layered drawing after Sugiyama. An edge that skips a column has a place of its own there, between the boxes: it crosses the column
 in a straight line, and bends in the empty space between two columns only. That is why it never runs behind a box.
@@ -32,7 +32,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Drawing:
-    """Where the boxes stand, and the path of each edge as SVG writes it, in the direction of the graph."""
+    """The positions of the boxes, and the path of each edge in SVG, in the direction of the graph."""
 
     places: dict[str, Place]
     paths: dict[tuple[str, str], str]
@@ -91,7 +91,7 @@ def _backward(graph: nx.DiGraph[str]) -> set[tuple[str, str]]:
 
 
 def _columns(graph: nx.DiGraph[str]) -> dict[str, int]:
-    """Return the column of each node: behind all that it reads, and what reads nothing just before its first reader."""
+    """Return the column of each node: right of all its sources. A node without sources stands just before its first reader."""
     column = dict[str, int]()
     for node in nx.topological_sort(graph):
         column[node] = max((column[each] + 1 for each in graph.predecessors(node)), default=0)
@@ -119,7 +119,7 @@ def _with_lanes(
 
 
 def _ordered(lanes: nx.DiGraph[Hashable], column: dict[str, int]) -> list[list[Hashable]]:
-    """Return the rows of each column in an order with few crossings: everything near the middle of its neighbours."""
+    """Return the rows of each column in an order with few crossings: each node near the middle of its neighbours."""
     rows: list[list[Hashable]] = [[] for _ in range(max(column.values(), default=-1) + 1)]
     for node in lanes:
         rows[_column(node, column)].append(node)

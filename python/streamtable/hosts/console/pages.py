@@ -1,4 +1,4 @@
-"""The pages: each shows what the board has, and asks nobody."""
+"""The pages. Each shows the state of the board, and starts no query."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["application"]
 
 KINDS = {".js": "text/javascript", ".css": "text/css", ".txt": "text/plain; charset=utf-8", ".svg": "image/svg+xml"}
 TELL_EVERY, TELL_ANYWAY = 0.5, 15.0
-"""Seconds between two looks for news, and after which an open page is told that nothing is new."""
+"""Seconds between two checks for news, and seconds after which an open page learns that there are none."""
 
 
 def application(board: Board, doors: Doors, cookie: str, names: Collection[str] = ()) -> Guard:
@@ -94,7 +94,7 @@ class Pages:
         )
 
     def graph(self, request: Request) -> Response:
-        """Show who reads whom."""
+        """Show the graph of dependencies."""
         status = self._board.status
         only, opened = request.query_params.get("schema") or None, request.query_params.getlist("open")
         schemas = schemas_of(status) if status else []
@@ -109,7 +109,7 @@ class Pages:
         return self._page(request, "graph", opens=opens, **shown)
 
     def table(self, request: Request) -> Response:
-        """Show all that there is to know of a stream table."""
+        """Show a stream table."""
         found = self._table(request)
         return self._page(request, "table", **self._of_table(found)) if found else self._none(request)
 
@@ -141,7 +141,7 @@ class Pages:
         }
 
     async def explain(self, request: Request) -> Response:
-        """Ask how a table is maintained: this and the contents are asked of Spark, when somebody wants them."""
+        """Show how a table is maintained. Only this and the contents run a query of Spark, on request."""
         return await self._asked(request, "explain", self._board.hands.explain)
 
     async def rows(self, request: Request) -> Response:
@@ -176,7 +176,7 @@ class Pages:
             quiet += TELL_EVERY
 
     async def act(self, request: Request) -> Response:
-        """Begin what a button says."""
+        """Start the action of a button."""
         form = request.state.form
         table = self._board.status.table(form.get("name", "")) if self._board.status else None
         if self._board.read_only:
@@ -194,7 +194,7 @@ class Pages:
         return RedirectResponse("/work", 303)
 
     async def invite(self, request: Request) -> Response:
-        """Make a link that lets another browser in, once."""
+        """Make a link that admits another browser, once."""
         link = None if self._doors.check else f"{request.base_url}?token={self._doors.link()}"
         there: dict[str, Any] = {"path": "/settings", "here": "/settings"}
         return self._page(request, "settings", invitation=link, **there) if link else self._none(request)
@@ -259,7 +259,7 @@ class Pages:
 
 
 def _named(graph: Any, key: str, up: bool) -> list[Mapping[str, Any]]:
-    """Return the neighbours of a node: what it reads, or who reads it."""
+    """Return the neighbours of a node: its sources, or its readers."""
     near = graph.predecessors(key) if up else graph.successors(key)
     return sorted((graph.nodes[each] for each in near), key=lambda node: str(node["name"]))
 

@@ -1,4 +1,4 @@
-"""The graph as it is seen: which objects are shown, which schemas are collapsed to one box, and where all of it stands."""
+"""The picture of the graph: the shown objects, the schemas that are collapsed to one box, and all positions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streamtable.observe.status import Kind, Standing, Status, TableStatus, grap
 __all__ = ["MANY", "Box", "Picture", "picture_of", "schemas_of"]
 
 MANY = 60
-"""With more objects than this, schemas are collapsed until somebody opens them."""
+"""Above this number of objects, schemas are collapsed until somebody opens them."""
 
 LETTERS = 21
 WORST = (Standing.FAILING, Standing.SUSPENDED, Standing.STALE, Standing.FRESH)
@@ -23,7 +23,7 @@ WORST = (Standing.FAILING, Standing.SUSPENDED, Standing.STALE, Standing.FRESH)
 
 @dataclass(frozen=True)
 class Box:
-    """One box: what is written on it, and `look`, which says how it is drawn. `schema` is there for a collapsed one."""
+    """One box: its text, and `look`, the way it is drawn. `schema` is set for a collapsed one."""
 
     key: str
     label: str
@@ -38,7 +38,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Picture:
-    """All there is to draw."""
+    """All boxes and edges to draw."""
 
     boxes: tuple[Box, ...]
     paths: tuple[str, ...]

@@ -67,11 +67,11 @@ class Console:
         return self._address
 
     def link(self) -> str:
-        """Return an address that lets one browser in, once; the plain address where people log in with a password."""
+        """Return an address that admits one browser, once, or the plain address if people log in with a password."""
         return self._address if self._doors.check else f"{self._address}?token={self._doors.link()}"
 
     def stop(self) -> None:
-        """Answer no more. What is under way goes on to its end."""
+        """Stop answering. Running work goes on to its end."""
         self._board.stop()
         self._server.should_exit = True
         self._thread.join(SECONDS_TO_END + 3)

@@ -25,7 +25,7 @@ def schema_of(name: str) -> str:
 
 
 def cut(text: str, letters: int) -> str:
-    """Cut what is too long in its middle: beginnings and ends tell names apart."""
+    """Cut a long text in its middle, because beginnings and ends tell names apart."""
     if len(text) <= letters:
         return text
     tail = (letters - 1) // 2

@@ -1,4 +1,4 @@
-"""Where the server listens, and who may come in."""
+"""The end points of the server: their addresses, and the users that they admit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Endpoints", "endpoints_of", "environment", "has_strangers", "is_loop
 LOOPBACK = "127.0.0.1"
 ABSENT = -1
 FREE = range(20_000, 32_768)
-"""Where a free port is looked for: one of those that systems give to outgoing connections could be gone when Spark has started."""
+"""The range of free ports. A port for outgoing connections could be taken before Spark has started."""
 SECONDS_TO_LISTEN = 60.0
 AUTHENTICATION = "spark.hive.server2.authentication"
 HIDDEN = "(?i)secret|password|token|access[.]?key|credential|connectionurl|extrajavaoptions|[.]auth|signature"
@@ -42,7 +42,7 @@ SAID_BY = {
 
 @dataclass(frozen=True)
 class Endpoints:
-    """Hosts and ports, None for what is left out."""
+    """Hosts and ports; None for an end point that is left out."""
 
     host: str
     thrift: int | None
@@ -55,7 +55,7 @@ class Endpoints:
     """Beyond loopback, it asks for a password."""
 
     def addresses(self, token: bool) -> dict[str, str]:
-        """Return what people type to get there."""
+        """Return the address for people."""
         found = dict[str, str]()
         if self.thrift:
             found["thrift"] = f"jdbc:hive2://{_written(self.host)}:{self.thrift}"
@@ -70,9 +70,9 @@ class Endpoints:
 
 
 def endpoints_of(server: ServerSettings, given: Mapping[str, str]) -> Endpoints:
-    """Decide where to listen, where the user's settings of Spark are `given`.
+    """Decide where to listen; `given` are the user's settings of Spark.
 
-    Raises InvalidStatement for what is not safe, NotEnabled for a port that is taken.
+    Raises InvalidStatement for unsafe settings, NotEnabled for a port that is taken.
     """
     known = _knows_users(server, given)
     if not is_loopback(server.host) and not server.allow_anonymous:
@@ -105,7 +105,7 @@ def endpoints_of(server: ServerSettings, given: Mapping[str, str]) -> Endpoints:
 
 
 def has_strangers(server: ServerSettings, given: Mapping[str, str]) -> bool:
-    """Tell whether the server is for others than its own user: loopback without users and token is his alone."""
+    """Tell whether the server serves other users. On loopback without users and token it serves its own user alone."""
     return bool(_knows_users(server, given) or server.token_file or server.allow_anonymous)
 
 
@@ -122,9 +122,9 @@ def is_loopback(host: str) -> bool:
 
 
 def spark_settings(server: ServerSettings, endpoints: Endpoints, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of a Spark whose end points listen there, and let in whom they should; `given` are the user's.
+    """Return the settings of Spark for these end points and their users; `given` are the user's settings.
 
-    Raises InvalidStatement for one that says something else than [server] does: that alone was judged.
+    Raises InvalidStatement for a setting that contradicts [server], because only [server] was checked.
     """
     doors = {
         "spark.hive.server2.thrift.bind.host": endpoints.host,
@@ -166,7 +166,7 @@ def _contradiction(setting: str, key: str) -> InvalidStatement:
 
 
 def environment(endpoints: Endpoints) -> dict[str, str]:
-    """Return the variables of Java's environment that win over all settings."""
+    """Return the environment variables of Java that override all settings."""
     return {
         "SPARK_LOCAL_IP": endpoints.open_host,  # where the UI listens; without it, on all addresses
         "HIVE_SERVER2_THRIFT_BIND_HOST": endpoints.host,
@@ -176,7 +176,7 @@ def environment(endpoints: Endpoints) -> dict[str, str]:
 
 
 def wait_for(host: str, port: int) -> None:
-    """Return when somebody listens there; raise NotEnabled when nobody does for a minute."""
+    """Wait until the port listens. Raises NotEnabled after a minute."""
     patience = Retrying(stop=stop_after_delay(SECONDS_TO_LISTEN), wait=wait_fixed(0.05), retry=retry_if_exception_type(OSError))
     try:
         patience(lambda: socket.create_connection((host, port), timeout=1).close())
@@ -223,5 +223,5 @@ def _written(host: str) -> str:
 
 
 def with_options(server: ServerSettings, options: Mapping[str, object]) -> ServerSettings:
-    """Return the settings with those that the command line gives in place of the file's."""
+    """Return the settings of the file, overridden by those of the command line."""
     return replace(server, **{key: value for key, value in options.items() if value is not None})  # type: ignore[arg-type]

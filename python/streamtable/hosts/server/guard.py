@@ -1,4 +1,4 @@
-"""What clients of a server may not do: the rules are the shim's (Guard.scala), the exceptions those of [server]."""
+"""The limits of a server's clients. The rules are in the shim (Guard.scala), the exceptions in [server]."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INTERCEPTORS = "spark.connect.grpc.interceptor.classes"
 
 
 def kinds_of(server: ServerSettings) -> list[str]:
-    """Return what [server] allows; raise InvalidStatement for what does not exist."""
+    """Return the exceptions in [server]. Raises InvalidStatement for an unknown one."""
     wanted = items(server.allow)
     if unknown := [kind for kind in wanted if kind not in KINDS]:
         raise InvalidStatement(f"allow in [server] names {unknown[0]!r}", hint=f"there are: {', '.join(KINDS)}")
@@ -31,7 +31,7 @@ def places_of(server: ServerSettings) -> list[str]:
 
 
 def guard(spark: SparkSession, server: ServerSettings) -> None:
-    """Look at all statements of clients from now on."""
+    """Check all statements of clients from now on."""
     jvm = spark._jvm
     lists = []
     for texts in (kinds_of(server), places_of(server)):

@@ -1,4 +1,4 @@
-"""Whether the server lives, and whether it can serve, for those who look after processes."""
+"""Liveness and readiness of the server, for process managers."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ __all__ = ["Health"]
 STARTING, READY, STOPPING = "starting", "ready", "stopping"
 
 LONGEST_SILENCE = 120.0
-"""For so many seconds the catalog may leave a question without an answer before the server counts as one that cannot serve."""
+"""Seconds without an answer of the catalog after which the server counts as not ready."""
 
 
 class Health:
-    """What the server is doing; `silence` tells for how many seconds the catalog has not answered."""
+    """The state of the server. `silence` returns the seconds since the catalog's last answer."""
 
     def __init__(self, silence: Callable[[], float]) -> None:
         self._silence = silence
         self._state = STARTING
 
     def ready(self) -> None:
-        """Say that everything listens, unless the server is stopping already."""
+        """Report that all end points listen, unless the server is already stopping."""
         if self._state == STARTING:
             self._state = READY
 
     def stop(self) -> None:
-        """Say that the server is stopping."""
+        """Report that the server is stopping."""
         self._state = STOPPING
 
     def healthz(self) -> Page:

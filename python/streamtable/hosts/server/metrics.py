@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: what the table functions said when the server last asked them. A scrape asks nobody."""
+"""Metrics for Prometheus: the results of the table functions at the server's last poll. A scrape runs no query."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ OF_ALL = {
     "streamtable_metrics_timestamp_seconds": "when the tables were last asked, in seconds since 1970",
 }
 REST = 4
-"""So many times as long as the tables took to answer, nobody asks them again."""
+"""The pause between two polls, as a multiple of the time of the last poll."""
 
 
 class Metrics(Collector):
-    """The gauges of one server, with what its tables said last."""
+    """The gauges of one server, with the results of the last poll."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -54,14 +54,14 @@ class Metrics(Collector):
         self._answered = self._next = time.monotonic()
 
     def watch(self, spark: SparkSession, scheduler: Scheduler | None, stopped: Callable[[float], bool]) -> None:
-        """Ask the tables from now on, in a thread; see `poll`."""
+        """Poll the tables from now on, in a thread; see `poll`."""
         if scheduler:
             self._running = lambda: scheduler.running
         self._answered = time.monotonic()
         poll("metrics", lambda: self._look(spark), spark, POLL, stopped)
 
     def silence(self) -> float:
-        """Return for how many seconds the tables have not answered, or nobody asked them."""
+        """Return the seconds since the tables' last answer."""
         return max(0.0, time.monotonic() - max(self._answered, self._next))
 
     def page(self) -> Page:
@@ -86,7 +86,7 @@ class Metrics(Collector):
 
 
 def families(tables: list[Row], alerts: Iterable[str], now: float) -> Iterator[Metric]:
-    """Yield the gauges of what the tables and alerts say at the moment `now`."""
+    """Yield the gauges of the tables and alerts at the moment `now`."""
     yield _gauge("streamtable_metrics_timestamp_seconds", now)
     yield _counted("streamtable_tables", "status", (row["status"] for row in tables))
     yield _counted("streamtable_alerts", "alert", alerts)

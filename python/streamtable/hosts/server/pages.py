@@ -1,4 +1,4 @@
-"""The port of metrics: a few pages that are known already, for whoever asks by GET or HEAD, and nothing else."""
+"""The port of metrics: a few fixed pages by GET or HEAD, and nothing else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Page", "answering"]
 
 @dataclass(frozen=True)
 class Page:
-    """An answer; its text tells no secret."""
+    """An answer. Its text holds no secret."""
 
     text: str
     status: HTTPStatus = HTTPStatus.OK
@@ -26,7 +26,7 @@ class Page:
 
 @contextmanager
 def answering(host: str, port: int, pages: Mapping[str, Callable[[], Page]]) -> Iterator[None]:
-    """Answer the paths of `pages` in threads of this process; each page is made when it is asked for."""
+    """Answer the paths of `pages` in threads of this process. Each page is made at its request."""
     server = _Server(host, port, pages)
     Thread(target=server.serve_forever, name="streamtable pages", daemon=True).start()
     try:
@@ -46,7 +46,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__((host, port), _Request)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing: a client that is gone in the middle of an answer is no error of ours."""
+        """Log nothing: a client that leaves in the middle of an answer is not an error of ours."""
 
 
 class _Request(BaseHTTPRequestHandler):
@@ -86,4 +86,4 @@ class _Request(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
     def log_message(self, *said: object) -> None:
-        """Say nothing of each request."""
+        """Log no requests."""

@@ -1,4 +1,4 @@
-"""Users and passwords for Thrift: a file of hashes, read anew at each login."""
+"""Users and passwords for Thrift: a file of hashes, which is read at each login."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 __all__ = ["Passwords", "add_user", "read_users"]
 
 COST = {"n": 2**14, "r": 8, "p": 1}
-"""Of scrypt: 16 MB and some 50 ms per login."""
+"""The cost of scrypt: 16 MB and about 50 ms per login."""
 
 _REFUSED = {"Cc": "control characters", "Cf": "invisible characters", "Cs": "half characters", "Zl": "line ends", "Zp": "line ends"}
-"""What no name holds, by Unicode's categories."""
+"""Unicode's categories of characters that no name holds."""
 
 _SIGNED = re.compile("[\x01-\x7f\uff80-\uffff]+")
 _hashing = BoundedSemaphore(os.cpu_count() or 1)
-"""So many hashes at once: each takes memory."""
+"""The number of hashes at once, because each takes memory."""
 
 
 class Passwords:
-    """Tell the shim whether a name and a password belong together."""
+    """Tells the shim whether a name and a password belong together."""
 
     def __init__(self, file: Path) -> None:
         read_users(file)  # what is wrong with the file is told before the server starts
@@ -45,13 +45,13 @@ class Passwords:
     def register(self, spark: SparkSession) -> None:
         """Let HiveServer2 ask this object.
 
-        It looks for the class in a configuration that it makes anew at each login: of all settings, system properties get there.
+        HiveServer2 looks for the class in a configuration that it makes at each login, and only system properties reach it.
         """
         java_class(spark, f"{SHIM}.Passwords").set(implementation(spark, self))
         java_class(spark, "java.lang.System").setProperty("hive.server2.custom.authentication.class", f"{SHIM}.PasswordCheck")
 
     def accepts(self, user: str, password: str, address: str = "") -> bool:
-        """Return whether the password is the user's; a name that is not there takes as long, and so do wrong passwords."""
+        """Return whether the password is the user's. Unknown names and wrong passwords take the same time."""
         name, typed = _normal(_as_sent(user)), _normal(_as_sent(password))
         return self._slowdown.attempt(name, address, lambda: self._fits(name, typed))
 
@@ -70,7 +70,7 @@ class Passwords:
 
 
 def add_user(file: Path, name: str, password: str) -> None:
-    """Write a user into the file, or give him another password; nobody but its owner can read the file."""
+    """Write a user into the file, or change the user's password. Only the owner can read the file."""
     name, password = _checked(_normal(name)), _normal(password)
     if not password or "\0" in password or not _is_unicode(password):
         raise InvalidStatement("a password is not empty, and holds neither a NUL nor half a character", hint="choose another one")
@@ -83,7 +83,7 @@ def add_user(file: Path, name: str, password: str) -> None:
 
 
 def _checked(name: str) -> str:
-    """Return a name that stands in one line of the file, before a colon, and looks like what it is."""
+    """Return a name that fits before the colon of a line in the file, and that cannot be mistaken for another name."""
     refused = {_REFUSED[kind] for kind in map(unicodedata.category, name) if kind in _REFUSED}
     if ":" in name:
         refused.add("colons")

@@ -1,4 +1,4 @@
-"""Wrong passwords are slowed down, for each user from each address; nobody is locked out from elsewhere."""
+"""Slows wrong passwords down, by user and address, so that nobody is locked out from other addresses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from threading import Lock
 __all__ = ["Slowdown"]
 
 FREE = 3
-"""So many wrong passwords cost nothing: people mistype."""
+"""The number of wrong passwords without a delay, because people mistype."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
 """Seconds before the next attempt; each wrong password doubles them."""
@@ -19,14 +19,14 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
 FORGOTTEN_AFTER = 900.0
 MOST_KNOWN = 10_000
 MOST_WAITING = 16
-"""Logins that wait at once: each holds one of HiveServer2's threads, which others need."""
+"""The number of logins that may wait at once. Each holds one of HiveServer2's threads, which others need."""
 
 
 @dataclass
 class _Failures:
     number: int = 0
     next: float = 0.0
-    """When the next attempt may be made."""
+    """The time of the next allowed attempt."""
 
 
 class Slowdown:
@@ -39,7 +39,7 @@ class Slowdown:
         self._lock = Lock()
 
     def attempt(self, user: str, address: str, check: Callable[[], bool]) -> bool:
-        """Check a password when its turn has come; one for which too many wait is refused unchecked."""
+        """Check a password when its turn has come. If too many attempts wait, it is refused unchecked."""
         key = (user, address)
         if not self._turn(key):
             return False
@@ -52,7 +52,7 @@ class Slowdown:
         return right
 
     def _turn(self, key: tuple[str, str]) -> bool:
-        """Wait for the turn of an attempt; attempts at the same time have their turns one after the other."""
+        """Wait for the turn of an attempt. Simultaneous attempts take turns."""
         with self._lock:
             now, known = self._clock(), self._failures.get(key)
             if known and now - known.next > FORGOTTEN_AFTER:

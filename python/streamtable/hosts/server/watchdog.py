@@ -1,4 +1,4 @@
-"""The end of a server that does not end by itself."""
+"""Ends a server that does not end by itself."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _SECONDS_TO_SAY_IT = 1.0
 
 
 class Watchdog:
-    """Ends the process so many seconds after the first signal that stops it, or after `begin`, whatever its threads do.
+    """Ends the process so many seconds after the first stop signal, or after `begin`, whatever its threads do.
 
-    Python tells its thread of a signal even while the main thread cannot look at signals.
+    Python reports signals to the watchdog's thread even while the main thread cannot handle them.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -32,7 +32,7 @@ class Watchdog:
         Thread(target=self._watch, name="streamtable watchdog", daemon=True).start()
 
     def begin(self) -> None:
-        """Begin to count, also without a signal."""
+        """Start the count, even without a signal."""
         os.write(self._tells, bytes([_BEGUN]))
 
     def _watch(self) -> None:
