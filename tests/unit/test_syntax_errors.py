@@ -100,7 +100,7 @@ def test_where_and_what_was_expected_and_found(text: str, column: int, expected:
         ("CREATE STREAM TABLE t REFRESH FULL AS SELECT 1", "write REFRESH MODE and then the mode"),
         (
             "CREATE STREAM TABLE t REFRESH EVERY '1m' AS SELECT 1",
-            "when a table is refreshed is said by SCHEDULE '1m', for example",
+            "write the time of refreshes after SCHEDULE, for example SCHEDULE '1m'",
         ),
         (
             "CREATE STREAM TABLE t REFRESH MODE INCREMENTAL AS SELECT 1",
@@ -110,7 +110,7 @@ def test_where_and_what_was_expected_and_found(text: str, column: int, expected:
             "CREATE STREAM TABLE t SCHEDULE 1m AS SELECT 1",
             "write the time between two refreshes as a string: SCHEDULE '1m'",
         ),
-        ("CREATE STREAM TABLE t SCHEDULE EVERY '1m' AS SELECT 1", "leave EVERY out: SCHEDULE '1m'"),
+        ("CREATE STREAM TABLE t SCHEDULE EVERY '1m' AS SELECT 1", "write SCHEDULE '1m', without EVERY"),
         ("CREATE STREAM TABLE t SCHEDULE @hourly AS SELECT 1", "write SCHEDULE CRON '*/5 * * * *'"),
         (
             "CREATE STREAM TABLE t (a INT) AS SELECT 1",

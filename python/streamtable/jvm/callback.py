@@ -1,9 +1,9 @@
 """The way of a statement from the JVM into Python, and of an error back to whoever asked.
 
-Spark's parser hands our statements to the shim, which calls the Handler registered here (py4j). An answer is JSON. An
-error is an answer as well, with an id: the shim raises an exception of Spark's kind, which passes through all of Spark;
-when it arrives in this process, the original Python object is raised in its place. Other clients (JDBC, Connect, JVM)
-see the shim's exception, with the same condition, SQLSTATE and text.
+Spark's parser hands our statements to the shim, which calls the Handler registered here (py4j). An answer is JSON. An error
+is an answer too, with an id. For it the shim raises an exception of Spark's kind, which passes through Spark. When the
+exception arrives in this process, the original Python error is raised in its place. Other clients (JDBC, Connect, JVM) see
+the shim's exception, with the same condition, SQLSTATE and text.
 
 No lock is held while the JVM is called: it may call back on another thread.
 """
@@ -43,41 +43,41 @@ KEPT_ERRORS, KEPT_SECONDS = 256, 60.0  # one that reaches a client outside this 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 _kept: dict[str, tuple[StreamTableError, float]] = {}
-"""Errors that are on their way, with when they set out, the oldest first."""
+"""Errors on their way through the JVM, with their start times, the oldest first."""
 
 
 class Answers(Protocol):
-    """What answers statements: first the type of the result, then the result."""
+    """Answers statements: first the type of the result, then the result."""
 
     def describe(self, spark: SparkSession, sql: str) -> StructType:
-        """Return the columns of the statement's result; raise what is wrong with the statement."""
+        """Return the columns of the statement's result. Raises errors of the statement."""
 
     def run(self, spark: SparkSession, sql: str) -> Iterable[Sequence[Any]] | JavaRows:
-        """Carry the statement out in the session that it was given to and return the rows of its result."""
+        """Carry the statement out in its session, and return the rows of its result."""
 
     def begun(self, spark: SparkSession, sql: str) -> str:
-        """Return the columns of its tables that a subscription means which begins now, as JSON."""
+        """Return the current columns of a subscription's tables, as JSON, for a subscription that begins now."""
 
     def latest(self, spark: SparkSession, sql: str, columns: str, start: int | None, newest: int | None) -> int | None:
-        """Return how far a subscription that has come to `start` could go now, or, of the way to `newest`, with its next batch.
+        """Return the latest time for a subscription at the time `start`, or the end of its next batch towards `newest`.
 
-        None where it cannot begin yet.
+        None if it cannot begin yet.
         """
 
     def batch(self, spark: SparkSession, sql: str, columns: str, start: int | None, end: int) -> DataFrame:
-        """Return what came after `start`, or from the beginning, and up to `end`."""
+        """Return the rows after `start`, or from the beginning, and up to `end`."""
 
     def mentioned(self, sql: str) -> dict[str, Any]:
-        """Return what the statement mentions; raise what is wrong with it."""
+        """Return the names, queries and paths in the statement. Raises its errors."""
 
     def describe_function(self, name: str, arguments: Sequence[str | None]) -> StructType:
-        """Return the columns of a table function; raise what is wrong with its arguments."""
+        """Return the columns of a table function. Raises errors of its arguments."""
 
     def call_function(self, spark: SparkSession, name: str, arguments: Sequence[str | None]) -> Iterable[Sequence[Any]]:
         """Return its rows."""
 
     def check_source_ddl(self, spark: SparkSession, operation: str, name: str, place: str) -> None:
-        """Raise what speaks against doing `operation` to an ordinary table, at the path `place`, or to a view of that full name."""
+        """Raise an error if `operation` is not allowed on a table at the path `place`, or on a view of that full name."""
 
 
 class Handler:
@@ -149,7 +149,7 @@ def _rows(rows: Iterable[Sequence[Any]] | JavaRows) -> dict[str, Any]:
 
 
 def _held(result: JavaObject) -> dict[str, Any]:
-    """Leave a result in the JVM and return where."""
+    """Keep a result in the JVM, and return its id."""
     key = uuid4().hex
     java_class(SparkContext, HANDLERS).hold(key, result)
     return {"held": key}
@@ -164,7 +164,7 @@ def _text(time: int | None) -> str | None:
 
 
 def register(spark: SparkSession, answers: Answers) -> None:
-    """Let `answers` answer the statements of every session in this JVM, in place of what did so before."""
+    """Let `answers` answer the statements of every session in this JVM, in place of an earlier object."""
     _raise_originals()
     keep_no_cycles()
     # py4j holds the Handler for as long as the JVM holds its proxy.
@@ -182,7 +182,7 @@ def _answer(compute: Callable[[], dict[str, Any]]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON can hold: a time as microseconds since 1970 (without a zone: local, as in PySpark)."""
+    """Return a value's JSON form: a time as microseconds since 1970 (without a zone: local, as in PySpark)."""
     match value:
         case datetime():
             since = value.astimezone(timezone.utc) - EPOCH
@@ -196,12 +196,12 @@ def _plain(value: Any) -> Any:
 
 
 def _error(error: Exception) -> dict[str, Any]:
-    """Return the error as the shim reads it, and keep the object for the moment when it arrives here."""
+    """Return the error as the shim reads it, and keep the object until the exception arrives here."""
     key = uuid4().hex
     told = catalog_in_use(error) or storage_failed(error)
     java = None if told else java_exception(error)
     if java is not None:
-        # Raised by Spark: the shim raises the very same again, so that class, condition and text stay Spark's.
+        # Raised by Spark: the shim raises the same exception again, so class, condition and text stay Spark's.
         java_class(SparkContext, HANDLERS).keep(key, java)
         return {"id": key}
     known = told or (error if isinstance(error, StreamTableError) else _internal(error))
@@ -216,7 +216,7 @@ def _error(error: Exception) -> dict[str, Any]:
 
 
 def _forget_errors() -> None:
-    """Let go of those that nobody has asked for: functions in their frames may hold sessions and plans."""
+    """Drop old errors that no client asked for, because their frames may hold sessions and plans."""
     for key, (_, since) in list(_kept.items()):
         if len(_kept) <= KEPT_ERRORS and time.monotonic() - since < KEPT_SECONDS:
             break
@@ -232,8 +232,8 @@ def _internal(error: Exception) -> InternalError:
 def _raise_originals() -> None:
     """Make py4j raise the original of an exception that the shim raised for an error of ours.
 
-    PySpark converts JVM exceptions in what `capture_sql_exception` returns, and installs that anew with every session
-    that it constructs. There is no registry for further classes, so that this function itself is wrapped.
+    PySpark converts JVM exceptions in the result of `capture_sql_exception`, and installs it with every new session. There
+    is no registry for further classes, so this function itself is wrapped.
     """
     sparks = captured.capture_sql_exception
     if getattr(sparks, "raises_originals", False):
@@ -262,7 +262,7 @@ def _raising_originals(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _original(java: JavaObject | None) -> StreamTableError | None:
-    """Return the error of ours that a JVM exception, or one of its causes, stands for."""
+    """Return our error for a JVM exception or one of its causes; None for other exceptions."""
     for cause in causes(java):
         if cause.getClass().getName() in OURS and cause.getCondition() in _kinds():
             # Each is asked for by its name: the end of an iteration over a Java map is an error of Java's, converted at length.

@@ -1,7 +1,7 @@
-"""Where Java calls Python: a server of ours, which answers nobody but the JVM that was told its secret.
+"""The server by which Java calls Python. It answers only the JVM that knows its secret.
 
-PySpark's own callback server asks for no secret: whoever reaches it may call the objects of its pool, and free them. So ours stands
-beside it, with a pool of its own, and never uses that one.
+PySpark's own callback server asks for no secret: anybody who reaches it may call the objects of its pool, and free them. So ours
+has a port and a pool of its own, and never uses PySpark's.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ __all__ = ["callbacks", "implementation"]
 
 SECONDS_TO_GREET = 5.0
 STRANGERS = 32
-"""How many clients may be about to show the secret; of more, the one that came first is sent away."""
+"""The number of clients that may be about to show the secret. Beyond it, the oldest one is disconnected."""
 LOOPBACK = "127.0.0.1"
 UNKNOWN = bytes.maketrans(b"0123456789abcdef", b"x" * 16)
-"""Hides what is secret in a greeting, and leaves its form."""
+"""Hides the secret in a greeting, and keeps its form."""
 
 _servers: WeakKeyDictionary[JavaGateway, _CallbackServer] = WeakKeyDictionary()
 
 
 def callbacks(spark: SparkSession) -> JavaObject:
-    """Return the shim's Callbacks, which lead to this process."""
+    """Return the shim's Callbacks that call this process."""
     return _server(spark).callbacks
 
 
 def implementation(spark: SparkSession, implementing: Any) -> JavaObject:
-    """Return a Java object of the interface that a Python object implements, as its inner class Java says."""
+    """Return a Java object for a Python object, of the interface in the object's inner class Java."""
     (interface,) = implementing.Java.implements
     server = _server(spark)
     return server.callbacks.implementation(interface, server.pool.put(implementing))
@@ -59,7 +59,7 @@ def _server(spark: SparkSession) -> _CallbackServer:
 
 
 class _CallbackServer(ThreadingTCPServer):
-    """Listen on loopback, and let py4j serve who has greeted rightly."""
+    """Listens on loopback, and lets py4j serve clients that showed the secret."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -79,7 +79,7 @@ class _CallbackServer(ThreadingTCPServer):
         self.callbacks: JavaObject = made(gateway.java_gateway_server, self.server_address[1], secret)
 
     def greeted(self, client: socket.socket) -> bool:
-        """Tell whether the client shows the secret, within some seconds; what cannot become a greeting is not waited for."""
+        """Tell whether the client shows the secret within some seconds. Bytes that cannot start a greeting end the wait."""
         self._strangers.append(client)
         if len(self._strangers) > STRANGERS:
             with suppress(OSError, IndexError):
@@ -97,7 +97,7 @@ class _CallbackServer(ThreadingTCPServer):
         return hmac.compare_digest(said, self._greeting)
 
     def serve(self, client: socket.socket) -> None:
-        """Carry out what the JVM asks for, until it closes the connection."""
+        """Carry out the JVM's calls until it closes the connection."""
         parameters = PythonParameters(port=0, daemonize=True, daemonize_connections=True)  # it has shown the secret
         stream = client.makefile("rb")
         if self.pinned:
@@ -108,7 +108,7 @@ class _CallbackServer(ThreadingTCPServer):
         connection.run()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: a client that goes away is no error of ours, and a stranger's words belong in no log."""
+        """Log nothing: a client that leaves is not an error of ours, and a stranger's bytes belong in no log."""
 
 
 class _Caller(BaseRequestHandler):

@@ -1,4 +1,4 @@
-"""Errors of the JVM, told apart: cancelled, out of memory, a file that is gone, a catalog that is in use."""
+"""Kinds of errors of the JVM: cancelled, out of memory, a missing file, a catalog in use."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 
 
 def java_exception(error: BaseException | None) -> JavaObject | None:
-    """Return the JVM's exception that `error` stands for, if Spark raised it."""
+    """Return the JVM's exception behind `error`, or None."""
     match error:
         case Py4JJavaError():
             return error.java_exception
@@ -42,7 +42,7 @@ def java_exception(error: BaseException | None) -> JavaObject | None:
 
 
 def causes(java: JavaObject | None) -> Iterator[JavaObject]:
-    """Yield an exception of the JVM and its causes; the chain may bite its tail."""
+    """Yield an exception of the JVM and its causes; the chain may be a cycle."""
     for _ in range(_DEEPEST):
         if java is None:
             return
@@ -51,13 +51,13 @@ def causes(java: JavaObject | None) -> Iterator[JavaObject]:
 
 
 def root_cause(error: BaseException) -> str:
-    """Return what failed in the query itself (overflow, division by zero), which Spark wraps in failures of tasks."""
+    """Return the error of the query itself (overflow, division by zero), which Spark wraps in failures of tasks."""
     *_, cause = (None, *causes(java_exception(error)))
     return message_of(error) if cause is None else str(cause.getMessage() or cause.toString())
 
 
 def catalog_in_use(error: BaseException) -> NotEnabled | None:
-    """Say that another process uses the embedded catalog, if that is what `error` is about: Derby's own words come last."""
+    """Return an error about another process that uses the embedded catalog, if `error` means that; Derby's text comes last."""
     text = "\n".join((str(error), *(str(cause) for cause in causes(java_exception(error)))))
     found = re.search(r"Failed to start database '([^']*)'", text)
     return found and NotEnabled(
@@ -69,19 +69,19 @@ def catalog_in_use(error: BaseException) -> NotEnabled | None:
 
 
 def missing_file(error: BaseException) -> str | None:
-    """Return what Spark says of a file that was to be read and is not there, if that is what `error` is about."""
+    """Return Spark's text about a missing file, if `error` means that."""
     found = [java for java in causes(java_exception(error)) if java.getClass().getSimpleName() == "FileNotFoundException"]
     return str(found[-1].getMessage()) if found else None
 
 
 def lost_file(error: BaseException) -> HistoryLost | None:
-    """Say that a file of the history is not there any more, if that is what `error` is about."""
+    """Return an error about a missing file of the history, if `error` means that."""
     missing = missing_file(error)
     return HistoryLost(f"a file of the history is gone, as after VACUUM: {missing}") if missing else None
 
 
 def out_of_memory(error: BaseException) -> str | None:
-    """Return what Spark says of memory that did not suffice, if that is what `error` is about."""
+    """Return Spark's text about too little memory, if `error` means that."""
     for java in causes(java_exception(error)):
         text = str(java.getMessage())
         if java.getClass().getSimpleName().endswith("OutOfMemoryError") or any(each in text for each in _TOO_LARGE):
@@ -95,11 +95,11 @@ _TOO_LARGE = (
     "Cannot broadcast the table",
     "ExecutorLostFailure",  # of one task after the other: who kills what takes too much memory does not tell Spark
 )
-"""How Spark tells that the driver cannot hold a result, all executors the smaller side of a join, or one of them a part of it."""
+"""Spark's texts for too little memory: for a result in the driver, a broadcast side of a join, or a task of an executor."""
 
 
 def interrupted(error: BaseException) -> bool:
-    """Tell whether a call ended because its thread was interrupted, which the exception says in place of the thread."""
+    """Tell whether a call ended because its thread was interrupted, as its exception says."""
     kinds = ("InterruptedException", "ClosedByInterruptException", "InterruptedIOException")
     return any(java.getClass().getSimpleName() in kinds for java in causes(java_exception(error)))
 

@@ -1,4 +1,4 @@
-"""The one py4j doorway to the JVM: classes, frames, and rows that stay there."""
+"""The py4j gateway to the JVM: classes, frames, and rows that stay in the JVM."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["SHIM", "JavaRows", "frame_of", "java_class", "planned"]
 
 
 SHIM = "org.apache.spark.sql.streamtable"
-"""The package of the shim's classes, but for the DeltaBridge, which must be in Delta's."""
+"""The package of the shim's classes, except the DeltaBridge, which must be in Delta's."""
 
 
 class _StaticMethods(JavaClass):  # type: ignore[misc]  # py4j has no types
-    """A Java class, whose names in capitals are constants and all others methods: py4j's own asks the JVM each time which it is."""
+    """A Java class whose names in capitals are constants, and all others methods. py4j's own class asks the JVM for each name."""
 
     def __getattr__(self, name: str) -> Any:
         if is_magic_member(name) or name.isupper():
@@ -29,8 +29,8 @@ class _StaticMethods(JavaClass):  # type: ignore[misc]  # py4j has no types
 def java_class(session: SparkSession | SparkContext | type[SparkContext], name: str) -> Any:
     """Return the class of the session's JVM that has this full name.
 
-    `session._jvm.org.apache...` would ask the JVM for each part of the name whether that is a class already: for one of ours it
-    looks into all of Spark's jars more than ten times, which was a twentieth of a small refresh.
+    `session._jvm.org.apache...` asks the JVM, for each part of the name, whether it is a class. For a class of ours the JVM then
+    searches all of Spark's jars more than ten times.
     """
     return _StaticMethods(name, session._jvm._gateway_client)  # type: ignore[union-attr]
 
@@ -41,7 +41,7 @@ def frame_of(session: SparkSession, java_frame: Any) -> DataFrame:
 
 
 def planned(session: SparkSession, query: str) -> DataFrame:
-    """Let Spark analyse a query and nothing else: session.sql would carry out a command. Raises InvalidQuery for a statement."""
+    """Let Spark analyse a query, without running commands as session.sql does. Raises InvalidQuery for a statement."""
     return frame_of(session, java_class(session, f"{SHIM}.Queries").planned(session._jsparkSession, query))
 
 
@@ -65,7 +65,7 @@ class JavaRows:
         return self.list.iterator()
 
     def take(self, rows: Any, count: int) -> bool:
-        """Move at most `count` rows from a java.util.Iterator; tell whether there were as many."""
+        """Move at most `count` rows from a java.util.Iterator; tell whether there were that many."""
         before = len(self)
         java_class(self.session, f"{SHIM}.Handlers").take(rows, count, self.list)
         return len(self) - before == count

@@ -1,4 +1,4 @@
-"""Python's side of the objects in the JVM: each is let go of when the last name of it goes."""
+"""Python's handles of objects in the JVM. Each is freed when its last reference goes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __all__ = ["catalog_of", "keep_no_cycles", "local_property", "namespace_of"]
 class _Handle(JavaObject):  # type: ignore[misc]  # py4j has no types
     """A Java object that does not keep its methods.
 
-    py4j's own keeps each method that was called, and the method refers to the object. Until Python happens to look for such cycles,
-    which it does after tens of thousands of new objects, the JVM would hold every session, plan and broadcast table that was used.
+    py4j's own class keeps each called method, and the method refers to the object. Python searches for such cycles only after
+    tens of thousands of new objects. Until then the JVM would hold every session, plan and broadcast table that was used.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -29,12 +29,12 @@ class _Handle(JavaObject):  # type: ignore[misc]  # py4j has no types
 
 
 def keep_no_cycles() -> None:
-    """Let py4j make such objects in this process from now on."""
+    """Make py4j use this class in this process from now on."""
     register_output_converter(REFERENCE_TYPE, _Handle)
 
 
 def catalog_of(session: SparkSession) -> Any:
-    """Return the session's catalog as it is in the JVM: PySpark's is kept in the session and refers to it."""
+    """Return the session's catalog in the JVM. PySpark's catalog is in a cycle with the session."""
     return session._jsparkSession.catalog()
 
 
@@ -46,7 +46,7 @@ def namespace_of(session: SparkSession) -> tuple[str, str]:
 
 @contextmanager
 def local_property(spark: SparkSession, key: str, value: str) -> Iterator[None]:
-    """Set a property of the jobs that this thread starts, and what it was before afterwards."""
+    """Set a property of the jobs of this thread, and restore it after the block."""
     context = spark.sparkContext
     before = context.getLocalProperty(key)
     context.setLocalProperty(key, value)

@@ -1,6 +1,6 @@
 """Find the jars that a session needs: the shim, which comes with this package, and Delta's, which Spark fetches once.
 
-Works standalone (the package's build asks it for the compile class path): of the package it imports the errors only.
+The package's build also asks it for the compile class path, so it imports only the errors of the package.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SHIM_VARIABLE = "STREAMTABLE_SHIM_JAR"
 
 
 def check_versions(spark: str = spark_version) -> None:
-    """Raise NotEnabled unless this Spark is that of the installed pyspark, and supported with the installed Delta."""
+    """Raise NotEnabled unless this Spark is the installed pyspark's, and supported with the installed Delta."""
     pair, delta = pair_of(spark), _delta_version()
     if pair is None or pair.delta != delta:
         raise NotEnabled(
@@ -49,7 +49,7 @@ def _delta_version() -> str:
 
 
 def shim_jar() -> Path:
-    """Return the shim's jar for the installed pyspark: the one in this package, else the one that STREAMTABLE_SHIM_JAR names."""
+    """Return the shim's jar for the installed pyspark: the one in this package, else the one in STREAMTABLE_SHIM_JAR."""
     found = SHIM if SHIM.is_file() else Path(os.environ.get(SHIM_VARIABLE, ""))
     if not found.is_file():
         raise NotEnabled(
@@ -63,10 +63,10 @@ def shim_jar() -> Path:
 
 @lru_cache(maxsize=1)
 def delta_jars(spark: str = spark_version) -> tuple[Path, ...]:
-    """Return Delta's jars for a version of Spark, by default the installed one, fetching them when they are not there yet.
+    """Return Delta's jars for a version of Spark, by default the installed one. Missing jars are fetched.
 
-    These two are enough to compile against and to run: Delta's other dependencies serve other engines (kernel, Unity
-    Catalog) or come with Spark. A JVM is started only when they are not in a folder of Spark's resolver.
+    These two are enough to compile and to run: Delta's other dependencies serve other engines (kernel, Unity Catalog) or
+    come with Spark. A JVM is started only if the jars are in no folder of Spark's resolver.
     """
     if spark == spark_version:
         check_versions()
@@ -82,7 +82,7 @@ def delta_jars(spark: str = spark_version) -> tuple[Path, ...]:
 
 
 def _resolver_folders() -> tuple[Path, ...]:
-    """Return where Spark's resolver keeps jars: its default name under $HOME, and under the home that Java sees."""
+    """Return the folders of Spark's resolver: its default name under $HOME, and under Java's home."""
     homes = [Path.home()]
     if os.name == "posix":
         from pwd import getpwuid
@@ -129,7 +129,7 @@ def _fetch(gateway: JavaGateway, coordinates: tuple[str, ...], transitive: bool,
 
 
 def _end(gateway: JavaGateway) -> None:
-    """End the gateway's JVM, unless spark-submit started it and this process is only its guest."""
+    """End the gateway's JVM, unless spark-submit started it."""
     process = gateway.proc
     if process is None:
         gateway.close()

@@ -1,4 +1,4 @@
-"""What a JVM prints while it starts is for a log and not for a terminal."""
+"""Keeps the output of a starting JVM from the terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 @contextmanager
 def jvm_output(path: Path) -> Iterator[None]:
-    """Let a process that is started here, and only it, keep `path` as its stderr; show it when starting fails."""
+    """Give processes started in the block, and only them, `path` as stderr. Show its text if the start fails."""
     sys.stderr.flush()
     terminal = os.dup(2)
     with path.open("wb") as file:

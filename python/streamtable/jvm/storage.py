@@ -1,4 +1,4 @@
-"""Trouble of the storage: what it says itself comes first, however often Spark, Delta and the metastore have wrapped it."""
+"""Errors of the storage: the storage's own text comes first, however often Spark, Delta and the metastore wrapped it."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _SAID = {
         "see that the storage is mounted and answers, then run the statement again"
     ),
 }
-"""How an operating system says what is wrong with its storage, and what to do about it."""
+"""Texts of operating systems about their storage, with the remedy of each."""
 
 _LASTING = ("FileNotFoundException", "NoSuchFileException", "AccessDeniedException", "AccessControlException")
-"""Trouble of the storage that stays until somebody does something."""
+"""Errors of the storage that stay until somebody acts."""
 
 
 def storage_failed(error: BaseException) -> StorageFailed | None:
-    """Return what is told in place of an exception that the storage caused."""
+    """Return the error in place of an exception that the storage caused, or None."""
     java = java_exception(error)
     if java is None or interrupted(error):
         return None
@@ -52,19 +52,19 @@ def no_space(error: BaseException) -> bool:
 
 
 def cannot_write(error: BaseException) -> bool:
-    """Tell whether nothing can be written: the disk is full, or lets itself be read alone."""
+    """Tell whether nothing can be written, because the disk is full or read-only."""
     return any(re.search(f"{_NO_SPACE}|{_READ_ONLY}", text) for text in _told(error))
 
 
 def _told(error: BaseException) -> Iterator[str]:
-    """Yield the texts of an exception and its causes, but for Spark's own, which quote what is in tables and queries."""
+    """Yield the texts of an exception and its causes, without Spark's own texts, which quote tables and queries."""
     for each in causes(java_exception(error)):
         if not str(each.getClass().getName()).startswith("org.apache.spark."):
             yield str(each)
 
 
 def storage_trouble(java: JavaObject) -> bool:
-    """Tell whether an exception is the storage's, and may be over a moment later."""
+    """Tell whether an exception is a transient error of the storage."""
     kind, names = java.getClass(), list[str]()
     while kind is not None:
         names.append(str(kind.getName()))

@@ -1,6 +1,6 @@
-"""Which versions of Spark and Delta Lake go together here: the build, `./run`, `configure` and the docs take them from this table.
+"""The supported pairs of Spark and Delta Lake. The build, `./run`, `configure` and the docs take them from this table.
 
-It imports nothing of the package or of Spark, and prints the requirements of one version when it is run with that.
+The module imports nothing of the package or of Spark. Run with a version, it prints the requirements of that version.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PAIRS = (
     Pair("4.1", "4.4.0", tested="4.1.4"),
     Pair("4.2", "4.4.0", tested="4.2.0"),
 )
-"""The last one is that of a checkout where nothing else was asked for."""
+"""The supported pairs. A checkout uses the last one by default."""
 
 
 def minor(version: str) -> str:

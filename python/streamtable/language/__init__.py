@@ -1,1 +1,1 @@
-"""The statement language: text to statements and back. Nothing here knows Spark or a table."""
+"""The statement language: text to statements and back. This room knows neither Spark nor tables."""

@@ -1,4 +1,4 @@
-"""What of a statement is not ours to read: comments, blanked out, and queries in parentheses, masked; where a query ends.
+"""Parts of a statement that the grammar does not read: comments are blanked out, queries in parentheses are masked.
 
 The lexical rules are those of Spark's SqlBaseLexer: `--` to the end of the line (a backslash continues it on the next),
 `/* */` with nesting, and `/*+` is a hint and no comment.
@@ -29,19 +29,19 @@ _BLOCK_MARKS = re.compile(r"/\*(?!\+)|\*/")
 _COMMENTS = ("line", "block")
 _CANDIDATE = re.compile(r"--|/\*|\b(SUBSCRIBE|PUBLICATION|QUEUE|EVENTS|LETTERS)\b", re.IGNORECASE)
 _SUBSCRIBES = (["SUBSCRIBE"], ["DECLARE"], ["COPY"], ["CREATE", "QUEUE"])
-"""How statements open in which AS is that of AS OF."""
+"""The opening words of statements whose AS belongs to AS OF."""
 _CONDITIONS = (["CREATE", "PUBLICATION"], ["ALTER", "PUBLICATION"], ["RETRY", "EVENTS"], ["GIVE", "UP"], ["REPLAY", "DEAD"])
-"""How those open in which WHERE has a condition in parentheses behind it."""
+"""The opening words of statements whose WHERE has a condition in parentheses."""
 
 MASK = "\0"
-"""What stands for each character of a query in parentheses."""
+"""Stands for each character of a query in parentheses."""
 
 
 def blanked(text: str) -> str:
-    """Return `text` with what the grammar does not read replaced by as many other characters, so that all offsets stay.
+    """Return `text` with the parts that the grammar does not read replaced by as many characters, so that all offsets stay.
 
-    Every comment before the AS of a query becomes spaces; the query in parentheses behind SUBSCRIBE, the condition behind WHERE
-    and what Spark reads of CREATE QUEUE become `MASK`s.
+    Comments before the AS of a query become spaces. A query in parentheses after SUBSCRIBE, a condition after WHERE, and Spark's
+    parts of CREATE QUEUE become `MASK`s.
     Raises StatementSyntaxError for a comment that is never closed.
     """
     if not _CANDIDATE.search(text):
@@ -68,16 +68,16 @@ def blanked(text: str) -> str:
 
 
 def _captures(words: list[str]) -> bool:
-    """Tell whether what stands behind CREATE QUEUE is Spark's to read: a condition, expressions, the columns of the queue."""
+    """Tell whether a part of CREATE QUEUE is for Spark: a condition, expressions, or the columns of the queue."""
     if words[:2] != ["CREATE", "QUEUE"]:
         return False
     return words[-1] in ("WHEN", "COLUMNS") or not {"FOR", "ON", "("} & set(words)
 
 
 def end_of_query(text: str, start: int) -> int:
-    """Return where the query that opens at `start` ends: before the semicolons, comments and spaces behind it.
+    """Return the end of the query that starts at `start`: before the semicolons, comments and spaces after it.
 
-    A comment with no semicolon in front of it belongs to the query. Returns `start` when there is nothing but comments.
+    A comment without a semicolon before it belongs to the query. Returns `start` if there are only comments.
     """
     if ";" not in text[start:] and not text.startswith(("--", "/*"), start):
         return max(start, len(text.rstrip()))
@@ -119,7 +119,7 @@ def _end_of_block(text: str, start: int, strict: bool) -> int:
 
 
 def _closing(text: str, start: int) -> int:
-    """Return where the parenthesis stands that closes the one in front of `start`, or the end of the text."""
+    """Return the position of the parenthesis that closes the one before `start`, or the end of the text."""
     depth = 1
     for _, at, stop in pieces(text, start, strict=False):
         depth += {"(": 1, ")": -1}.get(text[at:stop], 0)

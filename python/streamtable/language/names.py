@@ -9,7 +9,7 @@ from streamtable.sql.literals import quote_name
 __all__ = ["UNREAD", "Name", "Query"]
 
 UNREAD = "{}"
-"""The columns of the tables of a query that was not read before."""
+"""The columns of the tables of a query that was not analysed yet."""
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,10 @@ class Name:
 
 @dataclass(frozen=True)
 class Query:
-    """Hold the text after AS as it was written, and where in the statement it starts (line and column from 1).
+    """Hold the text after AS as it was written, and its start in the statement (line and column from 1).
 
-    Two queries with the same text are equal, wherever they start. `columns` are those of its tables as they were when it was read
-    first, a JSON object; UNREAD before that.
+    Two queries with the same text are equal, wherever they start. `columns` are the columns of its tables at the first analysis,
+    a JSON object; UNREAD before it.
     """
 
     text: str

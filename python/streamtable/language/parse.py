@@ -44,16 +44,16 @@ class _ToStatement(StreamTableRules, QueueRules):
 
 @lru_cache(maxsize=256)
 def parse(text: str, minimum_seconds: int = MINIMUM_SECONDS) -> AnyStatement:
-    """Return the statement that `text` is; a schedule by duration may not be shorter than `minimum_seconds`.
+    """Return the statement of `text`. A schedule by duration may not be shorter than `minimum_seconds`.
 
-    Raises StatementSyntaxError for what does not parse, and InvalidStatement for what cannot be meant.
+    Raises StatementSyntaxError for a text that does not parse, and InvalidStatement for an impossible statement.
     """
     statement: AnyStatement = _read(text, "statement", minimum_seconds)
     return statement
 
 
 def parse_schedule(text: str, minimum_seconds: int = MINIMUM_SECONDS) -> Schedule:
-    """Return the schedule that `text` means, which is what stands after SCHEDULE; raises as `parse` does."""
+    """Return the schedule of `text`, the part after SCHEDULE. Raises as `parse` does."""
     schedule: Schedule = _read(text, "schedule", minimum_seconds)
     return schedule
 
@@ -77,7 +77,7 @@ def keywords() -> list[str]:
 
 
 def whole(text: str) -> str:
-    """Return the text of a statement. Raises StatementSyntaxError for half of a surrogate pair, which is no character."""
+    """Return the text of a statement. Raises StatementSyntaxError for half of a surrogate pair, which is not a character."""
     half = re.search("[\ud800-\udfff]", text)
     if half:
         line = text.count("\n", 0, half.start()) + 1

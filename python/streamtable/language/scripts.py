@@ -27,17 +27,17 @@ class Piece:
 
 
 def split(script: str) -> list[Piece]:
-    """Return the statements of a script, without those that are nothing but comments.
+    """Return the statements of a script, without those that consist of comments alone.
 
-    A statement that opens with BEGIN is a SQL script of Spark's and lasts until its cell or the text ends. Raises
-    InvalidStatement for a notebook's cell in another language: leaving it out would be another script.
+    A statement that opens with BEGIN is a SQL script of Spark and lasts until its cell or the text ends. Raises InvalidStatement
+    for a notebook's cell in another language, because the script without it would mean something else.
     """
     script = _without_magic(script)
     return [Piece(script[start:end], script.count("\n", 0, start) + 1) for start, end, _ in _spans(script)]
 
 
 def is_complete(text: str) -> bool:
-    """Tell whether the text ends with the semicolon of its last statement; an interactive shell asks for more otherwise."""
+    """Tell whether the text ends with the semicolon of its last statement. Otherwise an interactive shell asks for more."""
     return all(ended for _, _, ended in _spans(_without_magic(text)))
 
 

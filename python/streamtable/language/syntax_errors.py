@@ -1,4 +1,4 @@
-"""What is said about a statement that does not parse: where, underlined, what was found, and what was expected."""
+"""Errors of a statement that does not parse: the underlined place, the text found there, and the expected words."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _as_string(spans: re.Match[str]) -> str:
     return f"write the time between two refreshes as a string: SCHEDULE '{text}'"
 
 
-# What people write by mistake: terminals that were all expected there, what stands there instead, what to do about it.
+# Common mistakes: the terminals that are all expected there, the text found there, and the advice.
 _ADVICE: tuple[tuple[str, str, str | Callable[[re.Match[str]], str]], ...] = (
     ("_AS", r"SELECT|VALUES|FROM|\(\s*SELECT", "write AS in front of the query"),
     ("_NO", r"DATA", "leave WITH DATA out: a stream table is filled unless WITH NO DATA is written"),
@@ -53,14 +53,14 @@ _ADVICE: tuple[tuple[str, str, str | Callable[[re.Match[str]], str]], ...] = (
     ("_AS", r"USING", "leave USING out: a stream table is always a Delta table"),
     ("_MODE", r"AUTO|DIFFERENTIAL|FULL", "write REFRESH MODE and then the mode"),
     ("_MODE", rf"EVERY\s+(?!'){_SPANS}", _as_string),
-    ("_MODE", r"EVERY|AT|ON", "when a table is refreshed is said by SCHEDULE '1m', for example"),
+    ("_MODE", r"EVERY|AT|ON", "write the time of refreshes after SCHEDULE, for example SCHEDULE '1m'"),
     ("_DIFFERENTIAL", r"INCREMENTAL|IMMEDIATE", "the mode that computes what changed is called DIFFERENTIAL"),
-    ("_CRON", r"EVERY\s+('(?:\d+[wdhms])+')", lambda found: f"leave EVERY out: SCHEDULE {found[1]}"),
+    ("_CRON", r"EVERY\s+('(?:\d+[wdhms])+')", lambda found: f"write SCHEDULE {found[1]}, without EVERY"),
     ("_CRON", _SPANS, _as_string),
     ("_CRON", r"HOURLY|DAILY|WEEKLY", lambda found: f"write SCHEDULE CRON '@{found[0].lower()}'"),
     ("_CRON", r"NONE|NULL|NEVER|OFF|DISABLED?|ON\s+DEMAND", "write SCHEDULE MANUAL"),
     ("_CRON", r"\d", "write the time between two refreshes as a string: SCHEDULE '1m'"),
-    ("_CRON", r"EVERY", "leave EVERY out: SCHEDULE '1m'"),
+    ("_CRON", r"EVERY", "write SCHEDULE '1m', without EVERY"),
     ("_RESUME", r"(?:DROP|UNSET|REMOVE)\s+SCHEDULE", "write SET SCHEDULE MANUAL"),
     ("_CRON", r"@|\*", "write SCHEDULE CRON '*/5 * * * *'"),
     ("_COMMENT _RPAR", r"(?<=\(SELECT\s).", "write AS in front of the query"),
@@ -76,12 +76,12 @@ _ADVICE: tuple[tuple[str, str, str | Callable[[re.Match[str]], str]], ...] = (
 
 
 def syntax_error(text: str, start: int, end: int, message: str, hint: str | None = None) -> StatementSyntaxError:
-    """Return the error for what stands between `start` and `end`."""
+    """Return the error for the text between `start` and `end`."""
     return StatementSyntaxError(_message(text, start, end, message), hint=hint)
 
 
 def invalid(text: str, start: int, end: int, message: str, hint: str | None = None) -> InvalidStatement:
-    """Return the error for what reads well between `start` and `end`, but asks for something impossible."""
+    """Return the error for a text between `start` and `end` that parses, but asks for something impossible."""
     return InvalidStatement(_message(text, start, end, message), hint=hint)
 
 
@@ -104,7 +104,7 @@ def excerpt(text: str, start: int, end: int) -> str:
 
 
 def explain(text: str, error: UnexpectedInput) -> StatementSyntaxError:
-    """Return the error for people that stands for lark's; `text` is the statement without its comments blanked."""
+    """Return the error for people in place of lark's; `text` is the statement with its comments."""
     parser: InteractiveParser = error.interactive_parser  # set by lark's LALR parser
     token = error.token if isinstance(error, UnexpectedToken) else None
     at_end = token is not None and token.type == "$END"
@@ -127,7 +127,7 @@ def _message(text: str, start: int, end: int, message: str) -> str:
 
 
 def _phrases(parser: InteractiveParser, accepts: set[str]) -> Iterator[str]:
-    """Yield what may stand where the parser is, in people's words: keywords with those that must follow them."""
+    """Yield the expected words at the parser's position: each keyword with the keywords that must follow it."""
     # Every keyword may be a name; it is listed as a keyword only where it opens something that a name does not.
     after_name = _accepts(_after(parser, "NAME")) if "NAME" in accepts else set[str]()
     for keyword in sorted(accepts - _TERMINALS.keys() - _NOT_LISTED):
@@ -154,7 +154,7 @@ def _accepts(parser: InteractiveParser) -> set[str]:
 
 
 def _shown(word: str) -> str:
-    """Return what was found as it stands in a message; the excerpt shows it in full."""
+    """Return the found text for a message, shortened; the excerpt shows all of it."""
     if not word:
         return "the end of the statement"
     short = word if len(word) <= _SHOWN else f"{word[:_SHOWN]}..."

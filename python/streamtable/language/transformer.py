@@ -1,4 +1,4 @@
-"""What the rules of all statements share: names, strings, queries, clauses, and refusals that say where."""
+"""The rules that all statements share: names, strings, queries, clauses, and refusals with their place."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MILLISECONDS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_0
 
 
 class Clause(NamedTuple):
-    """A clause: its keywords, the field of the statement that it sets, the value, and where it stands."""
+    """A clause: its keywords, the field of the statement that it sets, the value, and its place."""
 
     keywords: str
     field: str
@@ -46,7 +46,7 @@ class Rules(Transformer[Token, Any]):
         self._minimum = minimum_seconds
 
     def flag(self, at: Meta) -> Meta:
-        """Return where the words stand of which it matters only that they are there."""
+        """Return the place of words without a value."""
         return at
 
     def identifier(self, at: Meta, token: Token) -> Token:
@@ -82,7 +82,7 @@ class Rules(Transformer[Token, Any]):
         return self._query(start + lead, end_of_query(self._text[:end], start + lead))
 
     def condition(self, at: Meta, token: Token) -> str:
-        """Return what Spark is to read in parentheses, without comments around it."""
+        """Return the text for Spark in parentheses, without comments around it."""
         start, end = _span(at)
         text = self._text[start:end]
         lead = start + len(text) - len(text.lstrip())
@@ -97,7 +97,7 @@ class Rules(Transformer[Token, Any]):
         return Query(self._text[start:end], start, *place(self._text, start))
 
     def _given(self, clauses: Iterable[Clause]) -> dict[str, Clause]:
-        """Return the clauses by the field that they set; each may stand there once."""
+        """Return the clauses by the field that they set; each may occur once."""
         given = dict[str, Clause]()
         for clause in clauses:
             if clause.field in given:
@@ -131,7 +131,7 @@ class Rules(Transformer[Token, Any]):
         return milliseconds
 
     def _at(self, at: Meta, read: Callable[[], T]) -> T:
-        """Call `read`, and add to what it refuses where that stands."""
+        """Call `read`, and add the place to its errors."""
         try:
             return read()
         except InvalidStatement as error:

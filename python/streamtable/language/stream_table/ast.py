@@ -1,4 +1,4 @@
-"""The statements as data: what was asked for, with nothing looked up yet."""
+"""The statements as data, before anything is looked up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streamtable.sql.literals import quote_string
 
 @dataclass(frozen=True)
 class Manual:
-    """Refresh only when told to."""
+    """Refresh only by statement."""
 
     def sql(self) -> str:
         """Return what stands after SCHEDULE."""
@@ -57,7 +57,7 @@ Schedule: TypeAlias = Manual | Every | Cron | Calculated
 
 
 class RefreshMode(str, Enum):
-    """Say how a refresh may compute: AUTO falls back to FULL where there is no delta rule, DIFFERENTIAL refuses."""
+    """The refresh mode: AUTO falls back to FULL without a delta rule, DIFFERENTIAL refuses."""
 
     AUTO = "AUTO"
     DIFFERENTIAL = "DIFFERENTIAL"
@@ -138,7 +138,7 @@ class SetQuery:
 
 @dataclass(frozen=True)
 class AcceptDefinition:
-    """ACCEPT DEFINITION: the catalog takes the definition that the table's log holds for its own."""
+    """ACCEPT DEFINITION: the catalog accepts the definition in the table's log."""
 
 
 Action: TypeAlias = SetSchedule | SetMode | Suspend | Resume | Rename | SetProperties | SetQuery | AcceptDefinition
@@ -218,14 +218,14 @@ class ExplainStreamTable:
 
 @dataclass(frozen=True)
 class ExplainCreate:
-    """EXPLAIN CREATE STREAM TABLE: what would be created, and how it would be kept."""
+    """EXPLAIN CREATE STREAM TABLE: the table that would be created, and how it would be refreshed."""
 
     create: CreateStreamTable
 
 
 @dataclass(frozen=True)
 class ExplainAlter:
-    """EXPLAIN ALTER STREAM TABLE ... AS: what another query would make of the table."""
+    """EXPLAIN ALTER STREAM TABLE ... AS: the table with another query, and how it would be refreshed."""
 
     name: Name
     action: SetQuery

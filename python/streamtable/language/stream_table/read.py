@@ -1,4 +1,4 @@
-"""Trees of stream tables to statements, and the refusals of what the grammar alone lets through."""
+"""Trees of stream tables to statements, with the refusals that the grammar cannot express."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ Properties = tuple[tuple[str, str], ...]
 MAXIMUM_LIMIT = 2**31 - 1  # Spark's LIMIT is an int
 
 _RESERVED = ("owner", "provider", "location", "external", "is_managed_location")
-"""Properties that Spark sets itself: what a user sets is dropped without a word."""
+"""Properties that Spark sets itself: it silently drops a user's values."""
 
 # Rules whose statement has the rule's children as its fields.
 STREAM_TABLES: Mapping[str, Callable[..., Any]] = {
@@ -192,7 +192,7 @@ class StreamTableRules(Rules):
     # What several rules need
 
     def _fields(self, clauses: Iterable[Clause]) -> dict[str, Any]:
-        """Return what the clauses of CREATE set; each may stand there once, and only one of the layouts."""
+        """Return the fields that the clauses of CREATE set. Each clause may occur once, and only one of the layouts."""
         given = self._given(clauses)
         if "partitioned_by" in given and "clustered_by" in given:
             second = max(given["partitioned_by"], given["clustered_by"], key=lambda clause: clause.at.start_pos)
