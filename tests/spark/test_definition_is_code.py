@@ -75,7 +75,10 @@ def test_a_definition_that_was_changed_in_the_folder_runs_nowhere(shop: SparkSes
             shop.sql(statement).collect()
         assert "ALTER STREAM TABLE `spark_catalog`.`shop`.`st` ACCEPT DEFINITION" in str(refused.value)
     shown = [("spark_catalog.shop.above",), ("spark_catalog.shop.other",)]
-    assert [row[:1] for row in answer(shop, "SHOW STREAM TABLES")] == shown
+    rows = {row[0]: (row[1], row[-1]) for row in answer(shop, "SHOW STREAM TABLES")}
+    assert rows.keys() == {*(name for (name,) in shown), "spark_catalog.shop.st"}
+    status, error = rows["spark_catalog.shop.st"]
+    assert status == "UNREADABLE" and "streamtable.definition is now" in error
     assert answer(shop, "SELECT name FROM stream_tables() WHERE name LIKE '%.shop.%'") == shown
     assert str(st) not in Index(shop).poll()
     with pytest.raises(Exception, match=r"st is read by spark_catalog\.shop\.above"):

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.spark.statements import answer, folder
+from tests.spark.tampering import tamper
 
 from streamtable.catalog.halves import FOLDER
 from streamtable.definitions.leftovers import leftovers
@@ -51,7 +52,8 @@ def test_a_table_whose_folder_is_gone_does_not_block_its_name(shop: SparkSession
             shop.sql(statement)
     with pytest.raises(DirectWriteRefused, match="use DROP STREAM TABLE"):
         shop.sql("DROP TABLE st")
-    assert answer(shop, "SHOW STREAM TABLES") == []
+    ((name, status, *nothing, error),) = answer(shop, "SHOW STREAM TABLES")
+    assert (name, status, nothing) == (NAME, "UNREADABLE", [None] * 4) and "there is no Delta table at" in error
     assert answer(shop, "DROP STREAM TABLE st") == [(NAME, "DROPPED")]
     assert answer(shop, "DROP STREAM TABLE IF EXISTS st") == []
     shop.sql(create)
@@ -128,6 +130,56 @@ def test_a_link_in_place_of_a_folder_is_not_followed(shop: SparkSession, tmp_pat
         shop.sql("DROP STREAM TABLE IF EXISTS st")
     assert_exact(shop, "victim", GROUPS)
     shop.sql("DROP STREAM TABLE victim")
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_is_no_place_for_a_new_table(shop: SparkSession, tmp_path: Path, there: bool) -> None:
+    """DROP follows no link, and could not take back what a CREATE made behind one."""
+    behind = tmp_path / "behind"
+    if there:
+        behind.mkdir()
+    (tmp_path / "link").symlink_to(behind)
+    managed = folder(shop, "sales").parent / "st"
+    managed.symlink_to(behind)
+    shop.sql(f"CREATE STREAM TABLE kept AS {ALL}")
+    for statement in (
+        f"CREATE STREAM TABLE other LOCATION '{tmp_path}/link' AS {ALL}",
+        f"CREATE STREAM TABLE st AS {ALL}",
+        "CREATE QUEUE st ON sales",
+        "ALTER STREAM TABLE kept RENAME TO st",
+    ):
+        with pytest.raises(InvalidStatement, match="is a symbolic link"):
+            shop.sql(statement)
+    assert list(behind.rglob("*")) == []
+    managed.unlink()
+    (tmp_path / "through").symlink_to(tmp_path)
+    shop.sql(f"CREATE STREAM TABLE st LOCATION '{tmp_path}/through/st' AS {ALL}")  # a link on the way there is the owner's
+    assert answer(shop, "DROP STREAM TABLE st") == [(NAME, "DROPPED")]
+    assert not (tmp_path / "st").exists()
+
+
+def test_a_second_name_that_was_accepted_takes_no_files_along(shop: SparkSession) -> None:
+    """Whoever may write the folder made the definition that of the second name, had it accepted, and put the first one back."""
+    shop.sql(f"CREATE STREAM TABLE st AS {ALL}")
+    place = folder(shop, "st")
+    kept = dict(answer(shop, "SHOW TBLPROPERTIES st"))
+    names = {key: kept[key] for key in ("streamtable.definition", "streamtable.name")}
+    shop.sql(f"CREATE TABLE second USING delta LOCATION '{place}'")
+    tamper(
+        place,
+        **{
+            key: value.replace("st", "second", 1) if key.endswith("name") else value.replace("`st`", "`second`", 1)
+            for key, value in names.items()
+        },
+    )
+    assert answer(shop, "ALTER STREAM TABLE second ACCEPT DEFINITION") == [("spark_catalog.shop.second", "ACTIVE")]
+    tamper(place, **names)
+    before = sorted(place.rglob("*"))
+    (told,) = answer(shop, "DROP STREAM TABLE second")
+    assert told == ("spark_catalog.shop.second", f"DROPPED, left what the table's log does not name: file:{place}")
+    assert sorted(place.rglob("*")) == before
+    assert_exact(shop, "st", ALL)
+    assert answer(shop, "DROP STREAM TABLE st") == [(NAME, "DROPPED")]
 
 
 def test_links_do_not_lead_the_probe_or_an_intent_elsewhere(shop: SparkSession, tmp_path: Path) -> None:

@@ -60,7 +60,8 @@ def test_how_a_table_fares_that_cannot_be_read_hides_no_other(shop: SparkSession
     tamper(folder(shop, "st"), **{f"streamtable.{key}": '{"version": 1, "at": 1}'})
     with pytest.raises(DefinitionUnreadable, match=r"shop\.st cannot be read"):
         shop.sql("REFRESH STREAM TABLE st")
-    assert [row[:1] for row in answer(shop, "SHOW STREAM TABLES")] == [("spark_catalog.shop.other",)]
+    shown = [("spark_catalog.shop.other", "ACTIVE"), ("spark_catalog.shop.st", "UNREADABLE")]
+    assert [row[:2] for row in answer(shop, "SHOW STREAM TABLES")] == shown
     shop.sql("DROP STREAM TABLE st")
 
 

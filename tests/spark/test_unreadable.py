@@ -51,7 +51,8 @@ def later_format(spark: SparkSession, table: str) -> str:
 
 
 def names(spark: SparkSession) -> list[str]:
-    return [row[0].rpartition(".")[2] for row in answer(spark, "SHOW STREAM TABLES")]
+    """Return the names of the stream tables that can be read."""
+    return [row[0].rpartition(".")[2] for row in answer(spark, "SHOW STREAM TABLES") if row[1] != "UNREADABLE"]
 
 
 @pytest.mark.parametrize("how", [later_protocol, no_json, later_format])
@@ -64,6 +65,7 @@ def test_a_stream_table_that_cannot_be_read_hides_no_others(
     with broken(shop, "bad", how(shop, "bad")):
         for _ in range(2):
             assert names(shop) == ["above", "good"]
+        assert answer(shop, "SHOW STREAM TABLES LIKE 'bad'")[0][1] == "UNREADABLE"
         told = [record.getMessage() for record in caplog.records if record.name == "streamtable.catalog"]
         assert [text.partition(": ")[0] for text in told] == ["spark_catalog.shop.bad cannot be read and is left out"], "once"
         assert answer(shop, "SELECT name FROM alerts() WHERE alert = 'SOURCE_GONE'") == []

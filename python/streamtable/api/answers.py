@@ -35,14 +35,14 @@ class Refreshed:
 
 @dataclass(frozen=True)
 class Listed:
-    """A line of SHOW STREAM TABLES."""
+    """A line of SHOW STREAM TABLES; of a table that cannot be read, the name, the status and the error alone."""
 
     name: str
     status: str
-    refresh_mode: str
-    schedule: str
+    refresh_mode: str | None
+    schedule: str | None
     last_action: str | None
-    version: int
+    version: int | None
     error: str | None
 
 

@@ -17,7 +17,7 @@ from streamtable.catalog.accepted import accepting, check, is_copy, knows, made_
 from streamtable.catalog.definition import FORMATTED, Definition, Properties, code_of
 from streamtable.catalog.paths import is_path
 from streamtable.delta.tables import Located, TableState, find_table, state
-from streamtable.delta.unreadable import left_out
+from streamtable.delta.unreadable import Unreadable, left_out
 from streamtable.errors import SourceUnavailable, StreamTableNotFound, near_names
 from streamtable.jvm.handles import catalog_of
 from streamtable.language.names import Name, Query
@@ -33,6 +33,7 @@ __all__ = [
     "entry_of",
     "find",
     "find_at",
+    "listed",
     "load",
     "named_entries",
     "readers_of",
@@ -106,7 +107,11 @@ def find(spark: SparkSession, name: Name) -> tuple[Located, Entry | None]:
     for a name whose table is gone.
     """
     located = find_table(spark, name.parts)
-    return located, _accepted(located, _state(spark, located)) if located.kind == "delta" else None
+    return located, _entry(spark, located)
+
+
+def _entry(spark: SparkSession, located: Located) -> Entry | None:
+    return _accepted(located, _state(spark, located)) if located.kind == "delta" else None
 
 
 def _state(spark: SparkSession, located: Located) -> TableState:
@@ -183,6 +188,20 @@ def named_entries(spark: SparkSession, namespace: Sequence[str] | None = None) -
             entry = entry_of(spark, parts)
         if entry:
             yield Name(parts), entry
+
+
+def listed(spark: SparkSession, namespace: Sequence[str]) -> Iterator[tuple[Name, Entry | Unreadable]]:
+    """Yield the stream tables of a namespace by name; of those that the catalog knows and nobody can read now, why."""
+    for parts in table_names(spark, namespace):
+        located: Located | None = None
+        entry: Entry | None = None
+        with left_out(".".join(parts)) as why:
+            located = find_table(spark, parts)
+            entry = _entry(spark, located)
+        if entry:
+            yield Name(parts), entry
+        elif why and located is not None and knows(located, FORMATTED):
+            yield Name(parts), Unreadable(why[0])
 
 
 def schemas(spark: SparkSession) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
-from streamtable.delta.folders import names
+from streamtable.delta.folders import is_link, names
 from streamtable.delta.tables import home, place
 from streamtable.errors import InvalidStatement
 from streamtable.language.names import Name
@@ -43,6 +43,9 @@ def vacant(spark: SparkSession, name: Sequence[str], location: str | None = None
         raise InvalidStatement(f"the catalog takes letters, digits and underscores for a name, and not `{name[-1]}`", hint=hint)
     else:
         path = place(spark, name, location)
+    if is_link(spark, path):
+        hint = "name the folder that it leads to: DROP follows no link, so that nobody can have it delete elsewhere"
+        raise InvalidStatement(f"{path}, the folder of {'.'.join(name)}, is a symbolic link", hint=hint)
     if there := names(spark, path):
         hint = "move away what is in it, or choose another place; if a statement makes a table there now, try again when it is done"
         raise InvalidStatement(f"{path}, the folder of {'.'.join(name)}, is not empty: it holds {_listed(there)}", hint=hint)

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from streamtable.delta.bridge import bridge
 from streamtable.jvm.gateway import java_class
 
-__all__ = ["children", "delete_small", "left_behind", "move", "names", "probe", "read_small", "write_small"]
+__all__ = ["children", "delete_small", "is_link", "left_behind", "move", "names", "probe", "read_small", "write_small"]
 
 
 def left_behind(session: SparkSession, folder: str, kept: str, age: timedelta) -> list[str]:
@@ -45,6 +45,11 @@ def _written(storage: Any, path: Any) -> Iterator[int]:
 def names(session: SparkSession, folder: str) -> list[str]:
     """Return the names in a folder; a missing folder has none."""
     return list(json.loads(bridge(session).names(session._jsparkSession, folder)))
+
+
+def is_link(session: SparkSession, path: str) -> bool:
+    """Tell whether a path of a local disk is a symbolic link, whatever it leads to."""
+    return bool(bridge(session).isLink(session._jsparkSession, path))
 
 
 def probe(session: SparkSession, folder: str) -> None:

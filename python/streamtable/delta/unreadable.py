@@ -30,19 +30,24 @@ _told = set[str]()
 
 @dataclass(frozen=True)
 class Unreadable:
-    """The reason why the latest version of a table cannot be read."""
+    """The reason why a table cannot be read."""
 
     reason: str
 
 
 @contextmanager
-def left_out(name: str) -> Iterator[None]:
-    """Go on without a table that cannot be read. A warning is logged once, until the table can be read again."""
+def left_out(name: str) -> Iterator[list[str]]:
+    """Go on without a table that cannot be read, and give a list for the reason.
+
+    A warning is logged once, until the table can be read again.
+    """
+    why = list[str]()
     try:
-        yield
+        yield why
     except _ERRORS as error:
         if interrupted(error):
             raise
+        why.append(_reason(error))
         if name not in _told:
             _told.add(name)
             log.warning("%s cannot be read and is left out: %s", name, _reason(error))

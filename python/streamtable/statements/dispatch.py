@@ -11,12 +11,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import BooleanType, LongType, StringType, StructType, TimestampType
 
 from streamtable.catalog.definition import Definition
-from streamtable.catalog.entries import Entry, entries, find, load
+from streamtable.catalog.entries import Entry, entries, find, listed, load
 from streamtable.definitions.alter import alter, with_query
 from streamtable.definitions.checks import analysed_for
 from streamtable.definitions.create import create
 from streamtable.definitions.drop import drop
 from streamtable.definitions.replace import effect
+from streamtable.delta.unreadable import Unreadable
 from streamtable.differentiate.registry import findings
 from streamtable.jvm.gateway import JavaRows
 from streamtable.jvm.handles import namespace_of
@@ -43,6 +44,7 @@ from streamtable.language.stream_table.ast import (
 from streamtable.language.subscribe.ast import CloseCursor, CopyToStdout, DeclareCursor, Fetch, Subscribe
 from streamtable.language.write import to_sql
 from streamtable.observe.dependencies import dependency_rows
+from streamtable.observe.health import SourceState
 from streamtable.observe.results import Rows, columns
 from streamtable.query.analyse import AnalysedQuery, analyse, release
 from streamtable.refresh.dry_run import rejected
@@ -148,7 +150,7 @@ def _run(spark: SparkSession, statement: AnyStatement) -> Rows | JavaRows:
         case DropStreamTable():
             return [(each.name, _dropped(each.left)) for each in drop(spark, statement)]
         case ShowStreamTables(namespace, like):
-            return [_shown(spark, each) for each in _listed(spark, namespace, like)]
+            return [_shown(spark, *each) for each in _listed(spark, namespace, like)]
         case DescribeStreamTable(name, extended):
             return _described(load(spark, name), extended)
         case ShowCreateStreamTable(name):
@@ -202,17 +204,19 @@ def _refreshed(done: Outcome) -> tuple[Any, ...]:
     )
 
 
-def _listed(spark: SparkSession, namespace: Name | None, like: str | None) -> list[Entry]:
+def _listed(spark: SparkSession, namespace: Name | None, like: str | None) -> list[tuple[Name, Entry | Unreadable]]:
     space = namespace.parts if namespace else namespace_of(spark)
     patterns = [part.strip().casefold() for part in (like or "*").split("|")]
     return [
-        each
-        for each in entries(spark, space)
-        if any(fnmatch.fnmatchcase(each.definition.statement.name.parts[-1].casefold(), pattern) for pattern in patterns)
+        (name, found)
+        for name, found in listed(spark, space)
+        if any(fnmatch.fnmatchcase(name.parts[-1].casefold(), pattern) for pattern in patterns)
     ]
 
 
-def _shown(spark: SparkSession, entry: Entry) -> tuple[Any, ...]:
+def _shown(spark: SparkSession, name: Name, entry: Entry | Unreadable) -> tuple[Any, ...]:
+    if isinstance(entry, Unreadable):
+        return ".".join(name.parts), SourceState.UNREADABLE.value, None, None, None, None, entry.reason
     definition, frontier = entry.definition, Frontier.of(entry.state.frontier)
     failed = failure(spark, entry, frontier.base + 1 if frontier else 0)
     error = definition.error.message if definition.error else None

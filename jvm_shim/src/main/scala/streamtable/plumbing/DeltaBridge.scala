@@ -308,6 +308,9 @@ object DeltaBridge {
     compact(render(JArray(found.map(JString(_)))))
   }
 
+  /** Whether a path of a local disk is a symbolic link, whatever it leads to. */
+  def isLink(spark: SparkSession, path: String): Boolean = SmallFiles.isLink(spark, new Path(path))
+
   /** The folder of a schema. */
   def home(spark: SparkSession, database: String): String = CatalogEntries.home(spark, database).toString
 

@@ -53,6 +53,8 @@ private[streamtable] object SmallFiles {
     }
   }
 
+  def isLink(spark: SparkSession, path: Path): Boolean = link(storage(spark, path), path)
+
   private def link(fs: FileSystem, path: Path) =
     fs.getUri.getScheme == "file" && Files.isSymbolicLink(Paths.get(path.toUri.getPath))
 

@@ -1,7 +1,5 @@
 package org.apache.spark.sql.streamtable
 
-import java.nio.file.Paths
-
 import scala.util.Try
 
 import org.apache.hadoop.fs.Path
@@ -15,6 +13,7 @@ import org.apache.spark.sql.catalyst.analysis.{
   NoSuchNamespaceException,
   NoSuchTableException,
   ResolvedIdentifier,
+  ResolvedNamespace,
   ResolvedTable
 }
 import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogTableType}
@@ -23,6 +22,8 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.streaming.WriteToStream
 import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.connector.catalog.CatalogV2Implicits._
+import org.apache.spark.sql.connector.catalog.CatalogV2Util.isSessionCatalog
+import org.apache.spark.sql.connector.catalog.V1Table
 import org.apache.spark.sql.delta.DeltaLog
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.commands._
@@ -32,6 +33,7 @@ import org.apache.spark.sql.execution.command.{
   AlterTableRenameCommand,
   AlterViewAsCommand,
   CreateViewCommand,
+  DropDatabaseCommand,
   DropTableCommand
 }
 import org.apache.spark.sql.execution.datasources.{
@@ -52,6 +54,7 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan = {
     plan.foreach { node =>
+      if (!isEngine) takenAlong(node).foreach { case (what, name) => refuseFiles(what, name) }
       for {
         write <- writesOf(node)
         target <- write.target
@@ -60,7 +63,7 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
         if (ours(target)) refuse(write, target.name)
         else if ((!write.ofTheName || takesFilesAlong(target)) && owner(target).isDefined)
           owner(target).foreach(name =>
-            if (write.ofTheName) refuseFiles(write, target.name, name) else refuse(write, name))
+            if (write.ofTheName) refuseFiles(s"${write.operation} on ${target.name}", name) else refuse(write, name))
         else if (write.changesShape && session.conf.getOption(blockSourceDdl).isDefined)
           Handlers.checkSourceDdl(session, write.operation, target.name, target.place)
     }
@@ -78,7 +81,7 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
     parts <- Try(parse(written).children.collect { case JString(part) => part }).toOption if parts.size == 3
     entry <- entryOf(TableIdentifier(parts(2), Some(parts(1))))
     if CatalogEntry.isStreamTable(entry, target.id) &&
-      place(DeltaLog.forTable(session, entry).dataPath.toString) == place(target.place)
+      Places.same(DeltaLog.forTable(session, entry).dataPath.toString) == Places.same(target.place)
   } yield parts.quoted
 
   /** A catalog that cannot be read is an error of its own. */
@@ -152,10 +155,12 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
       Write("ALTER TABLE", Versions.constrained(w).flatMap(inPlan), redefine)
     case w: DropTable =>
       Write("DROP TABLE", named(w.child), name => s"use DROP STREAM TABLE $name", changesShape = true, ofTheName = true)
-    case w: ReplaceTable => Write("CREATE OR REPLACE TABLE", named(w.name), redefine, changesShape = true)
-    case w: ReplaceTableAsSelect => Write("CREATE OR REPLACE TABLE", named(w.name), redefine, changesShape = true)
+    case w: ReplaceTable =>
+      Write("CREATE OR REPLACE TABLE", replaced(w.name, w.tableSpec), redefine, changesShape = true)
+    case w: ReplaceTableAsSelect =>
+      Write("CREATE OR REPLACE TABLE", replaced(w.name, w.tableSpec), redefine, changesShape = true)
     case w: CreateDeltaTableCommand if w.operation != TableCreationModes.Create =>
-      val existing = w.existingTableOpt.orElse(Some(w.table).filter(_ => w.tableByPath))
+      val existing = w.existingTableOpt.orElse(Some(w.table).filter(_.storage.locationUri.isDefined))
       Write(
         "CREATE OR REPLACE TABLE",
         existing.flatMap(t => atPath(t.location.toString, Some(t))),
@@ -168,6 +173,36 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
     case w: AlterTableRenameCommand if w.isView =>
       Write("ALTER VIEW RENAME", view(w.oldName), redefine, changesShape = true)
     case w: DropTableCommand if w.isView => Write("DROP VIEW", view(w.tableName), redefine, changesShape = true)
+    case w if Places.of(w).nonEmpty =>
+      Write(s"the command ${w.nodeName}", Places.of(w).flatMap(around).find(owner(_).isDefined), refresh)
+  }
+
+  /** The table of Delta in whose folder a path is. */
+  private def around(path: String): Option[Target] =
+    Places.tableAround(session, path).flatMap(root => atPath(root.toString, None))
+
+  /** What is done to a schema, or to a table that was led elsewhere, and a stream table below its folder, which would be deleted. */
+  private def takenAlong(node: LogicalPlan): Option[(String, String)] = node match {
+    case w: DropDatabaseCommand => inSchema(w.databaseName)
+    case DropNamespace(ResolvedNamespace(catalog, Seq(schema), _), _, _) if isSessionCatalog(catalog) =>
+      inSchema(schema)
+    case DropTable(ResolvedIdentifier(catalog, name), _, _) if isSessionCatalog(catalog) =>
+      for {
+        entry <- entryOf(name.asTableIdentifier)
+        if entry.tableType == CatalogTableType.MANAGED
+        at <- entry.storage.locationUri
+        if at != session.sessionState.catalog.defaultTablePath(entry.identifier)
+        found <- Places.streamTableIn(session, at.toString)
+      } yield s"DROP TABLE on ${entry.identifier.nameParts.quoted}" -> found.nameParts.quoted
+    case _ => None
+  }
+
+  private def inSchema(schema: String): Option[(String, String)] = {
+    val catalog = session.sessionState.catalog
+    for {
+      known <- Option.when(catalog.databaseExists(schema))(catalog.getDatabaseMetadata(schema))
+      found <- Places.streamTableIn(session, known.locationUri.toString, Some(known.name))
+    } yield s"DROP DATABASE $schema" -> found.nameParts.quoted
   }
 
   /** The Delta table that Spark has resolved in `plan`; its snapshot is loaded already. */
@@ -207,10 +242,21 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
     case ResolvedIdentifier(catalog, identifier) =>
       Try(catalog.asTableCatalog.loadTable(identifier)).toOption.flatMap {
         case delta: DeltaTableV2 => Try(table(delta)).toOption
+        case other: V1Table => led(other.catalogTable)
         case _ => None
       }
     case _ => None
   }
+
+  /** The table of a name, or the one at the place of a new name. */
+  private def replaced(name: LogicalPlan, spec: TableSpecBase): Option[Target] =
+    named(name).orElse(Places.of(spec).flatMap(around).headOption)
+
+  /** The table of Delta to whose files the name of another table leads. */
+  private def led(entry: CatalogTable): Option[Target] = for {
+    at <- entry.storage.locationUri
+    found <- around(at.toString)
+  } yield found.copy(name = entry.identifier.nameParts.quoted, entry = Some(entry))
 
   /** A view that lasts; it is no stream table, but stream tables may read it. */
   private def view(name: TableIdentifier): Option[Target] =
@@ -273,23 +319,15 @@ private object DirectWriteCheck {
       Option.when(snapshot.version >= 0)(snapshot.metadata.id))
   }
 
-  /** A path of a local disk without the links in it; any other as it is. */
-  private def place(path: String): String = {
-    val uri = new Path(path).toUri
-    if (uri.getScheme == null || uri.getScheme == "file")
-      Try(Paths.get(uri.getPath).toRealPath().toString).getOrElse(uri.getPath)
-    else path
-  }
-
   private def nameOf(catalogTable: Option[CatalogTable], path: Path) =
     catalogTable.map(_.identifier.nameParts.quoted).getOrElse(s"delta.`$path`")
 
-  private def refuseFiles(write: Write, name: String, owner: String) =
+  private def refuseFiles(what: String, owner: String) =
     throw StreamTableException(
       "STREAMTABLE_DIRECT_WRITE",
       "42809",
-      s"${write.operation} on $name is refused: it would take along the files of the stream table $owner.",
-      s"lead $name elsewhere first: ALTER TABLE $name SET LOCATION, or remove the link in the place of its folder")
+      s"$what is refused: it would take along the files of the stream table $owner.",
+      "lead the name elsewhere (ALTER ... SET LOCATION), or remove the link in the place of its folder; or drop the stream table first")
 
   private def refuse(write: Write, name: String) =
     throw StreamTableException(
