@@ -12,7 +12,10 @@ from streamtable.delta.tables import home, place
 from streamtable.errors import InvalidStatement
 from streamtable.language.names import Name
 
-__all__ = ["home_of", "is_path", "name_at", "vacant"]
+__all__ = ["HIDDEN", "home_of", "is_path", "name_at", "vacant"]
+
+HIDDEN = "/_streamtable"
+"""The folder of a table's own further tables, in the folder of the table. Readers and VACUUM of the outer table ignore it."""
 
 _NAMESPACE = ("spark_catalog", "delta")
 

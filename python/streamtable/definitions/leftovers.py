@@ -18,7 +18,7 @@ from streamtable.catalog.entries import schemas, table_names
 from streamtable.catalog.halves import FOLDER, forget, properties_at
 from streamtable.catalog.intents import dead
 from streamtable.catalog.kinds import is_one
-from streamtable.catalog.paths import home_of
+from streamtable.catalog.paths import HIDDEN, home_of
 from streamtable.definitions.settle import settle_one
 from streamtable.delta.folders import children, move, names
 from streamtable.delta.tables import drop_own, find_table, register, state
@@ -94,5 +94,5 @@ def _is_half(spark: SparkSession, path: str) -> bool:
     """Tell whether there are parts of a table of ours, or a log without a commit, and no table."""
     found = names(spark, path)
     if "_delta_log" not in found:
-        return "_streamtable" in found
+        return HIDDEN.strip("/") in found
     return found == ["_delta_log"] and not any(name.endswith(".json") for name in names(spark, f"{path}/_delta_log"))

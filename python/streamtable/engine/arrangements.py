@@ -19,6 +19,7 @@ from streamtable.algebra.operators import Aggregate, Operator, Recursion
 from streamtable.algebra.recursion import counted
 from streamtable.algebra.trees import walk
 from streamtable.catalog.definition import DELTA_PROPERTIES
+from streamtable.catalog.paths import HIDDEN
 from streamtable.delta.commit import commit
 from streamtable.delta.rows import read
 from streamtable.delta.tables import Version, commits, drop_files
@@ -31,11 +32,7 @@ from streamtable.errors import HistoryLost
 from streamtable.query.analyse import AnalysedQuery
 from streamtable.sql.builder import alias, column, select, subquery, table
 
-__all__ = ["HIDDEN", "Arrangement", "arrangements_of", "build", "folder_of", "path_of", "register", "roll_back"]
-
-
-HIDDEN = "/_streamtable"
-"""The folder of the arrangements, in the folder of the table."""
+__all__ = ["Arrangement", "arrangements_of", "build", "folder_of", "path_of", "register", "roll_back"]
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
 from streamtable.catalog import objects
+from streamtable.catalog.paths import HIDDEN
 from streamtable.catalog.restored import UNREADABLE, restored
 from streamtable.delta.commit import commit
 from streamtable.delta.folders import children
@@ -179,7 +180,7 @@ def now() -> datetime:
 
 
 def _folder(queue: Queue) -> str:
-    return f"{queue.path}/_streamtable/consumers"
+    return f"{queue.path}{HIDDEN}/consumers"
 
 
 def _path(queue: Queue, name: str) -> str:

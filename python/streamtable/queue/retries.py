@@ -18,6 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
+from streamtable.catalog.paths import HIDDEN
 from streamtable.delta.bridge import translated
 from streamtable.delta.commit import Positions, commit, positions
 from streamtable.delta.rows import read, read_located
@@ -209,7 +210,7 @@ def reclaim(spark: SparkSession, queue: Queue) -> None:
 
 
 def _path(queue: Queue) -> str:
-    return f"{queue.path}/_streamtable/retries"
+    return f"{queue.path}{HIDDEN}/retries"
 
 
 def _complete(rows: DataFrame) -> DataFrame:

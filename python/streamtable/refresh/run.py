@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 from streamtable.algebra.sources import CLOCK
 from streamtable.catalog.definition import SUSPENDED
 from streamtable.catalog.entries import Entry, table_columns
+from streamtable.catalog.paths import HIDDEN
 from streamtable.delta.commit import Committed
 from streamtable.delta.tables import Version, find_table, sync_catalog, versions
 from streamtable.engine import clock
-from streamtable.engine.arrangements import HIDDEN
 from streamtable.errors import (
     ConcurrentRefresh,
     HistoryLost,
