@@ -1,12 +1,12 @@
-"""What the catalog accepted: digests of definitions, kept in the entries of the session's catalog.
+"""Accepted definitions: the catalog keeps digests of definitions in the entries of tables.
 
-Who may write a table's folder can change its log, and with it the definition that the log holds: a query that runs as whoever
-refreshes the table. The catalog's entry is out of the reach of such a writer, and Delta copies nothing from a log to the place of
-the digests (`CatalogEntry.scala`). So a definition is compared with them before anything of it is read as SQL. A table whose
-entry has none for its name, and for the id that Delta gave the table, is an ordinary table: a clone, a copy, a second name.
+Anybody who may write a table's folder can change its log, and the definition in it: a query that runs as the user who refreshes the
+table. Such a writer cannot change the catalog's entry, and Delta copies nothing from a log to the digests (`CatalogEntry.scala`).
+So a definition is compared with the digests before any of it is read as SQL. A table without a digest for its name and for its id
+by Delta is an ordinary table: a clone, a copy, a second name.
 
-A statement that changes a definition adds the new digest, commits, and takes the old ones away. A process that is killed in between
-leaves both: each was asked for by somebody who may write to the catalog.
+A statement that changes a definition adds the new digest, commits, and removes the old ones. A process that is killed in between
+leaves both. A user who may write to the catalog asked for each of them.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ NAME = "streamtable.name"
 """The property with the full name under which a table was made, which tells a copy from it."""
 
 Code = Mapping[str, str]
-"""What decides what runs, by property."""
+"""The properties that decide what runs."""
 
 
 def made_as(properties: Mapping[str, str]) -> tuple[str, ...] | None:
-    """Return the full name under which the table was made; None where nothing readable tells."""
+    """Return the full name under which the table was made, or None if it is unreadable."""
     try:
         parts = json.loads(properties[NAME])
     except UNREADABLE:
@@ -60,7 +60,7 @@ def made_as(properties: Mapping[str, str]) -> tuple[str, ...] | None:
 
 
 def of_table(located: Located, table_id: str) -> Located:
-    """Return what the catalog knows of a name for the table of an id: an entry that is a copy, or was renamed, knows of another."""
+    """Return the catalog's digests for a name and the id of a table. The entry of a copy, or after a rename, has another id."""
     return replace(located, accepted=tuple(each for each in located.accepted if each.get("table", table_id) == table_id))
 
 
@@ -75,13 +75,13 @@ def knows_this(located: Located, code: Code) -> bool:
 
 
 def is_copy(located: Located, properties: Mapping[str, str]) -> bool:
-    """Tell whether a table that the catalog did not accept says itself that it was made under another name."""
+    """Tell whether a table that the catalog did not accept was made under another name, by its own properties."""
     made = made_as(properties)
     return made is not None and [part.casefold() for part in made] != [part.casefold() for part in located.name]
 
 
 def check(located: Located, code: Code, how: str) -> None:
-    """Raise DefinitionNotAccepted unless `code` is what the catalog accepted; `how` is the statement that accepts it."""
+    """Raise DefinitionNotAccepted unless the catalog accepted `code`; `how` is the statement that accepts it."""
     if knows_this(located, code):
         return
     parts, before = _parts(code), located.accepted[-1]["parts"]
@@ -99,7 +99,7 @@ _LONGEST = 300
 
 
 def never_accepted(located: Located, noun: str, how: str) -> DefinitionNotAccepted:
-    """Return the error of a table that holds a definition which no statement gave to this catalog."""
+    """Return the error of a table whose definition no statement gave to this catalog."""
     return DefinitionNotAccepted(
         f"{'.'.join(located.name)} holds the definition of a {noun}, which the catalog has not accepted: it was made by an earlier "
         "version, by hand, or in another catalog. Nothing of it was run",
@@ -108,17 +108,18 @@ def never_accepted(located: Located, noun: str, how: str) -> DefinitionNotAccept
 
 
 def accept(spark: SparkSession, name: Sequence[str], code: Code, *, to: Sequence[str] | None = None) -> None:
-    """Have the catalog accept a definition of one of its tables and no other, or one more, for the name that it will get."""
+    """Have the catalog accept one definition of a table, and no other; or one more, for the table's coming name."""
     before = [] if to else [each["token"] for each in find_table(spark, name).accepted]
     _write(spark, name, code, before, to)
 
 
 @contextmanager
 def accepting(spark: SparkSession, name: Sequence[str], code: Code) -> Iterator[Callable[[Code, Code], bool]]:
-    """Have the catalog accept what the commits of this context store: the new digest first, and no old one when all is done.
+    """Have the catalog accept the definitions that commits of this context store: the new digest first; old ones are removed at
+    the end.
 
-    Where the context fails, both stay: whether the commit came through may be unknown. Gives what has the catalog accept another
-    definition instead, because the commit will be on top of one that came in between; only on top of one that the catalog knows.
+    If the context fails, both stay, because the commit may have succeeded. Yields a function by which the catalog accepts another
+    definition, if the commit will be on top of one that came in between. The catalog must know that one.
     """
     if is_path(name):
         yield lambda between, stored: True
@@ -156,7 +157,7 @@ def _write(
 
 
 def accepted(code: Code) -> str:
-    """Spell a digest for the catalog, with a token: what another session adds meanwhile is not taken away with an equal one."""
+    """Spell a digest for the catalog, with a token, so that removing it keeps an equal digest of another session."""
     return json.dumps([{"token": uuid.uuid4().hex, "digest": _digest(code), "parts": _parts(code)}])
 
 
@@ -165,5 +166,5 @@ def _digest(code: Code) -> str:
 
 
 def _parts(code: Code) -> dict[str, str]:
-    """Return a few digits for each part, for people: they say which one changed."""
+    """Return a few digits for each part, which show people the part that changed."""
     return {key: hashlib.sha256(value.encode()).hexdigest()[:8] for key, value in sorted(code.items())}

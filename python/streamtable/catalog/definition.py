@@ -1,7 +1,7 @@
 """A stream table's definition, and its spelling as table properties.
 
-Definitions change by statements only; what a refresh moves (the frontier) is in the Delta log as domain metadata, because a
-property would be a Metadata action, which disturbs concurrent OPTIMIZE, streaming readers and the change feed (design.md 4).
+Definitions change by statements only. The frontier, which each refresh moves, is domain metadata in the Delta log: a property
+would be a Metadata action, which disturbs concurrent OPTIMIZE, streaming readers and the change feed.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ FORMATTED, IDENTITY = "streamtable.format", "streamtable.id"
 """The property that every stream table has, and the one with its id."""
 
 FORMAT = "1"
-"""The version of the properties' format. What may be missing can be added without a new one."""
+"""The version of the properties' format. Optional properties can be added without a new version."""
 
 Properties: TypeAlias = Mapping[str, str]
 
 _MOVING = ("streamtable.status", "streamtable.error", "streamtable.resumed")
-"""Properties that say how a table fares, and decide nothing of what runs."""
+"""Properties of a table's state, which do not decide what runs."""
 
 MIGRATIONS: dict[str, Callable[[Properties], Properties]] = {}
-"""How the properties of each earlier format become those of the next, its number with them: who changes FORMAT adds one. A table is
-stored in the new one by the next statement that changes its definition."""
+"""Converters from each earlier format to the next, with its number. A change of FORMAT adds one. The next statement that changes a
+table's definition stores the table in the new format."""
 
 ACTIVE, SUSPENDED = "ACTIVE", "SUSPENDED"
 
@@ -55,17 +55,17 @@ DELTA_PROPERTIES: Mapping[str, str] = {
     "delta.enableDeletionVectors": "true",
     "delta.enableChangeDataFeed": "true",
     "delta.feature.domainMetadata": "supported",
-    # A checkpoint costs more than a small refresh; the checksum carries the file list in between (design.md 7).
+    # A checkpoint costs more than a small refresh; between two checkpoints the checksum has the list of files.
     "delta.checkpointInterval": "100",
 }
 
 _OF_NO_ROW = {"streamtable.definition", "streamtable.status", "streamtable.error", "streamtable.resumed"}
-"""Properties that say nothing of rows; of the definition, name and query are compared."""
+"""Properties that do not decide about rows. Of the definition, name and query are compared."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why the scheduler suspended a table: the last error, when it came, and how many there were in a row."""
+    """The reason of a suspension by the scheduler: the last error, its time, and the number of errors in a row."""
 
     message: str
     condition: str
@@ -75,7 +75,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Resumed:
-    """The last RESUME: the version that its commit made, before which failures do not count any more, and when it was."""
+    """The last RESUME: the version of its commit, before which failures no longer count, and its time."""
 
     version: int
     at: datetime
@@ -83,11 +83,11 @@ class Resumed:
 
 @dataclass(frozen=True)
 class Definition:
-    """What CREATE (and ALTER) said, and the circumstances in which the query is read.
+    """The definition by CREATE (and ALTER), with the context in which the query is read.
 
     `statement` is canonical: full name, no IF NOT EXISTS or OR REPLACE. `settings` are the SQL settings captured at CREATE,
-    `namespace` the current catalog and database. `id` names the table in its commits. `sources` are the paths that the query reads.
-    `error` is there while the status is SUSPENDED because of it, `resumed` once there was a RESUME.
+    `namespace` the current catalog and database. `id` names the table in its commits. `sources` are the paths that the query
+    reads. `error` is the reason of a suspension, `resumed` the last RESUME.
     """
 
     statement: CreateStreamTable
@@ -113,10 +113,10 @@ class Definition:
         return replace(self, status=ACTIVE, error=None, resumed=Resumed(version, at))
 
     def properties(self, bound: BoundQuery | None = None) -> dict[str, str | None]:
-        """Spell the definition as table properties; `bound` tells the views and functions of its query, and the columns
-        of its tables.
+        """Spell the definition as table properties. `bound` has the views and functions of its query, and the columns of its
+        tables.
 
-        Without it they stay as they are. A property that is None is not there.
+        Without `bound` these stay as they are. A property that is None is removed.
         """
         seen: dict[str, str | None] = {}
         if bound is not None:
@@ -138,7 +138,7 @@ class Definition:
 
     @classmethod
     def same_rows(cls, before: Properties, after: Properties) -> bool:
-        """Tell whether a table with these properties is to hold the same rows, from the same sources, as one with those before.
+        """Tell whether a table with these properties holds the same rows, from the same sources, as a table with those before.
 
         Schedule, refresh mode, status, and properties that are not ours may differ.
         """
@@ -150,9 +150,9 @@ class Definition:
 
     @classmethod
     def of(cls, properties: Properties) -> Definition | None:
-        """Read a definition back; None when the properties are not a stream table's.
+        """Read a definition back; None for properties of an ordinary table.
 
-        Raises NotSupported for a later format, DefinitionUnreadable for what nobody can read.
+        Raises NotSupported for a later format, DefinitionUnreadable for unreadable properties.
         """
         if FORMATTED not in properties:
             return None
@@ -199,7 +199,7 @@ def code_of(properties: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def _is_code(key: str) -> bool:
-    """Delta evaluates the constraints of a table whenever somebody writes to it."""
+    """Return the table's constraints, which Delta evaluates at each write."""
     folded = key.casefold()
     return folded.startswith("delta.constraints.") or (folded.startswith("streamtable.") and key not in _MOVING)
 

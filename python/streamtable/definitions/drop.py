@@ -1,6 +1,6 @@
 """DROP STREAM TABLE, with CASCADE also of its readers.
 
-Of a table whose folder is gone, whose log cannot be read, or in whose place another table is, the name goes and nothing else.
+If the folder of a table is gone, its log is unreadable, or another table is in its place, only the name is dropped.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["drop"]
 
 
 def drop(spark: SparkSession, statement: DropStreamTable) -> list[Dropped]:
-    """Drop the stream table, its files and, with CASCADE, those that read it, which come first."""
+    """Drop the stream table and its files. With CASCADE, drop its readers first."""
     located = find_table(spark, statement.name.parts)
     if statement.if_exists and located.kind == "none":
         return []
@@ -46,7 +46,7 @@ def drop(spark: SparkSession, statement: DropStreamTable) -> list[Dropped]:
         with suppress(DefinitionNotAccepted, DefinitionUnreadable, NotSupported):
             definition = load(spark, statement.name).definition
     full = ".".join(located.name)
-    # Where a RENAME was killed half-way, the definition and some readers know the old name, and those the old path.
+    # After a killed RENAME the definition and some readers have the old name, and these readers the old path.
     before = definition.name if definition else full
     places = {located.path, before} if before.casefold() != full.casefold() else {located.path}
     readers = [
@@ -60,7 +60,7 @@ def drop(spark: SparkSession, statement: DropStreamTable) -> list[Dropped]:
 
 
 def _found(spark: SparkSession, located: Located) -> TableState | None:
-    """Return the state of the table; None where there is none any more, or what is there cannot be read."""
+    """Return the state of the table; None for a missing or unreadable table."""
     if located.kind != "delta":
         return None
     try:
@@ -72,7 +72,7 @@ def _found(spark: SparkSession, located: Located) -> TableState | None:
 
 
 def _drop_one(spark: SparkSession, located: Located, found: TableState | None, definition: Definition | None) -> tuple[str, ...]:
-    """Drop the table, or its name alone, and return what is left."""
+    """Drop the table, or its name alone, and return the paths that are left."""
     if found is None or (definition is None and _is_second_name(spark, located, found)):
         forget(spark, located.name)
         return (located.path,) if names(spark, located.path) else ()
@@ -81,7 +81,7 @@ def _drop_one(spark: SparkSession, located: Located, found: TableState | None, d
 
 
 def _is_second_name(spark: SparkSession, located: Located, found: TableState) -> bool:
-    """Tell whether the table says itself that it is another stream table, which is there, at the same place."""
+    """Tell whether the table is, by its own definition, another existing stream table at the same place."""
     made = made_as(found.properties)
     if made is None or [each.casefold() for each in made] == [each.casefold() for each in located.name]:
         return False

@@ -1,9 +1,9 @@
-"""What killed statements left: by their intents, and, from releases that wrote none, by folders and names that lead nowhere.
+"""Remains of killed statements: found by their intents, and, from releases without intents, by folders and names that lead nowhere.
 
-A folder that no catalog entry leads to is a leftover when a table of ours was made there, or half of one: half of one is deleted,
-a whole one gets its name back, because a catalog may have been lost. A name of ours is a leftover when the folder is missing in
-which the catalog put its table, unless all folders of the schema are: its storage may not be mounted. Tables at a LOCATION of their
-own are known by their intents alone.
+A folder without a catalog entry is a leftover if it holds a table of ours, or half of one. Half a table is deleted. A whole one
+gets its name back, because a catalog may have been lost. A name of ours is a leftover if its table's folder is missing. If all
+folders of the schema are missing, its storage may not be mounted, and no name counts. Tables at a LOCATION are found by their
+intents alone.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from streamtable.language.parse import parse_name
 __all__ = ["Leftover", "leftovers"]
 
 OBJECT = "an object"
-"""How a queue, a publication, a subscription or a slot calls itself: it does not know its name."""
+"""The name of a leftover queue, publication, subscription or slot: it does not know its own."""
 
 
 @dataclass(frozen=True)
 class Leftover:
-    """Something that was left, in words for people, and what mends it."""
+    """A leftover, in words for people, and the function that mends it."""
 
     found: str
     mend: Callable[[], object]
 
 
 def leftovers(spark: SparkSession) -> Iterator[Leftover]:
-    """Yield what was left in all schemas of the catalog; nothing is changed."""
+    """Yield the leftovers in all schemas of the catalog, without changing any."""
     for schema in schemas(spark):
         yield from _in_schema(spark, schema)
 
@@ -78,7 +78,7 @@ def _in_schema(spark: SparkSession, schema: tuple[str, str]) -> Iterator[Leftove
 
 
 def _called(properties: Mapping[str, str]) -> str | None:
-    """Return how a table of ours calls itself, or nothing for another's; objects do not know their names."""
+    """Return the name of a table of ours in its own properties, or None for other tables. Objects do not know their names."""
     if "streamtable.definition" in properties:
         return _name_in(properties["streamtable.definition"])
     return OBJECT if is_one(properties) else None
@@ -91,7 +91,7 @@ def _name_in(definition: str) -> str:
 
 
 def _is_half(spark: SparkSession, path: str) -> bool:
-    """Tell whether there are parts of a table of ours, or a log without a commit, and no table."""
+    """Tell whether a folder holds parts of a table of ours, or a log without a commit, but no table."""
     found = names(spark, path)
     if "_delta_log" not in found:
         return HIDDEN.strip("/") in found

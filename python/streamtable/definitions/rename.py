@@ -1,8 +1,8 @@
-"""ALTER STREAM TABLE ... RENAME TO: the table takes its history along, and the queries that read it are told its new name.
+"""ALTER STREAM TABLE ... RENAME TO: the table keeps its history, and the queries that read it get its new name.
 
-Spark's parser says where a query names a table; Spark's plan of the new text must be that of the old one, in which tables count
-by their ids. A managed table moves with its name, so that the frontiers of its readers are told where it is now. Each of them is
-told by a commit of its own, the table itself last: where the process is killed in between, the same statement goes on from there.
+Spark's parser tells where a query names a table. Spark's plan of the new text must equal the old plan, in which tables are known by
+their ids. A managed table moves with its name, so the frontiers of its readers get its new path. Each reader is changed by a
+commit of its own, the table itself last. If the process is killed in between, the same statement goes on from there.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ __all__ = ["rename_with_readers"]
 
 
 def rename_with_readers(spark: SparkSession, entry: Entry, to: Name, *, begun: bool = False) -> Definition:
-    """Rename a stream table in its schema and return its new definition; what was done is undone when anything fails.
+    """Rename a stream table in its schema and return its new definition. A failure undoes all steps.
 
-    `begun` says that a process was killed on the way: the table has the new name, its definition and some readers know the old one.
+    `begun`: a process was killed on the way. The table has the new name; its definition and some readers have the old one.
     Raises DependentsExist for a reader that cannot follow, ConcurrentRefresh for one that is refreshed at the same moment.
     """
     before, after = entry.definition, entry.definition.with_statement(name=to)
@@ -56,7 +56,7 @@ def rename_with_readers(spark: SparkSession, entry: Entry, to: Name, *, begun: b
             definition = replace(reader.definition.with_statement(query=query), sources=names)
             frontier = Frontier.of(reader.state.frontier)
             annotate(spark, reader, properties=definition.properties(), frontier=frontier and frontier.moved(moved))
-            # Only on top of that commit: a refresh that came in between stands for more than the old frontier says.
+            # Only on top of that commit: a refresh in between has newer contents than the old frontier.
             told_so = replace(reader, state=replace(reader.state, version=reader.state.version + 1))
             undo.callback(annotate, spark, told_so, properties=reader.definition.properties(), frontier=frontier)
         annotate(spark, renamed, properties=after.properties())
@@ -71,7 +71,7 @@ def _intended(spark: SparkSession, entry: Entry, to: Name) -> AbstractContextMan
 
 
 def _place(reader: Entry, table: Entry, begun: bool) -> str | None:
-    """Return where the reader reads the table; None where it does not, or has been told."""
+    """Return the path at which the reader reads the table; None if it does not read it, or has its new name."""
     sources = reader.definition.sources
     if begun:
         return next((path for path, name in sources.items() if name == table.definition.name), None)
@@ -79,7 +79,7 @@ def _place(reader: Entry, table: Entry, begun: bool) -> str | None:
 
 
 def _plan(spark: SparkSession, reader: Entry, begun: bool) -> str | None:
-    """Return the fingerprint of the reader's query; of one that names what is not there any more it is that of its last refresh."""
+    """Return the fingerprint of the reader's query, or, if the query names a missing table, of its last refresh."""
     if not begun:
         return _fingerprint(spark, reader, reader.query)
     frontier = Frontier.of(reader.state.frontier)
@@ -94,7 +94,7 @@ def _fingerprint(spark: SparkSession, reader: Entry, query: Query) -> str:
 
 
 def _told(spark: SparkSession, reader: Entry, old: Name, new: Name) -> tuple[Query, ...]:
-    """Return the query with the new name: plain, and with the old one as its alias, where columns are qualified by it."""
+    """Return the query with the new name: plain, and with the old name as its alias, for columns qualified by it."""
     text = rewritten(reader.definition.statement.query.text)
     namespace = reader.definition.namespace
     plain = aliased = text
@@ -117,7 +117,7 @@ def _folded(parts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _same(spark: SparkSession, reader: Entry, plan: str | None, texts: tuple[Query, ...]) -> Query:
-    """Return the text whose plan is the one from before, if that is known."""
+    """Return the text with the same plan as before, if that plan is known."""
     for query in texts:
         with suppress(InvalidQuery):
             if plan in (None, _fingerprint(spark, reader, query)):

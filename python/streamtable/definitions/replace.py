@@ -1,6 +1,6 @@
-"""A stream table becomes another one, by CREATE OR REPLACE or ALTER ... AS: in one commit, or not at all.
+"""CREATE OR REPLACE and ALTER ... AS: a stream table gets another definition in one commit, or not at all.
 
-The table stays, with its history and its readers. Where the plan of the query is the same only the definition changes.
+The table stays, with its history and its readers. If the plan of the query is the same, only the definition changes.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ REBUILT = "the table is rebuilt in one commit; its history stays"
 
 
 def effect(spark: SparkSession, existing: Entry, definition: Definition, analysed: AnalysedQuery) -> str:
-    """Say what replacing the definition of a table by another one does to its contents; raise what speaks against it."""
+    """Return the effect of another definition on the table's contents. Raises the errors of the replacement."""
     _, schema = _allowed(spark, existing, definition, analysed)
     return _effect(existing, definition, analysed, schema)
 
 
 def _effect(existing: Entry, definition: Definition, analysed: AnalysedQuery, schema: StructType) -> str:
     frontier = Frontier.of(existing.state.frontier)
-    # Of an operator without a rule the reading knows the name alone, which does not say that it does the same.
+    # For an operator without a rule the fingerprint has only its name, which does not prove the same plan.
     same_plan = frontier is not None and frontier.fingerprint == analysed.fingerprint and analysed.obstacle is None
     same_settings = dict(definition.settings) == dict(existing.definition.settings)
     return SAME_PLAN if same_plan and same_settings and _columns(schema) == _columns(existing.state.schema) else REBUILT
@@ -53,7 +53,7 @@ def replace_with(spark: SparkSession, existing: Entry, definition: Definition, a
     before = existing.definition.statement
     if existing.definition.status == SUSPENDED and definition.status == ACTIVE:
         definition = definition.resumed_by(existing.state.version + 1, clock.now())
-    # What the old definition set and the new one does not goes back to its default.
+    # Properties that only the old definition set go back to their defaults.
     properties: dict[str, str | None] = {key: DELTA_PROPERTIES.get(key) for key, _ in before.properties}
     properties |= {"comment": definition.statement.comment, **dict(definition.statement.properties)}
     properties |= definition.properties(analysed.bound)
@@ -77,7 +77,7 @@ def replace_with(spark: SparkSession, existing: Entry, definition: Definition, a
 def _allowed(
     spark: SparkSession, existing: Entry, definition: Definition, analysed: AnalysedQuery
 ) -> tuple[Definition, StructType]:
-    """Return the definition, at the place where the table is, and its schema, once nothing speaks against them."""
+    """Return the definition, at the table's path, and its schema. Raises the errors of the replacement."""
     before = existing.definition.statement
     if definition.statement.location is None:
         definition = definition.with_statement(location=before.location)
@@ -92,7 +92,7 @@ def _allowed(
 
 
 def _keep_readers(spark: SparkSession, existing: Entry, schema: StructType) -> None:
-    """Refuse to take a column, or its type, away from those that use it."""
+    """Refuse to remove or retype a column that readers use."""
     stays = {(field.name.casefold(), field.dataType) for field in schema}
     lost = {field.name for field in existing.state.schema if (field.name.casefold(), field.dataType) not in stays}
     readers = {entry.definition.name: _used_by(spark, entry, existing.path) & lost for entry in _readers(spark, existing) if lost}
@@ -109,7 +109,7 @@ def _readers(spark: SparkSession, existing: Entry) -> list[Entry]:
 
 
 def _used_by(spark: SparkSession, reader: Entry, path: str) -> frozenset[str]:
-    """Return the columns that a reader would miss; one that cannot be read now misses others already."""
+    """Return the columns of the table that a reader uses. A reader that cannot be analysed lacks others already."""
     try:
         analysed = analyse(lend(spark, reader.definition.namespace, reader.definition.settings), reader.query)
     except InvalidQuery:
@@ -123,6 +123,6 @@ def _columns(schema: StructType) -> list[tuple[object, ...]]:
 
 
 def _layout(statement: CreateStreamTable) -> tuple[object, ...]:
-    """Return what is fixed once the table's files are written; names of columns may differ in case."""
+    """Return the parts that are fixed once the table's files are written, without the case of column names."""
     partitioned, clustered = ([name.casefold() for name in names] for names in (statement.partitioned_by, statement.clustered_by))
     return statement.location, partitioned, clustered

@@ -1,4 +1,4 @@
-"""What statements that were killed left is settled by whoever comes next: the next statement on a name, the scheduler, doctor."""
+"""Settling the remains of killed statements, by the next statement on a name, the scheduler, or doctor."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = ["Settled", "settle_everywhere", "settle_one", "settle_schema"]
 
 @dataclass(frozen=True)
 class Settled:
-    """An intent that is no more; `done` says whether its statement was finished, or taken back."""
+    """A settled intent. `done`: its statement was finished, not undone."""
 
     intent: Intent
     done: bool
 
 
 def settle_schema(spark: SparkSession, name: Sequence[str]) -> Iterator[Settled]:
-    """Settle what was left in the schema of a full name; what cannot be settled now is in the way of its own names alone."""
+    """Settle the remains in the schema of a full name. Remains that cannot be settled now block only their own names."""
     for intent in dead(spark, home_of(spark, name)):
         with nullcontext() if tuple(name) in {part.name for part in intent.parts} else _told(intent):
             yield Settled(intent, settle_one(spark, intent))
@@ -60,6 +60,6 @@ def _tell_readers(spark: SparkSession, intent: Intent) -> None:
 
 
 def settle_everywhere(spark: SparkSession) -> Iterator[Settled]:
-    """Settle what was left in all schemas in which stream tables can be."""
+    """Settle the remains in all schemas that can hold stream tables."""
     for schema in schemas(spark):
         yield from settle_schema(spark, (*schema, ""))

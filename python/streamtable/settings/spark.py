@@ -1,4 +1,4 @@
-"""The settings that a session starts with: what we add to those of the user and of the surroundings, which count first."""
+"""The settings that a session starts with. Settings of the user and of the environment override ours."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def settings_for(options: Mapping[str, str], folder: Path | None = None) -> dict
 
 
 def settings(options: Mapping[str, str], ambient: Mapping[str, str], folder: Path, jars: Sequence[Path]) -> dict[str, str]:
-    """Return the settings to add to the builder's `options`, given what the surroundings set (`ambient`)."""
+    """Return the settings to add to the builder's `options`, given those of the environment (`ambient`)."""
     given = {**ambient, **options}
     master = given.get("spark.master", "local[*]")
     local = master.startswith("local") and not master.startswith("local-cluster")
@@ -51,8 +51,8 @@ def settings(options: Mapping[str, str], ambient: Mapping[str, str], folder: Pat
         SESSION_CATALOG: given.get(SESSION_CATALOG, DELTA_CATALOG),
         # Not spark.jars: those are loaded by a class loader that sessions of the Thrift server do not see.
         **{key: _joined(given.get(key, ""), jars, os.pathsep) for key in (DRIVER_PATH, EXECUTOR_PATH)},
-        # A refresh of a join compiles a hundred pieces of code, the same ones each time: with Spark's 100 places, each one anew.
-        # Those of TPC-H's 22 queries are 1,800, and as many of their CREATE. When all places are taken they are 150 MB.
+        # A refresh of a join compiles a hundred pieces of code, the same ones each time. With Spark's 100 places, each is compiled again.
+        # All places together take 150 MB.
         COMPILED: given.get(COMPILED, "5000"),
     }
     if local:
@@ -64,7 +64,7 @@ def settings(options: Mapping[str, str], ambient: Mapping[str, str], folder: Pat
 
 
 def _embedded_catalog(given: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Return the settings of a Hive metastore in `folder`, as far as the user has not chosen otherwise."""
+    """Return the settings of a Hive metastore in `folder`, without those that the user has set."""
     kind = given.get(CATALOG_KIND, "hive")
     if kind != "hive":
         return {}
@@ -85,7 +85,7 @@ def _joined(present: str, jars: Iterable[Path], separator: str) -> str:
 
 
 def ambient_settings() -> dict[str, str]:
-    """Return what spark-submit would add: spark-defaults.conf or the file in its place, and the settings in PYSPARK_SUBMIT_ARGS."""
+    """Return the settings that spark-submit adds: of spark-defaults.conf or the file in its place, and of PYSPARK_SUBMIT_ARGS."""
     found: dict[str, str] = {}
     conf, files, _ = parted(os.environ.get(SUBMIT_ARGUMENTS, ""))
     for file in [Path(each) for each in files] or [_configuration_folder() / "spark-defaults.conf"]:
@@ -98,7 +98,7 @@ def ambient_settings() -> dict[str, str]:
 
 
 def parted(submit_arguments: str) -> tuple[dict[str, str], list[str], list[str]]:
-    """Return the settings among the arguments of spark-submit, the file of settings that counts if any, and the other arguments."""
+    """Return the settings among the arguments of spark-submit, the file of settings, if any, and the other arguments."""
     conf, files, others = dict[str, str](), list[str](), list[str]()
     words = iter(shlex.split(submit_arguments))
     for word in words:
@@ -134,7 +134,7 @@ def _has_hive_site() -> bool:
 
 
 def recipe(extensions: Sequence[str]) -> dict[str, str]:
-    """Return what a session with these `extensions` must be made with to know us, with this machine's paths."""
+    """Return the settings that make a session with these `extensions` know stream tables, with this machine's paths."""
     jars = os.pathsep.join(str(jar) for jar in (*delta_jars(), shim_jar()))
     return {
         EXTENSIONS: _with_ours(extensions),
@@ -152,7 +152,7 @@ def items(text: str) -> list[str]:
 def _with_ours(extensions: Sequence[str]) -> str:
     """Return the list of extensions with Delta's first and ours last.
 
-    The last parser is asked first, and ours must put parameters in before Delta's forgets them (delta#7640).
+    Spark calls the last parser first, and ours must insert parameters before Delta's drops them (delta#7640).
     """
     others = (name for name in extensions if name not in (DELTA_EXTENSION, EXTENSION))
     return ",".join((DELTA_EXTENSION, *others, EXTENSION))
