@@ -51,8 +51,8 @@ def settings(options: Mapping[str, str], ambient: Mapping[str, str], folder: Pat
         SESSION_CATALOG: given.get(SESSION_CATALOG, DELTA_CATALOG),
         # Not spark.jars: those are loaded by a class loader that sessions of the Thrift server do not see.
         **{key: _joined(given.get(key, ""), jars, os.pathsep) for key in (DRIVER_PATH, EXECUTOR_PATH)},
-        # A refresh of a join compiles a hundred pieces of code, the same ones each time. With Spark's 100 places, each is compiled again.
-        # All places together take 150 MB.
+        # A refresh of a join compiles a hundred pieces of code, the same ones each time. With Spark's 100 places, each is compiled
+        # again. All places together take 150 MB.
         COMPILED: given.get(COMPILED, "5000"),
     }
     if local:
