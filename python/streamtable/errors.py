@@ -42,9 +42,11 @@ catches Spark's own errors catches ours.
 
 from __future__ import annotations
 
+import re
 import traceback
-from collections.abc import Iterable
-from difflib import get_close_matches
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
+from heapq import nlargest
 
 from pyspark.errors import PySparkException
 
@@ -404,10 +406,33 @@ def all_errors(root: type[StreamTableError] = StreamTableError) -> tuple[type[St
 
 
 def near_names(wanted: str, existing: Iterable[str]) -> str:
-    """Return a sentence that lists the existing names nearest to `wanted`, or an empty text when none is near."""
-    by_folded = {name.casefold(): name for name in existing}
-    near = get_close_matches(wanted.casefold(), list(by_folded), n=3, cutoff=0.6)
-    return f" Did you mean {', '.join(f'`{by_folded[name]}`' for name in near)}?" if near else ""
+    """Return a sentence that lists the existing names nearest to `wanted`, or an empty text when none is near.
+
+    Names are compared word by word, whatever the order of the words; of a full name the last part counts.
+    """
+    words = _words(wanted)
+    near = [(_likeness(words, _words(name)), name) for name in existing]
+    best = nlargest(3, (each for each in near if each[0] >= _NEAR), key=lambda each: each[0])
+    return f" Did you mean {', '.join(f'`{name}`' for _, name in best)}?" if best else ""
+
+
+_NEAR, _SHARED = 0.67, 0.15
+"""How much alike names must be, and what a word that both have adds."""
+
+
+def _words(name: str) -> list[str]:
+    return re.findall(r"[^\W_]+", name.rpartition(".")[2].casefold()) or [name.casefold()]
+
+
+def _likeness(one: Sequence[str], other: Sequence[str]) -> float:
+    """Return how much of each has a word in the other that is like it; long words weigh more."""
+    pairs = ((word, there) for here, there in ((one, other), (other, one)) for word in here)
+    alike = sum(len(word) * max(_alike(word, each) for each in there) for word, there in pairs) / sum(map(len, (*one, *other)))
+    return alike + (_SHARED if set(one) & set(other) else 0.0)
+
+
+def _alike(one: str, other: str) -> float:
+    return SequenceMatcher(None, one, other).ratio()
 
 
 def clear_frames(error: BaseException) -> None:

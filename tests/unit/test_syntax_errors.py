@@ -111,6 +111,23 @@ def test_where_and_what_was_expected_and_found(text: str, column: int, expected:
             "write the time between two refreshes as a string: SCHEDULE '1m'",
         ),
         ("CREATE STREAM TABLE t SCHEDULE EVERY '1m' AS SELECT 1", "write SCHEDULE '1m', without EVERY"),
+        (
+            "CREATE STREAM TABLE t SCHEDULE EVERY 90 MINS AS SELECT 1",
+            "write the time between two refreshes as a string: SCHEDULE '1h30m'",
+        ),
+        (
+            "CREATE STREAM TABLE t TARGET_LAG = '5 minutes' AS SELECT 1",
+            "write the time between two refreshes as a string: SCHEDULE '5m'",
+        ),
+        ("CREATE STREAM TABLE t EVERY 5 MINUTES AS SELECT 1", "write the time between two refreshes as a string: SCHEDULE '5m'"),
+        ("CREATE STREAM TABLE t SCHEDULE = '2h' AS SELECT 1", "write the time between two refreshes as a string: SCHEDULE '2h'"),
+        ("SHOW STREAM TABLE", "SHOW STREAM TABLES lists all of them, DESCRIBE STREAM TABLE name tells of one"),
+        ("SHOW STREAM TABLE t", "SHOW STREAM TABLES lists all of them, DESCRIBE STREAM TABLE name tells of one"),
+        ("SHOW STRAEM TABLES", "did you mean STREAM?"),
+        ("CREATE STRAEM TABLE t AS SELECT 1", "did you mean STREAM TABLE?"),
+        ("CREATE STREAMTABLE t AS SELECT 1", "did you mean STREAM TABLE?"),
+        ("ALTER STREAM TABLE t PAUSE", "write SUSPEND"),
+        ("ALTER STREAM TABLE t schedule '5m'", "write SET SCHEDULE"),
         ("CREATE STREAM TABLE t SCHEDULE @hourly AS SELECT 1", "write SCHEDULE CRON '*/5 * * * *'"),
         (
             "CREATE STREAM TABLE t (a INT) AS SELECT 1",

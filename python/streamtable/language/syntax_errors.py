@@ -11,6 +11,7 @@ from lark.exceptions import UnexpectedToken
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from streamtable.errors import InvalidStatement, StatementSyntaxError
+from streamtable.language.stream_table.schedule import spelt
 
 _FOUND = re.compile(r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)*`|/\*\+|\w+|.""", re.DOTALL)
 _SHOWN = 40  # characters of what was found
@@ -34,15 +35,16 @@ _NOT_LISTED = {"BACKQUOTED", "_DOT", "_SEMICOLON"}  # said by "a name" and by "t
 _UNCLOSED = {"'": "this string is never closed", '"': "this string is never closed", "`": "this name is never closed"}
 _BACKQUOTES = "put a name with other characters than ASCII letters, digits and _ in backquotes: `like this`"
 
-_SPAN = r"(\d*)'?\s*(?:(WEEK|DAY|HOUR|MINUTE|SECOND)S?|([wdhms]))\b"
-_SPANS = rf"(?:EVERY\b)?\s*(?:INTERVAL\b)?\s*'?((?:{_SPAN}\s*)+)"
+_SPANS = (
+    r"(?:EVERY\b)?\s*(?:INTERVAL\b)?\s*(?:'?\d*(?:\.\d+)?'?\s*(?:WEEK|DAY|HOUR|HR|MINUTE|MIN|SECOND|SEC|[wdhms](?=\b|\d))S?'?\s*)+"
+)
+_LAG = rf"(?:TARGET_LAG|LAG|INTERVAL|EVERY)\b\s*=?\s*({_SPANS})"
 
 
 def _as_string(spans: re.Match[str]) -> str:
     """Spell a time in words as SCHEDULE takes it."""
-    parts = re.findall(_SPAN, spans[1], re.IGNORECASE)
-    text = "".join(f"{number or '1'}{(word or letter)[0].lower()}" for number, word, letter in parts)
-    return f"write the time between two refreshes as a string: SCHEDULE '{text}'"
+    meant = spelt(spans[spans.re.groups]) or "1m"
+    return f"write the time between two refreshes as a string: SCHEDULE '{meant}'"
 
 
 # Common mistakes: the terminals that are all expected there, the text found there, and the advice.
@@ -53,6 +55,13 @@ _ADVICE: tuple[tuple[str, str, str | Callable[[re.Match[str]], str]], ...] = (
     ("_AS", r"USING", "leave USING out: a stream table is always a Delta table"),
     ("_MODE", r"AUTO|DIFFERENTIAL|FULL", "write REFRESH MODE and then the mode"),
     ("_MODE", rf"EVERY\s+(?!'){_SPANS}", _as_string),
+    ("_SCHEDULE _AS", _LAG, _as_string),
+    ("_CRON", rf"=\s*{_SPANS}", _as_string),
+    ("_DEPENDENCIES", r"", "SHOW STREAM TABLES lists all of them, DESCRIBE STREAM TABLE name tells of one"),
+    ("_RESUME", r"PAUSE|STOP|DISABLE", "write SUSPEND"),
+    ("_RESUME", r"START|ENABLE|UNPAUSE", "write RESUME"),
+    ("_RESUME", r"REFRESH\s+MODE|SCHEDULE|TBLPROPERTIES", lambda found: f"write SET {' '.join(found[0].upper().split())}"),
+    ("_RESUME", r"REFRESH\b", "write REFRESH STREAM TABLE name"),
     ("_MODE", r"EVERY|AT|ON", "write the time of refreshes after SCHEDULE, for example SCHEDULE '1m'"),
     ("_DIFFERENTIAL", r"INCREMENTAL|IMMEDIATE", "the mode that computes what changed is called DIFFERENTIAL"),
     ("_CRON", r"EVERY\s+('(?:\d+[wdhms])+')", lambda found: f"write SCHEDULE {found[1]}, without EVERY"),
@@ -167,11 +176,9 @@ def _listed(expected: list[str]) -> str:
 
 
 def _advice(text: str, start: int, word: str, accepts: set[str], expected: list[str]) -> str | None:
-    if not word:
-        return None
     keywords = {phrase.split()[0]: phrase for phrase in expected if phrase.isupper()}
     near = get_close_matches(word.upper(), keywords, n=1, cutoff=0.7)
-    if near:
+    if word and near:
         return f"did you mean {keywords[near[0]]}?"
     # Where a name may stand, every keyword may, so that expecting one says nothing.
     telling = accepts & (_TERMINALS.keys() | _NOT_LISTED) if "NAME" in accepts else accepts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta, timezone, tzinfo
+from fractions import Fraction
 from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -18,6 +19,15 @@ MAXIMUM_SECONDS = 100 * 366 * 86_400  # dates further away are beyond what Pytho
 _UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _UNIT_NAMES = ("weeks", "days", "hours", "minutes", "seconds")
 _PART = re.compile(r"\s*([0-9]+)\s*([^\W\d_]*)")
+_LEADING = re.compile(r"^(?:every\b|interval\b|pt(?=\d)|[\s='])+")
+_TIME = re.compile(r"((?:\d+(?:\.\d+)?)?)'?\s*([a-z]+)")
+_WORDS = {
+    "w": ("w", "week", "weeks"),
+    "d": ("d", "day", "days"),
+    "h": ("h", "hr", "hrs", "hour", "hours"),
+    "m": ("m", "min", "mins", "minute", "minutes"),
+    "s": ("s", "sec", "secs", "second", "seconds"),
+}
 _DIGITS = 12  # more of them are too long a time in any unit
 _EXAMPLES = "write whole numbers with the units w, d, h, m, s, largest first: '30s', '5m', '1h30m', '1d'"
 
@@ -55,6 +65,25 @@ def duration(text: str, minimum: int = MINIMUM_SECONDS) -> Every:
     if seconds > MAXIMUM_SECONDS:
         raise InvalidStatement(f"the duration {text!r} is longer than a hundred years", hint="write SCHEDULE MANUAL")
     return Every(seconds, text.strip())
+
+
+def spelt(text: str) -> str | None:
+    """Spell a time in words, as people write it elsewhere, as a duration; None for what is no time."""
+    left = _LEADING.sub("", text.strip().strip("'\"").casefold())
+    parts = _TIME.findall(left)
+    if not parts or _TIME.sub("", left).strip(" ,'"):
+        return None
+    units = [next((unit for unit, words in _WORDS.items() if word in words), None) for _, word in parts]
+    if None in units:
+        return None
+    seconds = sum(Fraction(number or "1") * _UNITS[unit] for (number, _), unit in zip(parts, units, strict=True) if unit)
+    if seconds.denominator != 1 or not MINIMUM_SECONDS <= seconds <= MAXIMUM_SECONDS:
+        return None
+    said, whole = "", int(seconds)
+    for unit, length in _UNITS.items():
+        number, whole = divmod(whole, length)
+        said += f"{number}{unit}" if number else ""
+    return said
 
 
 def cron(expression: str, time_zone: str | None = None) -> Cron:
@@ -125,12 +154,18 @@ def _every_hour(expression: str) -> bool:
 
 
 def _no_duration(text: str) -> InvalidStatement:
-    hint = _EXAMPLES
+    hint = _with(spelt(text), _EXAMPLES)
     if text.strip().startswith("@") or len(text.split()) in (5, 6):
         hint = f"if it is a cron expression, write SCHEDULE CRON {text!r}"
     elif text.strip().upper() in ("MANUAL", "CALCULATED"):
         hint = f"write SCHEDULE {text.strip().upper()}, without quotes"
+    elif text.strip().upper() in ("NONE", "NEVER", "OFF", "ON DEMAND"):
+        hint = "write SCHEDULE MANUAL, without quotes"
     return InvalidStatement(f"{text!r} is not a duration", hint=hint)
+
+
+def _with(meant: str | None, hint: str) -> str:
+    return f"write '{meant}'; {hint}" if meant else hint
 
 
 def _no_unit(text: str, unit: str) -> InvalidStatement:
@@ -138,7 +173,7 @@ def _no_unit(text: str, unit: str) -> InvalidStatement:
         return InvalidStatement(f"the duration {text!r} has a number without a unit", hint=_EXAMPLES)
     meant = next((name for name in _UNIT_NAMES if name.startswith(unit.lower().rstrip("s") or "s")), None)
     hint = f"write {meant} as {meant[0]}: {_EXAMPLES.removeprefix('write ')}" if meant else _EXAMPLES
-    return InvalidStatement(f"the duration {text!r} has the unknown unit {unit!r}", hint=hint)
+    return InvalidStatement(f"the duration {text!r} has the unknown unit {unit!r}", hint=_with(spelt(text), hint))
 
 
 def _check_macro(expression: str) -> None:
