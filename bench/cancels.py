@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -29,7 +29,7 @@ from tenacity import retry, retry_if_exception_message, stop_after_delay, wait_f
 
 CANCELS, SEED = int(os.environ.get("CANCELS", "500")), int(os.environ.get("SEED", "1"))
 AT_ONCE = 8
-PATIENCE = 120.0
+PATIENCE = float(os.environ.get("PATIENCE", "120"))
 """After so many seconds a cancelled statement hangs."""
 
 STATEMENTS = (
@@ -77,9 +77,13 @@ def over_connect(url: str, schema: str, statement: str, seconds: float) -> str:
         with ThreadPoolExecutor(1) as pool:
             running = pool.submit(lambda: session.sql(statement).collect())
             time.sleep(seconds)
+            until = time.monotonic() + PATIENCE
             session.interruptAll()
+            while not wait([running], timeout=1).done:
+                assert time.monotonic() < until, f"it hangs: {statement}"
+                session.interruptAll()  # the one before may have come before the statement
             try:
-                running.result(PATIENCE)
+                running.result()
             except PySparkException:
                 return "Connect: interrupted, or refused"
             return "Connect: finished before"

@@ -61,9 +61,17 @@ CASES = {
     ),
     "DROP": Case("DROP STREAM TABLE st", before=(TABLE,)),
     "DROP CASCADE": Case("DROP STREAM TABLE st CASCADE", before=(TABLE, "CREATE STREAM TABLE above AS SELECT id FROM st")),
+    "DROP AT LOCATION": Case("DROP STREAM TABLE st", before=(TABLE.replace(" AS", " LOCATION 'place' AS", 1),)),
     "CREATE QUEUE": Case(QUEUE, after=("SHOW QUEUES",), finally_=("DROP QUEUE jobs",)),
     "DROP QUEUE": Case("DROP QUEUE jobs FORCE", before=(QUEUE, "REGISTER CONSUMER worker ON jobs")),
+    "ALTER QUEUE": Case(
+        "ALTER QUEUE jobs SET (max_count = 500)", before=(QUEUE,), after=("SHOW QUEUES",), finally_=("DROP QUEUE jobs",)
+    ),
+    "REGISTER CONSUMER": Case("REGISTER CONSUMER worker ON jobs", before=(QUEUE,), finally_=("DROP QUEUE jobs FORCE",)),
     "CREATE PUBLICATION": Case(PUBLICATION, finally_=("DROP PUBLICATION goods",)),
+    "ALTER PUBLICATION": Case(
+        "ALTER PUBLICATION goods SET (publish = 'insert')", before=(PUBLICATION,), finally_=("DROP PUBLICATION goods",)
+    ),
     "RENAME PUBLICATION": Case(
         "ALTER PUBLICATION goods RENAME TO stock", before=(PUBLICATION,), finally_=("DROP PUBLICATION stock",)
     ),
