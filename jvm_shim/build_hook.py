@@ -89,19 +89,15 @@ def build(root: Path = ROOT, spark: str | None = None) -> bool:
 
 def _sources(root: Path, spark: str) -> list[Path]:
     """Return the sources of all versions, and those of this one: `spark-4.1-4.2` is for the versions from 4.1 to 4.2."""
-    folders = [root / SHIM / "src" / "main" / "scala"]
+    folders, number = [root / SHIM / "src" / "main" / "scala"], _of_package(root, "versions").number
     for folder in (root / SHIM).glob("spark-*"):
         first, _, last = folder.name.removeprefix("spark-").partition("-")
-        if _number(first) <= _number(spark) <= _number(last or first):
+        if number(first) <= number(spark) <= number(last or first):
             folders.append(folder)
     sources = sorted(source for folder in folders for source in folder.rglob("*.scala"))
     if not sources:
         raise SystemExit(f"streamtable: no Scala sources in {root / SHIM}; is the checkout complete?")
     return sources
-
-
-def _number(version: str) -> tuple[int, ...]:
-    return tuple(map(int, version.split(".")))
 
 
 def _jar(root: Path, spark: str) -> Path:

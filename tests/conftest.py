@@ -12,6 +12,7 @@ from hypothesis import settings
 from pyspark.sql import SparkSession
 from tests import archive
 from tests.settings import LEAN, QUICK
+from tests.versions import LACKING, SPARK, is_since
 
 from streamtable import configure
 
@@ -52,8 +53,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile("untimed", deadline=None)  # the machine decides how long an example takes
     settings.load_profile("untimed")
+    if not is_since("4.2"):  # PySpark leaves it to Python to close the sockets of its answers
+        config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
     if starts_spark(config):
         os.environ.setdefault("SPARK_SUBMIT_OPTS", archive.options(archive_of(config)))
+
+
+def pytest_report_header() -> str:
+    return f"Spark {SPARK}" + (f": queries with {', '.join(LACKING)} are left out" if LACKING else "")
 
 
 @pytest.hookimpl(wrapper=True)

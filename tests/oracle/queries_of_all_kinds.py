@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.versions import is_since
+from tests.versions import known
 
 __all__ = ["QUERIES"]
 
@@ -101,4 +101,4 @@ _RECURSION = {
     "groups_over_walk": "WITH RECURSIVE p AS (SELECT 1 AS k, 0 AS depth UNION ALL SELECT r.w, p.depth + 1 FROM p JOIN r ON r.k = p.k WHERE p.depth < 3 AND NOT EXISTS (SELECT 1 FROM l WHERE l.k = r.w AND l.v > 8)) SELECT p.k, count(*) AS n, max(l.v) AS m FROM p JOIN l ON l.k = p.k GROUP BY p.k",
 }
 
-QUERIES = {**_JOINS, **_SUBQUERIES, **_SETS, **_GROUPS, **_WINDOWS, **_TOP, **(_RECURSION if is_since("4.1") else {})}
+QUERIES = known({**_JOINS, **_SUBQUERIES, **_SETS, **_GROUPS, **_WINDOWS, **_TOP, **_RECURSION})

@@ -11,6 +11,7 @@ from itertools import count
 from typing import TypeVar
 
 from hypothesis import strategies as st
+from tests.versions import LACKING
 
 T = TypeVar("T")
 Columns = tuple[tuple[str, str], ...]
@@ -110,7 +111,9 @@ class Grower:
         name = self.name()
         windowed = f"SELECT q.*, {function} AS {name} FROM ({child.sql}) q"
         if made == "int" and self.chance():
-            windowed += f" QUALIFY {name} <= 2"
+            windowed = (
+                f"SELECT * FROM ({windowed}) WHERE {name} <= 2" if "QUALIFY" in LACKING else f"{windowed} QUALIFY {name} <= 2"
+            )
         return Relation(windowed, (*child.columns, (name, made)))
 
     def grouped(self, depth: int) -> Relation:

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.oracle.scenario import Scenario
 from tests.oracle.together import together
+from tests.versions import known
 
 from streamtable.engine import clock
 from streamtable.errors import InvalidQuery
@@ -22,7 +23,7 @@ EVENTS = (
 )
 LIMITS = "(1, 30, DATE '2026-03-01'), (2, 600, DATE '2026-03-02'), (3, NULL, NULL), (NULL, 5, DATE '2026-02-27')"
 
-QUERIES = {
+_ALL = {
     "window_of_an_hour": "SELECT * FROM e WHERE at > {now} - INTERVAL 1 HOUR",
     "not_yet": "SELECT k, at FROM e WHERE at > {now} OR at IS NULL",
     "between": "SELECT k, at FROM e WHERE at BETWEEN {now} - INTERVAL 2 HOURS AND {now} AND v > 0",
@@ -52,6 +53,7 @@ QUERIES = {
     "recursive": "WITH RECURSIVE days(d) AS (SELECT min(until) FROM d UNION ALL SELECT date_add(d, 1) FROM days WHERE d < {today}) "
     "SELECT * FROM days",
 }
+QUERIES = known(_ALL)
 NEXT_DAY = f"INSERT INTO e VALUES {EVENTS.format('2026-03-02')}"  # past midnight in New York
 UNTIL = "UPDATE d SET minutes = 5, until = DATE '2026-03-03' WHERE k = 1"
 CALLS = {"now": "current_timestamp()", "today": "current_date()", "local": "localtimestamp()"}

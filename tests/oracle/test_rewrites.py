@@ -8,6 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.oracle.scenario import Scenario
+from tests.versions import LACKING, SPARK, needs
+
+from streamtable.errors import InvalidQuery
 
 OPERATORS = {"ALL": ("<>", ">", "="), "ANY": ("=", "<=")}
 
@@ -52,6 +55,21 @@ def test_quantified_comparisons(s: Scenario, quantifier: str, where: str) -> Non
     compare(s, pairs, "INSERT INTO r VALUES (4, 0), (1, NULL), (2, 6)")
 
 
+@pytest.mark.core
+@pytest.mark.skipif("QUALIFY" not in LACKING, reason=f"Spark {SPARK} has QUALIFY")
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT DISTINCT ON (k) k, v FROM l ORDER BY k, v",
+        "SELECT k, v FROM l QUALIFY row_number() OVER (PARTITION BY k ORDER BY v) = 1",
+    ],
+)
+def test_first_rows_are_refused_where_spark_has_no_qualify(s: Scenario, query: str) -> None:
+    with pytest.raises(InvalidQuery, match=f"Spark {SPARK}.* has neither QUALIFY nor DISTINCT ON"):
+        s.spark.sql(f"CREATE STREAM TABLE t AS {query}")
+
+
+@needs("DISTINCT ON")
 def test_distinct_on_and_fetch_first(s: Scenario) -> None:
     compare(
         s,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.scenario import FEED, Scenario
+from tests.versions import needs
 
 from streamtable.differentiate.aggregate_step import AggregateStep
 from streamtable.errors import InvalidQuery, InvalidStatement, NotIncremental
@@ -128,6 +129,7 @@ def test_metadata_of_a_delta_table_is_refused(s: Scenario, query: str) -> None:
     assert s.spark.sql("VERIFY STREAM TABLE named").collect()[0]["ok"]
 
 
+@needs("WITH RECURSIVE")
 def test_a_recursion_that_is_not_linear(s: Scenario) -> None:
     s.source("c", "id INT, parent INT", "(1, 2), (2, 3)")
     query = "WITH RECURSIVE r AS (SELECT id, parent FROM c UNION ALL SELECT a.id, b.parent FROM r a JOIN r b ON a.parent = b.id) "

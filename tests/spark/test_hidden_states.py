@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.spark.statements import done, folder
+from tests.versions import needs
 
 from streamtable.errors import ConsumerNotFound, HistoryLost
 
@@ -97,7 +98,8 @@ HARMS: dict[Harm, str] = {
 }
 """What can happen to an arrangement, and what the reason says then."""
 
-CASES = [*((harm, GROUPS) for harm in HARMS), (loses_its_last_commit, LEVELS), (is_deleted, LEVELS)]
+_RECURSIVE = [pytest.param(harm, LEVELS, marks=needs("WITH RECURSIVE")) for harm in (loses_its_last_commit, is_deleted)]
+CASES = [*((harm, GROUPS) for harm in HARMS), *_RECURSIVE]
 
 
 @pytest.mark.parametrize(("harm", "query"), CASES)

@@ -16,7 +16,7 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.errors.exceptions.captured import AnalysisException as CapturedAnalysisException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StructType
-from tests.versions import is_since
+from tests.versions import is_since, statements
 
 from streamtable import enable
 from streamtable.errors import InternalError, InvalidStatement, NotEnabled, RefreshError, StatementSyntaxError
@@ -167,7 +167,7 @@ SPARKS = {
 }
 
 
-@pytest.mark.parametrize("sql", SPARKS)
+@pytest.mark.parametrize("sql", statements(SPARKS))
 def test_what_is_not_ours_reaches_spark(spark: SparkSession, recorder: Recorder, sql: str) -> None:
     if SPARKS[sql]:
         assert plan_of(spark, sql) == SPARKS[sql]

@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.oracle.scenario import Scenario
+from tests.versions import needs
 
 from streamtable.errors import InvalidQuery, NotIncremental
 
@@ -177,6 +178,7 @@ def test_pattern_34_volatile_expressions_where_they_hide(s: Scenario) -> None:
         s.spark.sql("CREATE STREAM TABLE lucky AS SELECT l.k, q.x FROM l, LATERAL (SELECT l.v + rand() AS x) q")
 
 
+@needs("WITH RECURSIVE")
 def test_pattern_41_recursion(s: Scenario) -> None:
     s.source("edges", "a INT, b INT", "(1, 2), (2, 3), (1, 3), (3, 4)")
     reach = """WITH RECURSIVE p AS (SELECT 1 AS node, 0 AS depth, CAST('1' AS STRING) AS path

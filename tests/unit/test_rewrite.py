@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 from sqlglot import parse_one
+from tests.versions import needs
 
+from streamtable.query import spellings
 from streamtable.query.rewrite import moving_literal, rewritten
 from streamtable.query.spellings import instead
 
@@ -37,13 +39,15 @@ def test_untouched(query: str) -> None:
             "SELECT a AND t.x + 1 <> ALL (SELECT y FROM u) OR b FROM t",
             "SELECT a AND (t.x + 1 NOT IN (SELECT y FROM u)) OR b FROM t",
         ),
-        (
+        pytest.param(
             "SELECT DISTINCT ON (a, f(b)) a, c FROM t ORDER BY a, f(b), c LIMIT 3",
             "SELECT a, c FROM t QUALIFY row_number() OVER (PARTITION BY a, f(b) ORDER BY a, f(b), c) = 1 ORDER BY a, f(b), c LIMIT 3",
+            marks=needs("QUALIFY"),
         ),
-        (
+        pytest.param(
             "(SELECT DISTINCT ON (a) * FROM t) UNION ALL SELECT * FROM u",
             "(SELECT * FROM t QUALIFY row_number() OVER (PARTITION BY a ORDER BY a) = 1 ) UNION ALL SELECT * FROM u",
+            marks=needs("QUALIFY"),
         ),
         (
             "SELECT string_agg(DISTINCT f(x), ',' ORDER BY f(x) DESC) AS s, LISTAGG(y ORDER BY z, y) FROM t",
@@ -107,6 +111,16 @@ def test_what_to_write_instead(query: str, said: str) -> None:
     hint = instead(query, "[PARSE_SYNTAX_ERROR]")
     assert hint is not None
     assert said in hint
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT distinct  on(a) a, b FROM t", "SELECT a FROM t QUALIFY row_number() OVER (ORDER BY a) = 1"]
+)
+def test_without_qualify_the_hint_is_a_subquery(query: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spellings, "HAS_QUALIFY", True)
+    assert instead(query, "[UNRESOLVED_COLUMN]") is None
+    monkeypatch.setattr(spellings, "HAS_QUALIFY", False)
+    assert "take number 1" in (instead(query, "[UNRESOLVED_ROUTINE]") or "")
 
 
 def test_no_spelling_is_suggested_for_other_mistakes() -> None:

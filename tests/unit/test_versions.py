@@ -11,16 +11,19 @@ import pytest
 from jvm_shim import build_hook
 from pyspark import __version__ as spark_version
 from pyspark.sql import SparkSession
+from tests import versions
+from tests.versions import SINCE
 
 from streamtable import NotEnabled, configure
 from streamtable.jvm import jars
 from streamtable.jvm.versions import PAIRS, jar_name, minor, pair_of
 
 ROOT = Path(__file__).parents[2]
+VERSIONS = ROOT / "docs" / "reference" / "versions.md"
 
 
 def test_the_docs_show_the_table() -> None:
-    text = (ROOT / "docs" / "reference" / "versions.md").read_text(encoding="utf-8")
+    text = VERSIONS.read_text(encoding="utf-8")
     rows = [tuple(cell.strip(" `") for cell in line.strip("|").split("|")) for line in text.split("\n\n")[2].splitlines()[2:]]
     jar = "io.delta:delta-spark_{}_2.13:{}"
     assert rows == [(pair.spark, pair.delta, pair.tested, jar.format(pair.spark, pair.delta)) for pair in PAIRS]
@@ -73,3 +76,19 @@ def test_each_version_is_built_from_its_folders() -> None:
 def test_versions_do_not_share_a_jar() -> None:
     assert len({jar_name(pair.tested) for pair in PAIRS}) == len(PAIRS)
     assert len({build_hook._digest(ROOT, pair.spark) for pair in PAIRS}) == len(PAIRS)
+
+
+def test_the_docs_name_what_older_versions_lack() -> None:
+    text = VERSIONS.read_text(encoding="utf-8").partition("## What older versions lack")[2]
+    lacks = {row.split("|")[1].strip(): row.split("|")[2] for row in text.splitlines() if row.startswith("| 4.")}
+    before = dict(zip((pair.spark for pair in PAIRS[1:]), (pair.spark for pair in PAIRS), strict=False))
+    assert {words: since for words, since in SINCE.items() if f"`{words}`" not in lacks[before[since]]} == {}
+
+
+def test_what_spark_does_not_know_is_skipped_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(versions, "SPARK", "4.1")
+    monkeypatch.setattr(versions, "LACKING", ("QUALIFY",))
+    first, second = versions.statements(["SELECT 1", "SELECT 1 QUALIFY true"])
+    assert [mark.args or mark.kwargs for each in (first, second) for mark in each.marks] == [(True,)]
+    assert second.marks[0].kwargs == {"reason": "Spark 4.1 has no QUALIFY"}
+    assert versions.known({"a": "SELECT 1", "b": "SELECT 1 QUALIFY true"}) == {"a": "SELECT 1"}

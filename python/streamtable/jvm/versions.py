@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import NamedTuple
 
-__all__ = ["PAIRS", "Pair", "jar_name", "listed", "minor", "pair_of"]
+__all__ = ["PAIRS", "Pair", "is_since", "jar_name", "listed", "minor", "number", "pair_of"]
 
 
 class Pair(NamedTuple):
@@ -30,6 +30,16 @@ PAIRS = (
 def minor(version: str) -> str:
     """Return the version of an interface: 4.2 for 4.2.0."""
     return ".".join(version.split(".")[:2])
+
+
+def number(version: str) -> tuple[int, ...]:
+    """Return a version of numbers alone as one that can be compared."""
+    return tuple(map(int, version.split(".")))
+
+
+def is_since(spark: str, first: str) -> bool:
+    """Tell whether a Spark is of a minor version, or of a later one."""
+    return number(minor(spark)) >= number(first)
 
 
 def pair_of(spark: str) -> Pair | None:

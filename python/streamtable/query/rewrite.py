@@ -9,11 +9,17 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from pyspark import __version__ as spark_version
 from sqlglot import Token, TokenType
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
 
-__all__ = ["PASSES", "moving_literal", "rewritten"]
+from streamtable.jvm.versions import is_since
+
+__all__ = ["HAS_QUALIFY", "PASSES", "moving_literal", "rewritten"]
+
+HAS_QUALIFY = is_since(spark_version, "4.2")
+"""Whether Spark knows the clause that DISTINCT ON becomes."""
 
 _CANDIDATE = re.compile(r"\b(?:ALL|ANY|SOME|STRING_AGG|LISTAGG)\s*\(|\bDISTINCT\s+ON\b|\bFETCH\s+(?:FIRST|NEXT)\b", re.IGNORECASE)
 
@@ -233,4 +239,9 @@ def _order_inside(text: _Text, first: int, closed: int) -> int | None:
     return None
 
 
-PASSES: tuple[Callable[[_Text], str | None], ...] = (quantified_comparison, distinct_on, fetch_first, ordered_list)
+PASSES: tuple[Callable[[_Text], str | None], ...] = (
+    quantified_comparison,
+    *((distinct_on,) if HAS_QUALIFY else ()),
+    fetch_first,
+    ordered_list,
+)

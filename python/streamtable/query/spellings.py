@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import re
 
+from pyspark import __version__ as spark_version
+
+from streamtable.query.rewrite import HAS_QUALIFY
+
 __all__ = ["instead"]
 
 _SPELLINGS: tuple[tuple[str, str], ...] = (
@@ -26,6 +30,12 @@ _SPELLINGS: tuple[tuple[str, str], ...] = (
     ),
 )
 
+_QUALIFY = (
+    r"\bQUALIFY\b|\bDISTINCT\s+ON\s*\(",
+    f"Spark {spark_version} has neither QUALIFY nor DISTINCT ON: number the rows by row_number() in a subquery, and take number 1",
+)
+"""The spelling that a Spark without QUALIFY needs."""
+
 _RECURSIVE_UNION = "write UNION ALL, end the recursion by a condition in its step, and SELECT DISTINCT from it"
 
 
@@ -33,4 +43,5 @@ def instead(query: str, message: str) -> str | None:
     """Return the hint for a query and Spark's message about it, or None."""
     if "UNION_NOT_SUPPORTED_IN_RECURSIVE_CTE" in message:
         return _RECURSIVE_UNION
-    return next((hint for pattern, hint in _SPELLINGS if re.search(pattern, query, re.IGNORECASE)), None)
+    spellings = _SPELLINGS if HAS_QUALIFY else (*_SPELLINGS, _QUALIFY)
+    return next((hint for pattern, hint in spellings if re.search(pattern, query, re.IGNORECASE)), None)
