@@ -16,8 +16,8 @@ def answer(spark: SparkSession, sql: str) -> list[tuple[Any, ...]]:
 
 
 def done(spark: SparkSession, sql: str) -> tuple[str, str]:
-    """Run a CREATE or REFRESH; return its action and reason."""
-    (row,) = spark.sql(sql).collect()
+    """Run a CREATE or REFRESH; return its action and reason, of CASCADE those of the table that was named."""
+    row = spark.sql(sql).collect()[0]
     return row["action"], row["reason"]
 
 

@@ -70,7 +70,7 @@ def test_what_is_refused(shop: SparkSession) -> None:
     with pytest.raises(InvalidStatement, match="DataFrame and not SQL text"):
         made.alter(query=shop.table("sales"))  # type: ignore[arg-type]
     made.drop()
-    with pytest.raises(InvalidStatement, match="use one of AUTO, DIFFERENTIAL, FULL"):
+    with pytest.raises(InvalidStatement, match="use one of AUTO, DIFFERENTIAL, DIFFERENTIAL STRICT, FULL"):
         tables.create("t", "SELECT 1 AS a", mode="fast")
     with pytest.raises(StreamTableNotFound):
         tables.get("nobody")

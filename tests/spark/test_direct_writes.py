@@ -130,11 +130,7 @@ WRITES: dict[str, tuple[str, Action]] = {
     "truncate": (REFRESH, sql("TRUNCATE TABLE {t}")),
     "restore": (REFRESH, sql("RESTORE TABLE {t} TO VERSION AS OF 1")),
     "add column": ("CREATE OR REPLACE STREAM TABLE", sql("ALTER TABLE {t} ADD COLUMNS (more INT)")),
-    "change column": ("CREATE OR REPLACE STREAM TABLE", sql("ALTER TABLE {t} ALTER COLUMN id COMMENT 'key'")),
     "add constraint": ("CREATE OR REPLACE STREAM TABLE", sql("ALTER TABLE {t} ADD CONSTRAINT c CHECK (id > 0)")),
-    "set property": ("SET TBLPROPERTIES", sql("ALTER TABLE {t} SET TBLPROPERTIES ('k' = 'v')")),
-    "unset property": ("SET TBLPROPERTIES", sql("ALTER TABLE {t} UNSET TBLPROPERTIES IF EXISTS ('k')")),
-    "comment on table": ("SET TBLPROPERTIES", sql("COMMENT ON TABLE {t} IS 'mine'")),
     "rename": ("RENAME TO", sql("ALTER TABLE {t} RENAME TO written_renamed")),
     "replace": ("CREATE OR REPLACE STREAM TABLE", sql("CREATE OR REPLACE TABLE {t} (id INT) USING delta")),
     "replace by query": (
@@ -149,8 +145,6 @@ WRITES: dict[str, tuple[str, Action]] = {
         "CREATE OR REPLACE STREAM TABLE",
         sql("CREATE OR REPLACE TABLE {t} SHALLOW CLONE direct_write_source"),
     ),
-    "drop": ("DROP STREAM TABLE", sql("DROP TABLE {t}")),
-    "drop if exists": ("DROP STREAM TABLE", sql("DROP TABLE IF EXISTS {t}")),
     "save as table, append": (
         REFRESH,
         lambda spark, name: one_row(spark).write.format("delta").mode("append").saveAsTable(name),

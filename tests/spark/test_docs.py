@@ -3,6 +3,8 @@
 A statement ends with `;` at a line's end. A comment after it is a claim: `-- FULL` is the action of a CREATE or REFRESH,
 `-- STREAMTABLE_NOT_FOUND` the condition of an error. Every statement of a block marked `sql error` must fail. A block `result` holds
 the rows of the last statement of the block before it, as a table under the names of its columns.
+
+In a table with a column `streamtable` each statement of that column runs; where it says `the same`, that of the column before it.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ PAGES = {path.relative_to(DOCS).with_suffix("").as_posix(): path for path in sor
 BLOCK = re.compile(
     r"^```sql(?P<error> error)?\n(?P<text>.*?)^```$(?:\s*^```result\n(?P<result>.*?)^```$)?", re.MULTILINE | re.DOTALL
 )
+TABLE = re.compile(r"^\|[^|\n]*\| streamtable \|[^\n]*\n\|[-|]*\n(?P<rows>(?:\|[^\n]*\n)+)", re.MULTILINE)
+CODE = re.compile(r"`([^`]+)`")
 STATEMENT = re.compile(r"(?P<sql>\S.*?);[ \t]*(?:--[ \t]*(?P<claim>\S+)[^\n]*)?$", re.MULTILINE | re.DOTALL)
 
 
@@ -48,7 +52,18 @@ def examples(page: str) -> list[Example]:
         if block["result"]:
             rows = [[cell.strip() for cell in line.split("|")] for line in block["result"].splitlines()]
             found[-1] = replace(found[-1], result=rows)
-    return found
+    return sorted((*found, *equivalents(page)), key=lambda example: example.line)
+
+
+def equivalents(page: str) -> Iterator[Example]:
+    """Yield the statements of tables of equivalents."""
+    for table in TABLE.finditer(page):
+        first = page.count("\n", 0, table.start("rows")) + 1
+        for line, row in enumerate(table["rows"].splitlines(), first):
+            theirs, ours = row.split("|")[1:3]
+            statements = CODE.findall(theirs if ours.strip() == "the same" else ours)
+            assert statements, f"line {line} has nothing to run"
+            yield from (Example(line, statement, None, fails=False) for statement in statements)
 
 
 @pytest.fixture
@@ -88,7 +103,7 @@ def run(spark: SparkSession, example: Example, place: str) -> None:
     if example.result:
         assert [frame.columns, *([told(cell) for cell in row] for row in rows)] == example.result, place
     if example.sql.upper().startswith("VERIFY"):
-        assert [row["ok"] for row in rows] == [True], f"{place}: {rows}"
+        assert {row["ok"] for row in rows} == {True}, f"{place}: {rows}"
 
 
 def told(cell: object) -> str:
@@ -104,6 +119,11 @@ def test_pages_are_read() -> None:
         Example(5, "REFRESH STREAM TABLE t", "FULL", fails=False, result=[["action"], ["FULL"]]),
         Example(13, "SELECT", None, fails=True),
     ]
+
+
+def test_tables_of_equivalents_are_read() -> None:
+    text = "| theirs | streamtable | |\n|---|---|---|\n| `SELECT 1` | the same | `a` |\n| x | `SELECT 2` | |\n\n| a | b |\n|---|---|\n| `c` | `d` |\n"
+    assert [(example.line, example.sql) for example in examples(text)] == [(3, "SELECT 1"), (4, "SELECT 2")]
 
 
 def test_a_claim_that_is_wrong_is_found(spark: SparkSession) -> None:

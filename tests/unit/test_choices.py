@@ -9,8 +9,9 @@ from streamtable.algebra.columns import Call
 from streamtable.algebra.operators import Aggregate, Filter, JoinType, Operator
 from streamtable.delta.tables import Version
 from streamtable.differentiate.registry import RuleFinding, findings, prunes_nothing
+from streamtable.errors import NotIncremental
 from streamtable.language.stream_table.ast import RefreshMode
-from streamtable.refresh.choose import Action, Facts, choose
+from streamtable.refresh.choose import ASKED, NOT_POPULATED, Action, Choice, Facts, choose, permitted
 from streamtable.refresh.cost import Costs
 from streamtable.refresh.frontier import Frontier
 
@@ -132,3 +133,24 @@ def test_what_comes_before_the_cost() -> None:
     assert action(FRONTIER, changed, too_expensive="9 of 10 rows changed") == (Action.FULL, "9 of 10 rows changed")
     assert action(FRONTIER, changed) == (Action.DIFFERENTIAL, "1 of 2 sources changed")
     assert action(FRONTIER, changed, estimated=Costs(10, 2000))[1] == "1 of 2 sources changed; estimated 10 ms, in full 2,000 ms"
+
+
+@pytest.mark.parametrize("action", [Action.FULL, Action.REINITIALIZE])
+def test_strict_never_recomputes_by_itself(action: Action) -> None:
+    choice = Choice(action, "the source at /l was recreated")
+    with pytest.raises(NotIncremental, match="forbids: the source at /l was recreated"):
+        permitted(RefreshMode.STRICT, "t", choice)
+    assert permitted(RefreshMode.DIFFERENTIAL, "t", choice) is choice
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        Choice(Action.FULL, ASKED),
+        Choice(Action.REINITIALIZE, NOT_POPULATED),
+        Choice(Action.DIFFERENTIAL, "1 of 1 sources changed"),
+        Choice(Action.NO_DATA, "no source changed"),
+    ],
+)
+def test_strict_does_what_was_asked_for(choice: Choice) -> None:
+    assert permitted(RefreshMode.STRICT, "t", choice) is choice

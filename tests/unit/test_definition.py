@@ -16,7 +16,8 @@ from streamtable.delta.tables import Version
 from streamtable.errors import DefinitionUnreadable, NotSupported
 from streamtable.language.names import Name, Query
 from streamtable.language.parse import parse
-from streamtable.language.stream_table.ast import CreateStreamTable, Cron, RefreshMode
+from streamtable.language.stream_table.ast import CreateStreamTable, RefreshMode
+from streamtable.language.stream_table.schedule import Cron
 from streamtable.refresh.frontier import Frontier
 
 STATEMENT = parse("CREATE STREAM TABLE `a b`.t SCHEDULE '5m' COMMENT 'it''s' AS SELECT 1 AS x -- one\n")

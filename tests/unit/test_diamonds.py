@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from tests.unit.workers import OnDemand
 
 from streamtable.delta.tables import Version
-from streamtable.language.stream_table.ast import Calculated, Schedule
-from streamtable.language.stream_table.schedule import duration
+from streamtable.language.stream_table.schedule import Calculated, Schedule, duration
 from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.refresh.run import pinned
 from streamtable.schedule.cycle import Refreshed, Task

@@ -29,6 +29,7 @@ KEYWORDS = {
     statements.AlterStreamTable: "ALTER STREAM TABLE",
     statements.DropStreamTable: "DROP STREAM TABLE",
     statements.RefreshStreamTable: "REFRESH STREAM TABLE",
+    statements.RefreshStreamTables: "REFRESH STREAM TABLES",
     statements.ShowStreamTables: "SHOW STREAM TABLES",
     statements.DescribeStreamTable: "DESCRIBE STREAM TABLE",
     statements.ShowCreateStreamTable: "SHOW CREATE STREAM TABLE",
@@ -38,6 +39,7 @@ KEYWORDS = {
     statements.ExplainCreate: "EXPLAIN CREATE STREAM TABLE",
     statements.ExplainAlter: "EXPLAIN ALTER STREAM TABLE",
     statements.VerifyStreamTable: "VERIFY STREAM TABLE",
+    statements.VerifyStreamTables: "VERIFY STREAM TABLES",
 }
 
 SUBSCRIBING = {

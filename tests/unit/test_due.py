@@ -9,8 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from streamtable.language.stream_table.ast import Calculated, Manual, Schedule
-from streamtable.language.stream_table.schedule import cron, duration
+from streamtable.language.stream_table.schedule import Calculated, Manual, Schedule, cron, duration
 from streamtable.schedule.due import NEVER, ONCE, Plan, ScheduledTable, branches, deadlines, graph_of, plan
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=timezone.utc)

@@ -9,8 +9,7 @@ import networkx as nx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamtable.language.stream_table.ast import Calculated, Every, Manual, Schedule
-from streamtable.language.stream_table.schedule import cron, duration
+from streamtable.language.stream_table.schedule import Calculated, Every, Manual, Schedule, cron, duration
 from streamtable.schedule.due import NEVER, ScheduledTable, branches, deadlines, graph_of, plan
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=timezone.utc)

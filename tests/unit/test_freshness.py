@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from streamtable.language.stream_table.ast import Calculated, Every, Manual, Schedule
+from streamtable.language.stream_table.schedule import Calculated, Every, Manual, Schedule
 from streamtable.observe import watch
 from streamtable.observe.alerts import Alert, AlertKind
 from streamtable.observe.freshness import Freshness, with_read

@@ -14,8 +14,7 @@ import pytest
 from tests.unit.workers import AtOnce, OnDemand
 
 from streamtable.delta.tables import Version
-from streamtable.language.stream_table.ast import Schedule
-from streamtable.language.stream_table.schedule import cron, duration
+from streamtable.language.stream_table.schedule import Schedule, cron, duration
 from streamtable.refresh.frontier import Vector
 from streamtable.schedule.cycle import Refreshed, Task
 from streamtable.schedule.due import ScheduledTable

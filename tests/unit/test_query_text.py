@@ -60,4 +60,4 @@ def test_queries_are_equal_wherever_they_start() -> None:
 
 
 def test_comments_nest_and_hints_inside_do_not() -> None:
-    assert parse("REFRESH /* a /* b */ c */ STREAM /* /*+ */ TABLE /**/ t --") == RefreshStreamTable(Name(("t",)))
+    assert parse("REFRESH /* a /* b */ c */ STREAM /* /*+ */ TABLE /**/ t --") == RefreshStreamTable((Name(("t",)),))

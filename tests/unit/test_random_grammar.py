@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.grammar import statements_of
 
-from streamtable.errors import InvalidStatement, StatementSyntaxError
+from streamtable.errors import InvalidStatement, NotSupported, StatementSyntaxError
 from streamtable.language.parse import parse
 from streamtable.language.write import to_sql
 
@@ -30,7 +30,7 @@ def is_sound(text: str) -> None:
     """Fail when the text is neither a statement that prints as itself nor refused with a reason."""
     try:
         statement = parse(text)
-    except (InvalidStatement, StatementSyntaxError):
+    except (InvalidStatement, NotSupported, StatementSyntaxError):
         return
     assert parse(to_sql(statement)) == statement, text
 

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamtable.errors import InvalidStatement
-from streamtable.language.stream_table.ast import Cron, Every
-from streamtable.language.stream_table.schedule import cron, duration, next_time, session_zone
+from streamtable.language.stream_table.schedule import Cron, Every, cron, duration, next_time, session_zone
 
 UTC = timezone.utc
 T = TypeVar("T")

@@ -7,10 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from streamtable.errors import InvalidStatement, StatementSyntaxError
+from streamtable.errors import InvalidStatement, NotSupported, StatementSyntaxError, near_names
 from streamtable.language.names import Name, Query
 from streamtable.language.parse import parse, parse_name, parse_schedule
-from streamtable.language.stream_table.ast import CreateStreamTable, Every
+from streamtable.language.stream_table.ast import CreateStreamTable
+from streamtable.language.stream_table.schedule import Every
 
 REFUSED: list[tuple[type[Exception], str, str, str]] = [
     # exception, statement, what is underlined, a part of the message
@@ -42,7 +43,7 @@ REFUSED: list[tuple[type[Exception], str, str, str]] = [
         InvalidStatement,
         "CREATE STREAM TABLE t TBLPROPERTIES (a.b = 1, 'a.b' = 2) AS SELECT 1",
         "'a.b'",
-        "the property 'a.b' is set twice",
+        "the property 'a.b' is named twice",
     ),
     (InvalidStatement, "CREATE STREAM TABLE t TBLPROPERTIES (Owner = 'me') AS SELECT 1", "Owner", "reserved by Spark"),
     (
@@ -50,6 +51,21 @@ REFUSED: list[tuple[type[Exception], str, str, str]] = [
         "CREATE OR REPLACE STREAM TABLE IF NOT EXISTS t AS SELECT 1",
         "IF NOT EXISTS",
         "OR REPLACE and IF NOT EXISTS exclude each other",
+    ),
+    (
+        InvalidStatement,
+        "CREATE OR REFRESH MATERIALIZED VIEW IF NOT EXISTS t AS SELECT 1",
+        "IF NOT EXISTS",
+        "OR REFRESH and IF NOT EXISTS exclude each other",
+    ),
+    (NotSupported, "REFRESH MATERIALIZED VIEW t ASYNC", "ASYNC", "ASYNC is not built yet"),
+    (InvalidStatement, "ALTER STREAM TABLE t UNSET TBLPROPERTIES ('streamtable.x')", "'streamtable.x'", "streamtable keeps"),
+    (InvalidStatement, "ALTER STREAM TABLE t ALTER COLUMN a COMMENT 'x', A COMMENT 'y'", "A", "the column 'A' is listed twice"),
+    (
+        InvalidStatement,
+        "CREATE MATERIALIZED VIEW t SCHEDULE CRON '0 0 6 ? * 2 2027' AS SELECT 1",
+        "CRON '0 0 6 ? * 2 2027'",
+        "names years",
     ),
     (
         InvalidStatement,
@@ -120,3 +136,17 @@ def test_the_shortest_duration_can_be_set() -> None:
 def test_names_and_schedules_on_their_own_are_refused_like_in_a_statement(read: Callable[[str], object], text: str) -> None:
     with pytest.raises(StatementSyntaxError, match="line 1, column"):
         read(text)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "near"),
+    [
+        ("c.s.by_regoin", "`c.s.by_region`"),
+        ("c.s.sales_by_day", "`c.s.day_sales`"),
+        ("c.s.customers_of_large_orders", "`c.s.large_orders`"),
+        ("c.s.nothing", None),
+    ],
+)
+def test_near_names_are_alike_by_letters_or_by_whole_words(wanted: str, near: str | None) -> None:
+    known = ["c.s.by_region", "c.s.day_sales", "c.s.sales_per_month", "c.s.large_orders", "c.s.nightly"]
+    assert near_names(wanted, known) == (f" Did you mean {near}?" if near else "")

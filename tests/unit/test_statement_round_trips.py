@@ -57,21 +57,20 @@ from streamtable.language.replication.ast import (
 )
 from streamtable.language.stream_table.ast import (
     AlterStreamTable,
-    Calculated,
     ColumnSpec,
+    CommentColumns,
     CreateStreamTable,
-    Cron,
     DescribeStreamTable,
     DropStreamTable,
-    Every,
     ExplainAlter,
     ExplainCreate,
     ExplainStreamTable,
-    Manual,
     RefreshMode,
     RefreshStreamTable,
+    RefreshStreamTables,
     Rename,
     Resume,
+    SetComment,
     SetMode,
     SetProperties,
     SetQuery,
@@ -81,8 +80,11 @@ from streamtable.language.stream_table.ast import (
     ShowRefreshHistory,
     ShowStreamTables,
     Suspend,
+    UnsetProperties,
     VerifyStreamTable,
+    VerifyStreamTables,
 )
+from streamtable.language.stream_table.schedule import Calculated, Cron, Every, Manual
 from streamtable.language.subscribe.ast import (
     MAXIMUM_TIMEOUT_MS,
     CloseCursor,
@@ -137,11 +139,15 @@ creates = st.builds(
     location=st.none() | texts.filter(str.strip),
     properties=properties,
 ) | st.builds(CreateStreamTable, names, queries, or_replace=st.booleans(), partitioned_by=columns)
+creates |= st.builds(CreateStreamTable, names, queries, or_replace=st.just(True), or_refresh=st.booleans())
 creates |= st.builds(CreateStreamTable, names, queries, if_not_exists=st.booleans(), clustered_by=columns)
 actions = (
     st.builds(SetSchedule, schedules)
     | st.builds(SetMode, modes)
     | st.builds(SetProperties, some_properties)
+    | st.builds(UnsetProperties, st.lists(texts, min_size=1, max_size=3, unique=True).map(tuple), st.booleans())
+    | st.builds(SetComment, texts)
+    | st.builds(CommentColumns, st.dictionaries(identifiers, texts, min_size=1, max_size=1).map(lambda each: tuple(each.items())))
     | st.builds(SetQuery, queries)
     | st.builds(Rename, names)
     | st.sampled_from([Suspend(), Resume()])
@@ -237,7 +243,7 @@ statements = st.one_of(
     st.builds(ExplainAlter, names, st.builds(SetQuery, queries)),
     st.builds(AlterStreamTable, names, actions),
     st.builds(DropStreamTable, names, st.booleans(), st.booleans()),
-    st.builds(RefreshStreamTable, names, st.booleans(), st.booleans()),
+    st.builds(RefreshStreamTable, st.lists(names, min_size=1, max_size=3).map(tuple), st.booleans(), st.booleans()),
     st.builds(ShowStreamTables, st.none() | namespaces, st.none() | texts),
     st.builds(DescribeStreamTable, names, st.booleans()),
     st.builds(ShowCreateStreamTable, names),
@@ -245,6 +251,8 @@ statements = st.one_of(
     st.builds(ShowDependencies, st.none() | names),
     st.builds(ExplainStreamTable, names, st.booleans()),
     st.builds(VerifyStreamTable, names),
+    st.builds(VerifyStreamTables, st.none() | namespaces, st.none() | texts),
+    st.builds(RefreshStreamTables, st.none() | namespaces, st.none() | texts, st.booleans()),
 )
 
 

@@ -13,21 +13,20 @@ from streamtable.language.parse import keywords, parse, parse_name, parse_schedu
 from streamtable.language.stream_table.ast import (
     AcceptDefinition,
     AlterStreamTable,
-    Calculated,
     ColumnSpec,
+    CommentColumns,
     CreateStreamTable,
-    Cron,
     DescribeStreamTable,
     DropStreamTable,
-    Every,
     ExplainAlter,
     ExplainCreate,
     ExplainStreamTable,
-    Manual,
     RefreshMode,
     RefreshStreamTable,
+    RefreshStreamTables,
     Rename,
     Resume,
+    SetComment,
     SetMode,
     SetProperties,
     SetQuery,
@@ -38,8 +37,11 @@ from streamtable.language.stream_table.ast import (
     ShowStreamTables,
     Statement,
     Suspend,
+    UnsetProperties,
     VerifyStreamTable,
+    VerifyStreamTables,
 )
+from streamtable.language.stream_table.schedule import Calculated, Cron, Every, Manual
 from streamtable.language.write import to_sql
 
 T, Q = Name(("t",)), Query("SELECT 1")
@@ -50,7 +52,57 @@ def created(**fields: Any) -> CreateStreamTable:
     return CreateStreamTable(T, Q, **fields)
 
 
+DATABRICKS: list[tuple[str, Statement]] = [
+    ("CREATE MATERIALIZED VIEW t AS SELECT 1", created()),
+    ("CREATE OR REPLACE MATERIALIZED VIEW t AS SELECT 1", created(or_replace=True)),
+    ("CREATE OR REFRESH MATERIALIZED VIEW t AS SELECT 1", created(or_replace=True, or_refresh=True)),
+    ("CREATE MATERIALIZED VIEW IF NOT EXISTS t AS SELECT 1", created(if_not_exists=True)),
+    ("CREATE MATERIALIZED VIEW t (a COMMENT 'c', b) AS SELECT 1", created(columns=(ColumnSpec("a", "c"), ColumnSpec("b")))),
+    (
+        "CREATE MATERIALIZED VIEW t PARTITIONED BY (a) COMMENT 'c' TBLPROPERTIES ('k' = 'v') AS SELECT 1",
+        created(partitioned_by=("a",), comment="c", properties=(("k", "v"),)),
+    ),
+    ("CREATE MATERIALIZED VIEW t SCHEDULE REFRESH EVERY 1 HOUR AS SELECT 1", created(schedule=Every(3600, "1h"))),
+    ("CREATE MATERIALIZED VIEW t SCHEDULE EVERY 5 MINUTES AS SELECT 1", created(schedule=Every(300, "5m"))),
+    ("CREATE MATERIALIZED VIEW t SCHEDULE EVERY 2 WEEKS AS SELECT 1", created(schedule=Every(1_209_600, "2w"))),
+    (
+        "CREATE MATERIALIZED VIEW t SCHEDULE CRON '0 0 6 ? * 2-6' AT TIME ZONE 'UTC' AS SELECT 1",
+        created(schedule=Cron("0 0 6 * * 1-5", "UTC")),
+    ),
+    ("CREATE MATERIALIZED VIEW t SCHEDULE CRON '0 0 * * * ? *' AS SELECT 1", created(schedule=Cron("0 0 * * * *"))),
+    ("CREATE MATERIALIZED VIEW t REFRESH POLICY AUTO AS SELECT 1", created()),
+    ("CREATE MATERIALIZED VIEW t REFRESH POLICY INCREMENTAL AS SELECT 1", created(mode=RefreshMode.DIFFERENTIAL)),
+    ("CREATE MATERIALIZED VIEW t REFRESH POLICY INCREMENTAL STRICT AS SELECT 1", created(mode=RefreshMode.STRICT)),
+    ("CREATE MATERIALIZED VIEW t REFRESH POLICY FULL AS SELECT 1", created(mode=RefreshMode.FULL)),
+    ("REFRESH MATERIALIZED VIEW t", RefreshStreamTable((T,))),
+    ("REFRESH MATERIALIZED VIEW t FULL SYNC", RefreshStreamTable((T,), full=True)),
+    ("ALTER MATERIALIZED VIEW t ADD SCHEDULE EVERY 1 DAY", AlterStreamTable(T, SetSchedule(Every(86_400, "1d")))),
+    ("ALTER MATERIALIZED VIEW t ALTER SCHEDULE REFRESH CRON '@daily'", AlterStreamTable(T, SetSchedule(Cron("@daily")))),
+    ("ALTER MATERIALIZED VIEW t DROP SCHEDULE", AlterStreamTable(T, SetSchedule(Manual()))),
+    ("ALTER MATERIALIZED VIEW t ALTER COLUMN a COMMENT 'c'", AlterStreamTable(T, CommentColumns((("a", "c"),)))),
+    ("DROP MATERIALIZED VIEW IF EXISTS t", DropStreamTable(T, if_exists=True)),
+    ("DESCRIBE MATERIALIZED VIEW EXTENDED t", DescribeStreamTable(T, extended=True)),
+    ("SHOW CREATE MATERIALIZED VIEW t", ShowCreateStreamTable(T)),
+    ("SHOW MATERIALIZED VIEWS IN s LIKE 'x*'", ShowStreamTables(Name(("s",)), "x*")),
+    ("EXPLAIN CREATE OR REFRESH MATERIALIZED VIEW t AS SELECT 1", ExplainCreate(created(or_replace=True, or_refresh=True))),
+    ("EXPLAIN MATERIALIZED VIEW t", ExplainStreamTable(T)),
+    ("VERIFY MATERIALIZED VIEW t", VerifyStreamTable(T)),
+]
+
 STATEMENTS: list[tuple[str, Statement]] = [
+    *DATABRICKS,
+    ("REFRESH STREAM TABLE t, t FULL", RefreshStreamTable((T, T), full=True)),
+    ("REFRESH STREAM TABLES", RefreshStreamTables()),
+    ("REFRESH STREAM TABLES IN s LIKE 'x*' FULL", RefreshStreamTables(Name(("s",)), "x*", full=True)),
+    ("VERIFY STREAM TABLES IN s LIKE 'x*'", VerifyStreamTables(Name(("s",)), "x*")),
+    ("ALTER STREAM TABLE t SET COMMENT 'c'", AlterStreamTable(T, SetComment("c"))),
+    ("ALTER STREAM TABLE t UNSET TBLPROPERTIES ('k', a.b)", AlterStreamTable(T, UnsetProperties(("k", "a.b")))),
+    ("ALTER STREAM TABLE t UNSET TBLPROPERTIES IF EXISTS (k)", AlterStreamTable(T, UnsetProperties(("k",), if_exists=True))),
+    (
+        "ALTER STREAM TABLE t ALTER COLUMN a COMMENT 'c', column COMMENT ''",
+        AlterStreamTable(T, CommentColumns((("a", "c"), ("column", "")))),
+    ),
+    ("ALTER STREAM TABLE t SET REFRESH MODE DIFFERENTIAL STRICT", AlterStreamTable(T, SetMode(RefreshMode.STRICT))),
     ("CREATE STREAM TABLE t AS SELECT 1", created()),
     ("CREATE OR REPLACE STREAM TABLE t AS SELECT 1", created(or_replace=True)),
     ("CREATE STREAM TABLE IF NOT EXISTS t AS SELECT 1", created(if_not_exists=True)),
@@ -89,10 +141,10 @@ STATEMENTS: list[tuple[str, Statement]] = [
     ("ALTER STREAM TABLE t AS SELECT 1", AlterStreamTable(T, SetQuery(Q))),
     ("DROP STREAM TABLE t", DropStreamTable(T)),
     ("DROP STREAM TABLE IF EXISTS t CASCADE", DropStreamTable(T, if_exists=True, cascade=True)),
-    ("REFRESH STREAM TABLE t", RefreshStreamTable(T)),
-    ("REFRESH STREAM TABLE t FULL", RefreshStreamTable(T, full=True)),
-    ("REFRESH STREAM TABLE t CASCADE", RefreshStreamTable(T, cascade=True)),
-    ("REFRESH STREAM TABLE t FULL CASCADE", RefreshStreamTable(T, full=True, cascade=True)),
+    ("REFRESH STREAM TABLE t", RefreshStreamTable((T,))),
+    ("REFRESH STREAM TABLE t FULL", RefreshStreamTable((T,), full=True)),
+    ("REFRESH STREAM TABLE t CASCADE", RefreshStreamTable((T,), cascade=True)),
+    ("REFRESH STREAM TABLE t FULL CASCADE", RefreshStreamTable((T,), full=True, cascade=True)),
     ("SHOW STREAM TABLES", ShowStreamTables()),
     ("SHOW STREAM TABLES IN c.s LIKE 'x*'", ShowStreamTables(Name(("c", "s")), "x*")),
     ("SHOW STREAM TABLES FROM s", ShowStreamTables(Name(("s",)))),
@@ -179,7 +231,7 @@ def test_a_full_statement_is_printed_readably() -> None:
     ],
 )
 def test_names(text: str, parts: tuple[str, ...]) -> None:
-    assert parse(f"REFRESH STREAM TABLE {text}") == RefreshStreamTable(Name(parts))
+    assert parse(f"REFRESH STREAM TABLE {text}") == RefreshStreamTable((Name(parts),))
     assert parse_name(text) == Name(parts)
     assert parse_name(str(Name(parts))) == Name(parts)
 

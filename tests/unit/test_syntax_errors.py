@@ -17,6 +17,9 @@ OPENINGS = (
 )
 CLAUSES = "AS, CLUSTER BY, COMMENT, LOCATION, PARTITIONED BY, REFRESH MODE, SCHEDULE, TBLPROPERTIES"
 END = "the end of the statement"
+AS_STRING = "write the time between two refreshes as a string: SCHEDULE"
+PLURAL = "STREAM TABLE takes a name; STREAM TABLES takes IN and a schema, or LIKE and a pattern"
+SINGULAR = "SHOW STREAM TABLES lists all of them, DESCRIBE STREAM TABLE name tells of one"
 BACKQUOTES = "put a name with other characters than ASCII letters, digits and _ in backquotes: `like this`"
 
 
@@ -31,19 +34,19 @@ def refusal(text: str) -> StatementSyntaxError:
     [
         ("SELECT 1", 1, OPENINGS, "'SELECT'"),
         ("REFRESH", 8, "STREAM TABLE", END),
-        ("REFRESH STREAM t", 16, "TABLE", "'t'"),
+        ("REFRESH STREAM t", 16, "TABLE or TABLES", "'t'"),
         ("REFRESH STREAM TABLE", 21, "a name", END),
         ("REFRESH STREAM TABLE ;", 22, "a name", "';'"),
         ("REFRESH STREAM TABLE a.", 24, "a name", END),
-        ("REFRESH STREAM TABLE a b", 24, f"CASCADE, FULL or {END}", "'b'"),
-        ("REFRESH STREAM TABLE a FULL FULL", 29, f"CASCADE or {END}", "'FULL'"),
+        ("REFRESH STREAM TABLE a b", 24, f"ASYNC, CASCADE, FULL, SYNC, ',' or {END}", "'b'"),
+        ("REFRESH STREAM TABLE a FULL FULL", 29, f"ASYNC, CASCADE, SYNC or {END}", "'FULL'"),
         ("REFRESH STREAM TABLE a; b", 25, END, "'b'"),
         ("DROP STREAM TABLE", 18, "IF EXISTS or a name", END),
         ("DROP STREAM TABLE IF EXISTS", 28, "a name", END),
         (
             "CREATE TABLE",
             8,
-            "OR REPLACE STREAM TABLE, PUBLICATION, QUEUE, REPLICATION SLOT, STREAM TABLE or SUBSCRIPTION",
+            "OR, PUBLICATION, QUEUE, REPLICATION SLOT, STREAM TABLE or SUBSCRIPTION",
             "'TABLE'",
         ),
         ("CREATE STREAM TABLE", 20, "IF NOT EXISTS or a name", END),
@@ -51,15 +54,20 @@ def refusal(text: str) -> StatementSyntaxError:
         ("CREATE STREAM TABLE t (a) x", 27, f"{CLAUSES} or WITH NO DATA", "'x'"),
         ("CREATE STREAM TABLE t ()", 24, "a name", "')'"),
         ("CREATE STREAM TABLE t (a", 25, "COMMENT, ')' or ','", END),
-        ("CREATE STREAM TABLE t SCHEDULE AS", 32, "CALCULATED, CRON, MANUAL or a string", "'AS'"),
+        ("CREATE STREAM TABLE t SCHEDULE AS", 32, "CALCULATED, CRON, EVERY, MANUAL, REFRESH or a string", "'AS'"),
         ("CREATE STREAM TABLE t REFRESH MODE AS", 36, "AUTO, DIFFERENTIAL or FULL", "'AS'"),
         ("CREATE STREAM TABLE t PARTITIONED BY a", 38, "'('", "'a'"),
         ("CREATE STREAM TABLE t TBLPROPERTIES (a =)", 41, "FALSE, TRUE, a string or a number", "')'"),
         ("CREATE STREAM TABLE t TBLPROPERTIES (a.1 = 2)", 40, "a name", "'1'"),
         ("CREATE STREAM TABLE t AS", 25, "a query", END),
         ("CREATE STREAM TABLE t AS ;", 26, "a query", "';'"),
-        ("ALTER STREAM TABLE t", 21, "ACCEPT DEFINITION, AS, RENAME TO, RESUME, SET or SUSPEND", END),
-        ("ALTER STREAM TABLE t SET", 25, "REFRESH MODE, SCHEDULE or TBLPROPERTIES", END),
+        (
+            "ALTER STREAM TABLE t",
+            21,
+            "ACCEPT DEFINITION, ADD SCHEDULE, ALTER, AS, DROP SCHEDULE, RENAME TO, RESUME, SET, SUSPEND or UNSET TBLPROPERTIES",
+            END,
+        ),
+        ("ALTER STREAM TABLE t SET", 25, "COMMENT, REFRESH MODE, SCHEDULE or TBLPROPERTIES", END),
         ("SHOW", 5, "CONSUMERS ON, CREATE STREAM TABLE, DEAD LETTERS FROM, QUEUES, REFRESH HISTORY or STREAM", END),
         ("SHOW STREAM TABLES IN", 22, "a name", END),
         ("SHOW STREAM TABLES x", 20, f"FROM, IN, LIKE or {END}", "'x'"),
@@ -86,7 +94,27 @@ def test_where_and_what_was_expected_and_found(text: str, column: int, expected:
         ("CREATE STREAM TABLE t PARTITION BY (a) AS SELECT 1", "did you mean PARTITIONED BY?"),
         ("CREATE STREAM TABLE t CLUSTERED BY (a) AS SELECT 1", "did you mean CLUSTER BY?"),
         ("CREATE STREAM TABLE t REFRESH MODE DIFERENTIAL AS SELECT 1", "did you mean DIFFERENTIAL?"),
-        ("REFRESH STREAM TABLES t", "did you mean TABLE?"),
+        ("REFRESH STREAM TABLES t", PLURAL),
+        ("SHOW STREAM TABLES t", PLURAL),
+        ("VERIFY STREAM TABLES t", PLURAL),
+        ("SHOW STREAM TABLE", SINGULAR),
+        ("SHOW STREAM TABLE t", SINGULAR),
+        ("CREATE STRAEM TABLE t AS SELECT 1", "did you mean STREAM TABLE?"),
+        ("CREATE STREAMTABLE t AS SELECT 1", "did you mean STREAM TABLE?"),
+        ("CREATE MATERIALISED VIEW t AS SELECT 1", "did you mean MATERIALIZED VIEW?"),
+        ("ALTER STREAM TABLE t SET SCHEDULE NONE", "write SCHEDULE MANUAL"),
+        ("ALTER STREAM TABLE t UNSET SCHEDULE", "write DROP SCHEDULE"),
+        ("CREATE STREAM TABLE t SCHEDULE EVERY 5m AS SELECT 1", f"{AS_STRING} '5m'"),
+        ("CREATE STREAM TABLE t SCHEDULE EVERY '5 minutes' AS SELECT 1", f"{AS_STRING} '5m'"),
+        ("CREATE STREAM TABLE t SCHEDULE EVERY INTERVAL 2 HOURS AS SELECT 1", f"{AS_STRING} '2h'"),
+        ("CREATE STREAM TABLE t SCHEDULE EVERY 1 MONTH AS SELECT 1", "write SCHEDULE CRON '@monthly'"),
+        ("CREATE STREAM TABLE t TARGET_LAG = '5 minutes' AS SELECT 1", f"{AS_STRING} '5m'"),
+        ("CREATE MATERIALIZED VIEW t WITH (REFRESH EVERY '1 day') AS SELECT 1", f"{AS_STRING} '1d'"),
+        (
+            "CREATE MATERIALIZED VIEW t CLUSTER BY AUTO AS SELECT 1",
+            "name the columns, as in CLUSTER BY (a), or leave CLUSTER BY out",
+        ),
+        ("REFRESH MATERIALIZED VIEW CONCURRENTLY t", "leave CONCURRENTLY out: a refresh never blocks readers"),
         ("CREATE STREAM TABLE t SELECT 1", "write AS in front of the query"),
         ("CREATE STREAM TABLE t (SELECT a FROM b)", "write AS in front of the query"),
         ("CREATE STREAM TABLE t WITH a AS (SELECT 1) SELECT * FROM a", "write AS in front of the query"),
@@ -113,7 +141,7 @@ def test_where_and_what_was_expected_and_found(text: str, column: int, expected:
         ("CREATE STREAM TABLE t SCHEDULE EVERY '1m' AS SELECT 1", "write SCHEDULE '1m', without EVERY"),
         (
             "CREATE STREAM TABLE t SCHEDULE EVERY 90 MINS AS SELECT 1",
-            "write the time between two refreshes as a string: SCHEDULE '1h30m'",
+            "write MINUTES",
         ),
         (
             "CREATE STREAM TABLE t TARGET_LAG = '5 minutes' AS SELECT 1",
@@ -158,6 +186,68 @@ def test_what_to_do(text: str, hint: str | None) -> None:
     assert refusal(text).hint == hint
 
 
+@pytest.mark.parametrize(
+    ("text", "served"),
+    [
+        ("CREATE MATERIALIZED VIEW t TRIGGER ON UPDATE AS SELECT 1", "SCHEDULE '10s' looks that often"),
+        ("CREATE MATERIALIZED VIEW t TRIGGER ON UPDATE AT MOST EVERY INTERVAL 5 MINUTES AS SELECT 1", "SCHEDULE '5m' looks"),
+        ("ALTER MATERIALIZED VIEW t ADD TRIGGER ON UPDATE", "SCHEDULE '10s' looks that often"),
+        ("ALTER STREAM TABLE t SET SCHEDULE ON UPDATE", "SCHEDULE '10s' looks that often"),
+        ("CREATE MATERIALIZED VIEW t WITH ROW FILTER f ON (a) AS SELECT 1", "row filters are not built: filter in the query"),
+        ("ALTER MATERIALIZED VIEW t SET ROW FILTER f ON (a)", "row filters are not built"),
+        ("ALTER MATERIALIZED VIEW t DROP ROW FILTER", "row filters are not built"),
+        ("CREATE MATERIALIZED VIEW t (a MASK f) AS SELECT 1", "column masks are not built: mask the column in the query"),
+        ("CREATE MATERIALIZED VIEW t (a COMMENT 'x' MASK f) AS SELECT 1", "column masks are not built"),
+        ("ALTER MATERIALIZED VIEW t ALTER COLUMN a SET MASK f", "column masks are not built"),
+        ("CREATE MATERIALIZED VIEW t (a, CONSTRAINT c EXPECT (a > 0)) AS SELECT 1", "WHERE drops rows"),
+        ("ALTER MATERIALIZED VIEW t ADD CONSTRAINT c EXPECT (a > 0)", "WHERE drops rows"),
+        ("CREATE MATERIALIZED VIEW t (a, CONSTRAINT c PRIMARY KEY (a)) AS SELECT 1", "the query decides"),
+        ("CREATE MATERIALIZED VIEW t (a NOT NULL) AS SELECT 1", "the query decides"),
+        ("CREATE MATERIALIZED VIEW t DEFAULT COLLATION UTF8_BINARY AS SELECT 1", "cast in the query"),
+        ("CREATE MATERIALIZED VIEW t IN CLUSTER c AS SELECT 1", "leave IN CLUSTER out"),
+    ],
+)
+def test_what_others_have_is_refused_by_name_with_what_serves_instead(text: str, served: str) -> None:
+    assert served in (refusal(text).hint or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "ours"),
+    [
+        (
+            (
+                "CREATE OR REPLACE DYNAMIC TABLE db.\"by region\" -- ours: AS\n TARGET_LAG = '5 minutes' WAREHOUSE = wh\n"
+                "REFRESH_MODE = INCREMENTAL INITIALIZE = ON_SCHEDULE CLUSTER BY (a) COMMENT = 'it''s' AS SELECT a FROM b;"
+            ),
+            (
+                "CREATE OR REPLACE STREAM TABLE db.`by region`\nSCHEDULE '5m'\nREFRESH MODE DIFFERENTIAL\nWITH NO DATA\n"
+                "CLUSTER BY (a)\nCOMMENT 'it''s'\nAS SELECT a FROM b;"
+            ),
+        ),
+        ("CREATE DYNAMIC TABLE t TARGET_LAG=DOWNSTREAM AS SELECT 1", "CREATE STREAM TABLE t\nSCHEDULE CALCULATED\nAS SELECT 1"),
+        ("explain create transient dynamic table t as select 1", "EXPLAIN CREATE STREAM TABLE t\nAS select 1"),
+        (
+            (
+                "CREATE MATERIALIZED LAKE VIEW IF NOT EXISTS s.t (CONSTRAINT c CHECK (a > 0) ON MISMATCH DROP) PARTITIONED BY (a) "
+                "COMMENT 'x' TBLPROPERTIES ('k' = 'v') AS SELECT a FROM b"
+            ),
+            "CREATE STREAM TABLE IF NOT EXISTS s.t\nPARTITIONED BY (a)\nCOMMENT 'x'\nTBLPROPERTIES ('k' = 'v')\nAS SELECT a FROM b",
+        ),
+        ("ALTER DYNAMIC TABLE t REFRESH", "REFRESH STREAM TABLE t"),
+        ("ALTER DYNAMIC TABLE t SET TARGET_LAG = '1 hour'", "ALTER STREAM TABLE t SET SCHEDULE '1h'"),
+        ("ALTER DYNAMIC TABLE t SUSPEND", "ALTER STREAM TABLE t SUSPEND"),
+        ("DROP DYNAMIC TABLE IF EXISTS t", "DROP STREAM TABLE IF EXISTS t"),
+        ("SHOW DYNAMIC TABLES", "SHOW STREAM TABLES"),
+        ("REFRESH MATERIALIZED LAKE VIEW t FULL", "REFRESH STREAM TABLE t FULL"),
+    ],
+)
+def test_statements_of_snowflake_and_fabric_are_said_in_our_words(text: str, ours: str) -> None:
+    hint = refusal(text).hint
+    assert hint is not None
+    assert hint.partition("write\n")[2] == f"{ours}\n"
+    parse(ours)
+
+
 def test_the_whole_text() -> None:
     error = refusal("-- people per city\nCREATE STREAM TABLE t /* c */\n\tREFESH MODE FULL\nAS SELECT 1")
     assert str(error) == (
@@ -173,7 +263,7 @@ def test_the_whole_text() -> None:
 
 def test_an_end_that_comes_too_early_is_behind_the_last_word() -> None:
     assert refusal("REFRESH STREAM -- a comment\n").reason == (
-        "line 1, column 15: expected TABLE, found the end of the statement\n  REFRESH STREAM -- a comment\n                ^"
+        "line 1, column 15: expected TABLE or TABLES, found the end of the statement\n  REFRESH STREAM -- a comment\n                ^"
     )
 
 

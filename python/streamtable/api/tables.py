@@ -26,12 +26,10 @@ from streamtable.language.stream_table.ast import (
     DescribeStreamTable,
     DropStreamTable,
     ExplainStreamTable,
-    Manual,
     RefreshMode,
     RefreshStreamTable,
     Rename,
     Resume,
-    Schedule,
     SetMode,
     SetProperties,
     SetQuery,
@@ -43,6 +41,7 @@ from streamtable.language.stream_table.ast import (
     Suspend,
     VerifyStreamTable,
 )
+from streamtable.language.stream_table.schedule import Manual, Schedule
 from streamtable.sql.literals import quote_string
 
 __all__ = ["StreamTable", "StreamTables"]
@@ -149,7 +148,8 @@ class StreamTable:
 
     def refresh(self, *, full: bool = False, cascade: bool = False) -> Refreshed:
         """Bring the table to the latest versions of its sources; `cascade`: the stream tables that it reads come first."""
-        return ask(self._spark, Refreshed, RefreshStreamTable(self._name, full, cascade))
+        own, *_ = ask_all(self._spark, Refreshed, RefreshStreamTable((self._name,), full, cascade))
+        return own
 
     def history(self, limit: int | None = None) -> Sequence[Past]:
         """Return the refreshes, the latest first."""

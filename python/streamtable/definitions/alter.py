@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from streamtable.catalog.definition import SUSPENDED, Definition
+from streamtable.catalog.definition import DELTA_PROPERTIES, SUSPENDED, Definition
 from streamtable.catalog.entries import Entry, find, load
 from streamtable.definitions.accept import accept_definition
 from streamtable.definitions.checks import analysed_for, check_properties, check_schedule
 from streamtable.definitions.rename import rename_with_readers
 from streamtable.definitions.replace import replace_with
-from streamtable.delta.tables import Located
+from streamtable.delta.tables import Located, sync_catalog
 from streamtable.engine import clock
-from streamtable.errors import InternalError, NotSupported, StreamTableExists
+from streamtable.errors import InternalError, InvalidStatement, NotSupported, StreamTableExists, near_names
 from streamtable.language.names import Name, Query
 from streamtable.language.stream_table.ast import (
     AcceptDefinition,
     AlterStreamTable,
+    ColumnSpec,
+    CommentColumns,
     RefreshMode,
     Rename,
     Resume,
+    SetComment,
     SetMode,
     SetProperties,
     SetQuery,
     SetSchedule,
     Suspend,
+    UnsetProperties,
 )
 from streamtable.query.analyse import AnalysedQuery, analyse, release
 from streamtable.query.checks import allow
@@ -67,15 +73,23 @@ def _describe(spark: SparkSession, statement: AlterStreamTable) -> Definition:
             return _store(spark, entry, definition.resumed_by(entry.state.version + 1, clock.now()))
         case SetProperties(properties):
             check_properties(properties)
-            merged = {**dict(definition.statement.properties), **dict(properties)}
-            changed = definition.with_statement(properties=tuple(merged.items()))
+            given = dict(properties)
+            comment = given.pop("comment", definition.statement.comment)  # as for Spark, it is the table's comment
+            merged = {**dict(definition.statement.properties), **given}
+            changed = definition.with_statement(properties=tuple(merged.items()), comment=comment)
             return _store(spark, entry, changed, dict(properties))
+        case UnsetProperties(keys, if_exists):
+            return _unset(spark, entry, keys, if_exists)
+        case SetComment(comment):
+            return _store(spark, entry, definition.with_statement(comment=comment), {"comment": comment})
+        case CommentColumns(comments):
+            return _comment(spark, entry, comments)
         case other:
             raise InternalError(f"{type(other).__name__} is not such a change")
 
 
 def _allow(spark: SparkSession, entry: Entry, mode: RefreshMode) -> None:
-    if mode is not RefreshMode.DIFFERENTIAL:
+    if not mode.needs_rules:
         return  # any query will do, also one that cannot be read just now
     session = lend(spark, entry.definition.namespace, entry.definition.settings)
     analysed = analyse(session, entry.query)
@@ -85,9 +99,46 @@ def _allow(spark: SparkSession, entry: Entry, mode: RefreshMode) -> None:
         release(analysed)
 
 
-def _store(spark: SparkSession, entry: Entry, definition: Definition, more: dict[str, str] | None = None) -> Definition:
-    annotate(spark, entry, properties={**(more or {}), **definition.properties()})
+def _store(
+    spark: SparkSession,
+    entry: Entry,
+    definition: Definition,
+    more: Mapping[str, str | None] | None = None,
+    schema_json: str | None = None,
+) -> Definition:
+    annotate(spark, entry, properties={**(more or {}), **definition.properties()}, schema_json=schema_json)
+    if schema_json or (more and "comment" in more):
+        sync_catalog(spark, entry.name)
     return definition
+
+
+def _unset(spark: SparkSession, entry: Entry, keys: Sequence[str], if_exists: bool) -> Definition:
+    """Take back what statements set; properties of the engine's own are not theirs to take."""
+    known = dict(entry.definition.statement.properties)
+    unknown = next((key for key in keys if key not in known), None)
+    if unknown is not None and not if_exists:
+        message = f"the property '{unknown}' was not set on {entry.definition.name} by a statement.{near_names(unknown, known)}"
+        raise InvalidStatement(message, hint="UNSET TBLPROPERTIES IF EXISTS leaves out what is not set")
+    stays = tuple((key, value) for key, value in known.items() if key not in keys)
+    defaults = {key: DELTA_PROPERTIES.get(key) for key in keys if key in known}
+    return _store(spark, entry, entry.definition.with_statement(properties=stays), defaults)
+
+
+def _comment(spark: SparkSession, entry: Entry, comments: Sequence[tuple[str, str]]) -> Definition:
+    """Comment on columns, in the table's schema and in the definition."""
+    schema = json.loads(entry.state.schema_json)
+    specs = {field["name"].casefold(): ColumnSpec(field["name"]) for field in schema["fields"]}
+    specs |= {spec.name.casefold(): spec for spec in entry.definition.statement.columns}
+    for column, comment in comments:
+        if column.casefold() not in specs:
+            near = near_names(column, (spec.name for spec in specs.values()))
+            raise InvalidStatement(f"{entry.definition.name} has no column {column}.{near}")
+        specs[column.casefold()] = replace(specs[column.casefold()], comment=comment)
+    for field in schema["fields"]:
+        if (said := specs[field["name"].casefold()].comment) is not None:
+            field["metadata"]["comment"] = said
+    definition = entry.definition.with_statement(columns=tuple(specs.values()))
+    return _store(spark, entry, definition, schema_json=json.dumps(schema))
 
 
 def _set_query(spark: SparkSession, entry: Entry, query: Query) -> Definition:

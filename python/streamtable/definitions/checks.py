@@ -24,8 +24,8 @@ from streamtable.errors import (
 )
 from streamtable.jvm.handles import namespace_of
 from streamtable.language.names import Name
-from streamtable.language.stream_table.ast import CreateStreamTable, Cron, Every, Schedule
-from streamtable.language.stream_table.schedule import duration, session_zone
+from streamtable.language.stream_table.ast import CreateStreamTable
+from streamtable.language.stream_table.schedule import Cron, Every, Schedule, duration, session_zone
 from streamtable.query.analyse import AnalysedQuery, analyse, release
 from streamtable.query.captured import captured_settings
 from streamtable.query.checks import allow, refuse_session_names, temporary_view_refused
@@ -61,7 +61,7 @@ def analysed_for(
     except StreamTableError:
         release(analysed)
         raise
-    canonical = replace(statement, name=Name(located.name), or_replace=False, if_not_exists=False, with_data=True)
+    canonical = replace(statement, name=Name(located.name), or_replace=False, or_refresh=False, if_not_exists=False, with_data=True)
     return Definition(canonical, id_, namespace, settings, analysed.names), analysed
 
 

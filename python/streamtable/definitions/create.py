@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from streamtable.catalog.entries import CATALOG, find
+from streamtable.catalog.entries import CATALOG, find, load
 from streamtable.catalog.halves import Kind, Part
 from streamtable.catalog.intents import intended
 from streamtable.catalog.paths import vacant
@@ -47,13 +47,16 @@ def create(spark: SparkSession, statement: CreateStreamTable) -> Outcome:
             empty = "" if existing.state.frontier else f", but was never populated: REFRESH STREAM TABLE {Name(located.name)}"
             return Outcome(full, Action.NO_DATA, f"the stream table exists already{empty}", 0, 0, 0, existing.state.version)
         what = "a stream table" if existing else "a table or view"
-        raise StreamTableExists(f"{full} is {what} already", hint="choose another name, or CREATE OR REPLACE a stream table")
+        again = f"CREATE OR REPLACE STREAM TABLE {Name(located.name)}" if existing else "DROP it first, if nobody needs it"
+        raise StreamTableExists(f"{full} is {what} already", hint=f"choose another name, or {again}")
     if located.name[0] != CATALOG:
         raise NotSupported(f"stream tables in the catalog {located.name[0]} are not built yet", hint=f"use {CATALOG}")
     definition, analysed = analysed_for(spark, statement, located, existing)
     try:
         if existing:
-            return replace_with(spark, existing, definition, analysed, started)
+            done = replace_with(spark, existing, definition, analysed, started)
+            same = statement.or_refresh and done.action is Action.NO_DATA
+            return refresh(spark, load(spark, statement.name)) if same else done
         path = vacant(spark, located.name, statement.location)
         with intended(spark, Kind.CREATE, Part(located.name, path, ("streamtable.id", definition.id))):
             entry = make(spark, definition, schema_of(statement, analysed), analysed.bound, path)

@@ -5,7 +5,9 @@ The table stays, with its history and its readers. If the plan of the query is t
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
@@ -13,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from streamtable.catalog.definition import ACTIVE, DELTA_PROPERTIES, SUSPENDED, Definition
 from streamtable.catalog.entries import Entry, entries
+from streamtable.catalog.objects import named_by_some
 from streamtable.definitions.checks import schema_of
 from streamtable.delta.tables import sync_catalog
 from streamtable.engine import clock
@@ -30,6 +33,7 @@ from streamtable.sessions.internal import lend
 __all__ = ["effect", "replace_with"]
 
 SAME_PLAN = "the plan of the query is the same: only the definition changes"
+AGAIN = "DROP STREAM TABLE first, then CREATE it"
 REBUILT = "the table is rebuilt in one commit; its history stays"
 
 
@@ -44,11 +48,12 @@ def _effect(existing: Entry, definition: Definition, analysed: AnalysedQuery, sc
     # For an operator without a rule the fingerprint has only its name, which does not prove the same plan.
     same_plan = frontier is not None and frontier.fingerprint == analysed.fingerprint and analysed.obstacle is None
     same_settings = dict(definition.settings) == dict(existing.definition.settings)
-    return SAME_PLAN if same_plan and same_settings and _columns(schema) == _columns(existing.state.schema) else REBUILT
+    same_table = _columns(schema) == _columns(existing.state.schema) and _same_layout(existing, definition)
+    return SAME_PLAN if same_plan and same_settings and same_table else REBUILT
 
 
 def replace_with(spark: SparkSession, existing: Entry, definition: Definition, analysed: AnalysedQuery, started: float) -> Outcome:
-    """Give the table another definition. Raises NotSupported for another layout, DependentsExist for a column that readers lose."""
+    """Give the table another definition. Raises NotSupported for another place, DependentsExist for what readers would lose."""
     definition, schema = _allowed(spark, existing, definition, analysed)
     before = existing.definition.statement
     if existing.definition.status == SUSPENDED and definition.status == ACTIVE:
@@ -63,13 +68,16 @@ def replace_with(spark: SparkSession, existing: Entry, definition: Definition, a
         elapsed = round(1000 * (time.perf_counter() - started))
         return Outcome(definition.name, Action.NO_DATA, SAME_PLAN, 0, 0, elapsed, existing.state.version + 1)
     kept = {key: value for key, value in {**existing.state.properties, **properties}.items() if value is not None}
-    state = replace(existing.state, schema_json=schema.json(), properties=kept)
+    shape, partitioned = schema.json(), existing.state.partition_columns
+    if not _same_layout(existing, definition):
+        shape, partitioned = _laid_out(schema, definition), tuple(_named(schema, definition.statement.partitioned_by))
+    state = replace(existing.state, schema_json=schema.json(), properties=kept, partition_columns=partitioned)
     entry = replace(existing, definition=definition, state=state)
     frontier, vector = Frontier.of(existing.state.frontier), Vector({}, clock.now())
     run = Run(entry, analysed, frontier, targets(analysed, frontier, vector), vector.at, started, Initiator.MANUAL)
     run.load = load_of(run.session, run.target, {}, analysed.names)
     choice = Choice(Action.REINITIALIZE, REPLACED)
-    done = refresh_full(run, choice, schema.json(), properties)
+    done = refresh_full(run, choice, shape, properties)
     sync_catalog(spark, before.name.parts)
     return outcome(entry, choice, done, started)
 
@@ -81,11 +89,10 @@ def _allowed(
     before = existing.definition.statement
     if definition.statement.location is None:
         definition = definition.with_statement(location=before.location)
-    if _layout(definition.statement) != _layout(before):
-        raise NotSupported(
-            "CREATE OR REPLACE cannot change where the table is, nor how it is partitioned or clustered",
-            hint="DROP STREAM TABLE first, then CREATE it",
-        )
+    if definition.statement.location != before.location:
+        raise NotSupported("CREATE OR REPLACE cannot change where the table is", hint=AGAIN)
+    if not _same_layout(existing, definition):
+        _allow_layout(spark, existing, definition)
     schema = schema_of(definition.statement, analysed)
     _keep_readers(spark, existing, schema)
     return definition, schema
@@ -118,11 +125,41 @@ def _used_by(spark: SparkSession, reader: Entry, path: str) -> frozenset[str]:
     return analysed.columns_of(path)
 
 
+def _allow_layout(spark: SparkSession, existing: Entry, definition: Definition) -> None:
+    """Refuse what Delta cannot lay out anew, and a table whose changes somebody reads: they are in files of the old layout."""
+    if existing.definition.statement.clustered_by and definition.statement.partitioned_by:
+        raise NotSupported("Delta cannot partition a table that is clustered", hint=AGAIN)
+    name = existing.definition.name
+    readers = [each.definition.name for each in _readers(spark, existing)]
+    if readers or named_by_some(spark, existing.definition.statement.name.parts):
+        who = ", ".join(readers) or "a queue or a publication"
+        raise DependentsExist(f"{name} is read by {who}, and cannot be laid out anew", hint=f"drop {who} first, or keep the layout")
+
+
+def _same_layout(existing: Entry, definition: Definition) -> bool:
+    return _layout(definition.statement) == _layout(existing.definition.statement)
+
+
+def _laid_out(schema: StructType, definition: Definition) -> str:
+    """Return the schema with the layout that the definition asks for, as a commit takes both."""
+    partitioned, clustered = (list(_named(schema, names)) for names in _layouts(definition.statement))
+    return json.dumps({**schema.jsonValue(), "layout": {"partitioned_by": partitioned, "clustered_by": clustered}})
+
+
+def _named(schema: StructType, names: Iterable[str]) -> Iterator[str]:
+    """Yield names of columns in the case that the schema has."""
+    written = {field.name.casefold(): field.name for field in schema}
+    return (written[name.casefold()] for name in names)
+
+
 def _columns(schema: StructType) -> list[tuple[object, ...]]:
     return [(field.name, field.dataType, field.metadata.get("comment")) for field in schema]
 
 
 def _layout(statement: CreateStreamTable) -> tuple[object, ...]:
-    """Return the parts that are fixed once the table's files are written, without the case of column names."""
-    partitioned, clustered = ([name.casefold() for name in names] for names in (statement.partitioned_by, statement.clustered_by))
-    return statement.location, partitioned, clustered
+    """Return how the table's files are laid out, without the case of column names."""
+    return tuple([name.casefold() for name in names] for names in _layouts(statement))
+
+
+def _layouts(statement: CreateStreamTable) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return statement.partitioned_by, statement.clustered_by

@@ -83,7 +83,8 @@ def commit(
     A commit in between that changed no rows does no harm, unless this commit is to be `alone` and both are of this application.
     A commit in between that changed only properties does no harm if `allows` says so, given the properties before and after.
     `application` and `number` go into the commit as a SetTransaction, `history` as its userMetadata. A property that is None is
-    removed. The property `comment` is the table's comment, as for Spark.
+    removed. The property `comment` is the table's comment, as for Spark. `schema_json` may hold a `layout` beside the fields: the
+    names of the columns that the table is `partitioned_by` and `clustered_by` from now on.
     """
     java_properties = None
     if properties is not None:

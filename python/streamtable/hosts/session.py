@@ -200,6 +200,11 @@ class _Statements:
 
         return functions.call(spark, name, arguments)
 
+    def accompany(self, spark: SparkSession, operation: str, name: Sequence[str], done: bool) -> Iterable[Sequence[Any]]:
+        from streamtable.definitions.accompany import accompany
+
+        return accompany(spark, operation, name, done)
+
     def check_source_ddl(self, spark: SparkSession, operation: str, name: str, place: str) -> None:
         from streamtable.definitions.checks import check_source_ddl
 

@@ -76,6 +76,9 @@ class Answers(Protocol):
     def call_function(self, spark: SparkSession, name: str, arguments: Sequence[str | None]) -> Iterable[Sequence[Any]]:
         """Return its rows."""
 
+    def accompany(self, spark: SparkSession, operation: str, name: Sequence[str], done: bool) -> Iterable[Sequence[Any]]:
+        """Do what a statement of Spark does not know of stream tables, before it and when it is done; return its rows."""
+
     def check_source_ddl(self, spark: SparkSession, operation: str, name: str, place: str) -> None:
         """Raise an error if `operation` is not allowed on a table at the path `place`, or on a view of that full name."""
 
@@ -118,6 +121,10 @@ class Handler:
     def callFunction(self, session: JavaObject, name: str, arguments: Sequence[str | None]) -> str:  # noqa: N802
         """Return the JSON of its rows, or of the error."""
         return _answer(lambda: _rows(self._answers.call_function(_session(session), name, list(arguments))))
+
+    def accompany(self, session: JavaObject, operation: str, name: Sequence[str], done: bool) -> str:
+        """Return the JSON of the rows, or of the error."""
+        return _answer(lambda: _rows(self._answers.accompany(_session(session), operation, list(name), done)))
 
     def checkSourceDdl(self, session: JavaObject, operation: str, name: str, place: str) -> str:  # noqa: N802
         """Return the JSON of the error, or of nothing."""

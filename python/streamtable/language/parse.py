@@ -15,14 +15,15 @@ from lark.tree import Meta
 
 from streamtable.errors import StatementSyntaxError
 from streamtable.language.comments import blanked
+from streamtable.language.elsewhere import from_elsewhere
 from streamtable.language.names import Name
 from streamtable.language.queue.ast import QueueStatement
 from streamtable.language.queue.read import QUEUES, QueueRules
 from streamtable.language.replication.ast import ReplicationStatement
 from streamtable.language.replication.read import REPLICATION
-from streamtable.language.stream_table.ast import Schedule, Statement
+from streamtable.language.stream_table.ast import Statement
 from streamtable.language.stream_table.read import STREAM_TABLES, StreamTableRules
-from streamtable.language.stream_table.schedule import MINIMUM_SECONDS
+from streamtable.language.stream_table.schedule import MINIMUM_SECONDS, Schedule
 from streamtable.language.subscribe.ast import SubscribeStatement
 from streamtable.language.syntax_errors import explain
 
@@ -103,6 +104,6 @@ def _read(text: str, start: str, minimum_seconds: int) -> Any:
         tree = _language().parse(blanked(whole(text)), start=start)
         return _ToStatement(text, minimum_seconds).transform(tree)
     except UnexpectedInput as error:
-        raise explain(text, error) from None
+        raise from_elsewhere(text) or explain(text, error) from None
     except VisitError as error:  # lark's wrapping of what a method of the transformer raised
         raise error.orig_exc from None

@@ -13,7 +13,7 @@ from streamtable.algebra.sources import CLOCK
 from streamtable.catalog.entries import Entry
 from streamtable.delta.tables import commits
 from streamtable.engine import clock
-from streamtable.language.stream_table.ast import Manual
+from streamtable.language.stream_table.schedule import Manual
 from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.schedule.due import NEVER, ONCE, ScheduledTable, deadlines, graph_of
 from streamtable.schedule.engine import table_of

@@ -71,5 +71,5 @@ AUTO = "use REFRESH MODE AUTO"
 
 def allow(analysed: AnalysedQuery, mode: RefreshMode) -> None:
     """Raise NotIncremental for a query that the mode DIFFERENTIAL cannot maintain."""
-    if mode is RefreshMode.DIFFERENTIAL and (stands := analysed.obstacle):
+    if mode.needs_rules and (stands := analysed.obstacle):
         raise NotIncremental(f"{stands.operator} cannot be maintained: {stands.reason}", hint=AUTO)

@@ -9,13 +9,15 @@ from enum import Enum
 from streamtable.algebra.sources import CLOCK
 from streamtable.delta.tables import Version
 from streamtable.differentiate.registry import RuleFinding
+from streamtable.errors import NotIncremental
 from streamtable.language.stream_table.ast import RefreshMode
 from streamtable.refresh.cost import Costs
 from streamtable.refresh.frontier import Frontier
 
-__all__ = ["FORGOTTEN", "NOT_POPULATED", "REPLACED", "Action", "Choice", "Facts", "choose"]
+__all__ = ["FORGOTTEN", "NOT_POPULATED", "REPLACED", "Action", "Choice", "Facts", "choose", "permitted"]
 
 NOT_POPULATED = "the table was not populated yet"
+ASKED = "REFRESH ... FULL was asked for"
 FORGOTTEN = "what the last refresh recorded cannot be read"
 REPLACED = "the table was replaced"
 """The reason of a REINITIALIZE that a statement asked for."""
@@ -59,10 +61,21 @@ class Facts:
     estimated: Costs | None = None
 
 
+def permitted(mode: RefreshMode, name: str, choice: Choice) -> Choice:
+    """Return the choice. Raises NotIncremental where the mode STRICT forbids to recompute what nobody asked to recompute."""
+    recomputes = choice.action in (Action.FULL, Action.REINITIALIZE)
+    if mode is RefreshMode.STRICT and recomputes and choice.reason not in (ASKED, NOT_POPULATED):
+        raise NotIncremental(
+            f"{name} would have to be recomputed, which REFRESH MODE {mode.value} forbids: {choice.reason}",
+            hint="REFRESH STREAM TABLE ... FULL recomputes it once; REFRESH MODE DIFFERENTIAL does so by itself",
+        )
+    return choice
+
+
 def choose(mode: RefreshMode, forced: bool, frontier: Frontier | None, target: Mapping[str, Version], facts: Facts) -> Choice:
     """Return the action and its reason."""
     if forced:
-        return Choice(Action.FULL, "REFRESH ... FULL was asked for")
+        return Choice(Action.FULL, ASKED)
     if frontier is None:
         return Choice(Action.REINITIALIZE, NOT_POPULATED)
     if facts.foreign:

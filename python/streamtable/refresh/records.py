@@ -65,10 +65,11 @@ def annotate(
     record: Record | None = None,
     properties: Mapping[str, str | None] | None = None,
     frontier: Frontier | None = None,
+    schema_json: str | None = None,
 ) -> None:
     """Commit a record, properties or a frontier, without rows. A property that is None is removed. Raises ConcurrentRefresh.
 
-    `frontier` means the same contents as the frontier before it.
+    `frontier` means the same contents as the frontier before it. `schema_json` has the same columns.
     """
     before = Frontier.of(entry.state.frontier)
     with storing(spark, entry, properties) as allows:
@@ -80,6 +81,7 @@ def annotate(
             number=before.number if before else 0,
             frontier=frontier.to_json() if frontier else None,
             history=record.to_json() if record else None,
+            schema_json=schema_json,
             properties=properties,
             allows=allows,
         )

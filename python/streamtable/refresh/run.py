@@ -35,7 +35,7 @@ from streamtable.jvm.storage import cannot_write, storage_failed, storage_troubl
 from streamtable.language.stream_table.ast import RefreshMode
 from streamtable.query.analyse import AnalysedQuery, analyse, release
 from streamtable.query.checks import AUTO, allow
-from streamtable.refresh.choose import FORGOTTEN, NOT_POPULATED, Action, Choice, choose
+from streamtable.refresh.choose import FORGOTTEN, NOT_POPULATED, Action, Choice, choose, permitted
 from streamtable.refresh.dry_run import reject, rejected
 from streamtable.refresh.execute import Run, elapsed, refresh_full, refresh_incremental
 from streamtable.refresh.facts import facts_of, foreign
@@ -102,7 +102,7 @@ def _refresh(spark: SparkSession, entry: Entry, full: bool, vector: Vector, init
         choice = choose(definition.statement.mode, full, frontier, run.target, facts_of(spark, run))
         if choice.reason == NOT_POPULATED and entry.state.frontier is not None:
             choice = replace(choice, reason=FORGOTTEN)
-        return _carry_out(run, choice)
+        return _carry_out(run, permitted(definition.statement.mode, definition.name, choice))
     finally:
         release(analysed)
 
@@ -202,7 +202,7 @@ def _carry_out(run: Run, choice: Choice) -> Outcome:
             try:
                 done = refresh_incremental(run, choice)
             except (NotWhatTheFrontierSays, RefreshError, Py4JJavaError, CapturedException, RecursionError) as error:
-                choice = _instead(run, error)
+                choice = permitted(run.entry.definition.statement.mode, run.entry.definition.name, _instead(run, error))
                 clear_frames(error)  # frees the results so far before the full refresh
                 run.tried = elapsed(run) if choice.action is Action.FULL else 0
                 done = refresh_full(run, choice)
@@ -248,7 +248,7 @@ def _instead(run: Run, error: Exception) -> Choice:
             return Choice(Action.REINITIALIZE, lost.reason)
         case AnalysisException():
             found = reject(run.analysed, error)
-            if run.entry.definition.statement.mode is RefreshMode.DIFFERENTIAL:
+            if run.entry.definition.statement.mode.needs_rules:
                 raise NotIncremental(f"{run.entry.definition.name} cannot be maintained: {found.reason}", hint=AUTO) from error
             run.analysed = replace(run.analysed, rejected=found)
             return Choice(Action.FULL, found.reason)

@@ -8,9 +8,10 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog.entries import Entry
 from streamtable.engine import clock
+from streamtable.errors import NotIncremental
 from streamtable.language.stream_table.ast import RefreshMode
 from streamtable.query.analyse import AnalysedQuery
-from streamtable.refresh.choose import Action, choose
+from streamtable.refresh.choose import Action, choose, permitted
 from streamtable.refresh.execute import Run
 from streamtable.refresh.facts import facts_of
 from streamtable.refresh.frontier import Frontier, Vector
@@ -28,6 +29,10 @@ def of_next_refresh(spark: SparkSession, entry: Entry, analysed: AnalysedQuery) 
     frontier, vector = Frontier.of(entry.state.frontier), Vector({}, clock.now())
     run = Run(entry, analysed, frontier, targets(analysed, frontier, vector), vector.at, time.perf_counter(), Initiator.MANUAL)
     choice = choose(entry.definition.statement.mode, False, frontier, run.target, facts_of(spark, run))
+    try:
+        permitted(entry.definition.statement.mode, entry.definition.name, choice)
+    except NotIncremental as error:
+        return VERDICT, False, f"The next refresh fails: {error.reason}"
     cheap = choice.action in (Action.NO_DATA, Action.DIFFERENTIAL)
     return VERDICT, cheap, f"The next refresh is {choice.action.value}: {choice.reason}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import networkx as nx
@@ -17,7 +17,7 @@ from streamtable.refresh.run import Outcome, refresh
 from streamtable.schedule.due import branches
 from streamtable.schedule.failures import recorded
 
-__all__ = ["Cycle", "Refreshed", "Task", "carry_out", "cascade"]
+__all__ = ["Cycle", "Refreshed", "Task", "carry_out", "together"]
 
 
 @dataclass(frozen=True)
@@ -124,18 +124,26 @@ def _refreshed(entry: Entry, frontier: Frontier) -> Refreshed:
     return Refreshed(Version(entry.state.table_id, entry.state.version), frontier.sources)
 
 
-def cascade(spark: SparkSession, entry: Entry, full: bool) -> Outcome:
-    """Refresh the stream tables that `entry` reads, then `entry`, against one vector. Raises the first error."""
+def together(spark: SparkSession, wanted: Sequence[Entry], full: bool, with_sources: bool) -> list[Outcome]:
+    """Refresh stream tables, sources before readers, against one vector; `with_sources` also those that they read.
+
+    The outcomes of the wanted tables come first, in their order. Raises the first error.
+    """
     graph = dependencies(spark)
-    graph.add_node(entry.path, name=entry.definition.name)  # it is there already, unless it could not be read again
-    above = graph.subgraph({entry.path, *nx.ancestors(graph, entry.path)})
-    names = {path: name for path, name in above.nodes(data="name") if name}
-    cycle = Cycle(above, names, Vector.read(spark, list(above)))
+    for entry in wanted:  # it is there already, unless it could not be read again
+        graph.add_node(entry.path, name=entry.definition.name)
+    paths = list(dict.fromkeys(entry.path for entry in wanted))
+    above = graph.subgraph({*paths, *(source for path in paths for source in nx.ancestors(graph, path))})
+    moving = above if with_sources else above.subgraph(paths)
+    cycle = Cycle(above, {path: name for path, name in moving.nodes(data="name") if name}, Vector.read(spark, list(above)))
+    outcomes = dict[str, Outcome]()
     while ready := cycle.ready():
         task = cycle.start(ready[0])
         with recorded(spark, task.path):
-            outcome, done = carry_out(spark, task, Initiator.MANUAL, full and task.path == entry.path)
-        if task.path == entry.path and outcome is not None:
-            return outcome
+            outcome, done = carry_out(spark, task, Initiator.MANUAL, full and task.path in paths)
+        if outcome is not None:
+            outcomes[task.path] = outcome
         cycle.refreshed(task, done)
-    raise ConcurrentRefresh(f"another session refreshed tables that {entry.definition.name} reads meanwhile", hint="refresh again")
+    if missed := [entry.definition.name for entry in wanted if entry.path not in outcomes]:
+        raise ConcurrentRefresh(f"another session refreshed tables that {', '.join(missed)} read meanwhile", hint="refresh again")
+    return [outcomes[path] for path in dict.fromkeys((*paths, *outcomes))]

@@ -8,8 +8,7 @@ from datetime import datetime, timedelta, timezone, tzinfo
 
 import networkx as nx
 
-from streamtable.language.stream_table.ast import Calculated, Cron, Every, Manual, Schedule
-from streamtable.language.stream_table.schedule import next_time
+from streamtable.language.stream_table.schedule import Calculated, Cron, Every, Manual, Schedule, next_time
 
 __all__ = ["NEVER", "ONCE", "Plan", "ScheduledTable", "Work", "branches", "deadlines", "graph_of", "plan"]
 

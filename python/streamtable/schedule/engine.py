@@ -17,8 +17,7 @@ from streamtable.catalog.index import Index
 from streamtable.definitions.settle import settle_everywhere
 from streamtable.delta.tables import Version
 from streamtable.errors import ConcurrentRefresh, StreamTableSuspended, clear_frames
-from streamtable.language.stream_table.ast import Cron
-from streamtable.language.stream_table.schedule import session_zone
+from streamtable.language.stream_table.schedule import Cron, session_zone
 from streamtable.refresh.choose import Action
 from streamtable.refresh.compact import maintain
 from streamtable.refresh.frontier import Frontier, Vector

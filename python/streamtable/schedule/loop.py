@@ -17,7 +17,7 @@ from threading import Event, Thread
 from types import TracebackType
 from typing import Protocol, final
 
-from streamtable.language.stream_table.ast import Cron
+from streamtable.language.stream_table.schedule import Cron
 from streamtable.refresh.frontier import Vector
 from streamtable.schedule.cycle import Cycle, Refreshed, Task
 from streamtable.schedule.due import ONCE, ScheduledTable, graph_of, plan

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -10,18 +9,15 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.types import BooleanType, LongType, StringType, StructType, TimestampType
 
-from streamtable.catalog.definition import Definition
-from streamtable.catalog.entries import Entry, entries, find, listed, load
+from streamtable.catalog.definition import SUSPENDED, Definition
+from streamtable.catalog.entries import Entry, entries, find, load
 from streamtable.definitions.alter import alter, with_query
 from streamtable.definitions.checks import analysed_for
 from streamtable.definitions.create import create
 from streamtable.definitions.drop import drop
 from streamtable.definitions.replace import effect
-from streamtable.delta.unreadable import Unreadable
 from streamtable.differentiate.registry import findings
 from streamtable.jvm.gateway import JavaRows
-from streamtable.jvm.handles import namespace_of
-from streamtable.language.names import Name
 from streamtable.language.parse import AnyStatement
 from streamtable.language.queue.ast import QueueStatement
 from streamtable.language.replication.ast import ReplicationStatement
@@ -34,32 +30,34 @@ from streamtable.language.stream_table.ast import (
     ExplainCreate,
     ExplainStreamTable,
     RefreshStreamTable,
+    RefreshStreamTables,
     SetQuery,
     ShowCreateStreamTable,
     ShowDependencies,
     ShowRefreshHistory,
     ShowStreamTables,
     VerifyStreamTable,
+    VerifyStreamTables,
 )
 from streamtable.language.subscribe.ast import CloseCursor, CopyToStdout, DeclareCursor, Fetch, Subscribe
 from streamtable.language.write import to_sql
 from streamtable.observe.dependencies import dependency_rows
-from streamtable.observe.health import SourceState
 from streamtable.observe.results import Rows, columns
 from streamtable.query.analyse import AnalysedQuery, analyse, release
+from streamtable.refresh.choose import Action
 from streamtable.refresh.dry_run import rejected
 from streamtable.refresh.explain import delta_text
-from streamtable.refresh.frontier import Frontier
-from streamtable.refresh.history import Line, failure, history
+from streamtable.refresh.history import history
 from streamtable.refresh.run import Outcome, refresh
 from streamtable.refresh.verdict import of_definition, of_next_refresh
-from streamtable.refresh.verify import verify
-from streamtable.schedule.cycle import cascade
+from streamtable.refresh.verify import Comparison, verify
+from streamtable.schedule.cycle import together
 from streamtable.schedule.failures import recorded
 from streamtable.sessions.internal import lend
 from streamtable.statements.atomic import atomically
 from streamtable.statements.queue import describe_queue, run_queue
 from streamtable.statements.replication import describe_replication, run_replication
+from streamtable.statements.show import described, matching, readable, shown, told
 from streamtable.subscribing import cursors
 from streamtable.subscribing.rows import LINES
 from streamtable.subscribing.subscription import schema_of
@@ -76,10 +74,12 @@ _REFRESHED = columns(
     duration_ms=LongType,
     version=LongType,
 )
+_VERIFIED = columns(name=StringType, ok=BooleanType, missing=LongType, surplus=LongType)
 
 RESULTS: dict[type, StructType] = {
     CreateStreamTable: _REFRESHED,
     RefreshStreamTable: _REFRESHED,
+    RefreshStreamTables: _REFRESHED,
     AlterStreamTable: columns(name=StringType, status=StringType),
     DropStreamTable: columns(name=StringType, status=StringType),
     ShowStreamTables: columns(
@@ -107,7 +107,8 @@ RESULTS: dict[type, StructType] = {
     ExplainStreamTable: columns(operator=StringType, incremental=BooleanType, reason=StringType),
     ExplainCreate: columns(operator=StringType, incremental=BooleanType, reason=StringType),
     ExplainAlter: columns(operator=StringType, incremental=BooleanType, reason=StringType),
-    VerifyStreamTable: columns(name=StringType, ok=BooleanType, missing=LongType, surplus=LongType),
+    VerifyStreamTable: _VERIFIED,
+    VerifyStreamTables: _VERIFIED,
     CopyToStdout: columns(line=StringType),
     DeclareCursor: columns(cursor=StringType, status=StringType),
     CloseCursor: columns(cursor=StringType, status=StringType),
@@ -138,26 +139,28 @@ def _run(spark: SparkSession, statement: AnyStatement) -> Rows | JavaRows:
     match statement:
         case CreateStreamTable():
             return [_refreshed(create(spark, statement))]
-        case RefreshStreamTable(name, full, with_sources):
+        case RefreshStreamTable((name,), full, False):
             entry = load(spark, name)
-            if with_sources:
-                return [_refreshed(cascade(spark, entry, full))]
             with recorded(spark, entry.path):
                 return [_refreshed(refresh(spark, entry, full))]
+        case RefreshStreamTable(names, full, with_sources):
+            return list(map(_refreshed, together(spark, [load(spark, name) for name in names], full, with_sources)))
+        case RefreshStreamTables(namespace, like, full):
+            return list(map(_refreshed, _refresh_all(spark, readable(spark, namespace, like), full)))
         case AlterStreamTable():
             altered = alter(spark, statement)
             return [(altered.name, altered.status)]
         case DropStreamTable():
             return [(each.name, _dropped(each.left)) for each in drop(spark, statement)]
         case ShowStreamTables(namespace, like):
-            return [_shown(spark, *each) for each in _listed(spark, namespace, like)]
+            return [shown(spark, *each) for each in matching(spark, namespace, like)]
         case DescribeStreamTable(name, extended):
-            return _described(load(spark, name), extended)
+            return described(load(spark, name), extended)
         case ShowCreateStreamTable(name):
             return [(to_sql(load(spark, name).definition.statement),)]
         case ShowRefreshHistory(name, limit):
             lines = history(spark, [load(spark, name)] if name else entries(spark))
-            return [_told(line) for line in islice(lines, limit)]
+            return [told(line) for line in islice(lines, limit)]
         case ShowDependencies(name):
             return dependency_rows(spark, [load(spark, name)] if name else None)
         case ExplainStreamTable(name, delta):
@@ -168,8 +171,9 @@ def _run(spark: SparkSession, statement: AnyStatement) -> Rows | JavaRows:
             entry = load(spark, name)
             return _planned(spark, entry, *with_query(spark, entry, query))
         case VerifyStreamTable(name):
-            verdict = verify(spark, load(spark, name))
-            return [(verdict.name, verdict.ok, verdict.missing, verdict.surplus)]
+            return [_verified(verify(spark, load(spark, name)))]
+        case VerifyStreamTables(namespace, like):
+            return [_verified(verify(spark, each)) for each in readable(spark, namespace, like) if each.state.frontier]
         case Subscribe():
             return cursors.subscribe(spark, statement)
         case CopyToStdout(subscription):
@@ -192,6 +196,18 @@ def _dropped(left: tuple[str, ...]) -> str:
     return f"DROPPED, left what the table's log does not name: {', '.join(left)}" if left else "DROPPED"
 
 
+def _refresh_all(spark: SparkSession, tables: list[Entry], full: bool) -> list[Outcome]:
+    """Refresh all but those that are suspended, which are told."""
+    done = together(spark, [each for each in tables if each.definition.status != SUSPENDED], full, with_sources=False)
+    skipped = [each for each in tables if each.definition.status == SUSPENDED]
+    why = "the table is suspended"
+    return [*done, *(Outcome(each.definition.name, Action.SKIPPED, why, 0, 0, 0, each.state.version) for each in skipped)]
+
+
+def _verified(verdict: Comparison) -> tuple[Any, ...]:
+    return (verdict.name, verdict.ok, verdict.missing, verdict.surplus)
+
+
 def _refreshed(done: Outcome) -> tuple[Any, ...]:
     return (
         done.name,
@@ -202,64 +218,6 @@ def _refreshed(done: Outcome) -> tuple[Any, ...]:
         done.duration_ms,
         done.version,
     )
-
-
-def _listed(spark: SparkSession, namespace: Name | None, like: str | None) -> list[tuple[Name, Entry | Unreadable]]:
-    space = namespace.parts if namespace else namespace_of(spark)
-    patterns = [part.strip().casefold() for part in (like or "*").split("|")]
-    return [
-        (name, found)
-        for name, found in listed(spark, space)
-        if any(fnmatch.fnmatchcase(name.parts[-1].casefold(), pattern) for pattern in patterns)
-    ]
-
-
-def _shown(spark: SparkSession, name: Name, entry: Entry | Unreadable) -> tuple[Any, ...]:
-    if isinstance(entry, Unreadable):
-        return ".".join(name.parts), SourceState.UNREADABLE.value, None, None, None, None, entry.reason
-    definition, frontier = entry.definition, Frontier.of(entry.state.frontier)
-    failed = failure(spark, entry, frontier.base + 1 if frontier else 0)
-    error = definition.error.message if definition.error else None
-    return (
-        definition.name,
-        definition.status,
-        definition.statement.mode.value,
-        definition.statement.schedule.sql(),
-        failed.action.value if failed else frontier.action if frontier else None,
-        entry.state.version,
-        error or (failed.reason if failed else None),
-    )
-
-
-def _described(entry: Entry, extended: bool) -> Rows:
-    definition, frontier = entry.definition, Frontier.of(entry.state.frontier)
-    rows: Rows = [
-        ("name", definition.name),
-        ("status", definition.status),
-        ("refresh_mode", definition.statement.mode.value),
-        ("schedule", definition.statement.schedule.sql()),
-        ("query", definition.statement.query.text),
-        ("location", entry.path),
-        ("version", str(entry.state.version)),
-        ("last_action", frontier.action if frontier else None),
-    ]
-    if failure := definition.error:
-        rows += [("error", failure.message), ("error_condition", failure.condition)]
-        rows += [("failed_at", failure.at), ("failures_in_a_row", str(failure.failures))]
-    for path, name in definition.sources.items():
-        version = frontier.sources.get(path) if frontier else None
-        rows.append((f"source {name}", f"version {version.number}" if version else "not read yet"))
-    if extended:
-        rows.append(("namespace", str(Name(definition.namespace))))
-        rows += [(f"setting {key}", value) for key, value in sorted(definition.settings.items())]
-        rows += [(f"arrangement {key}", f"version {v}") for key, v in (frontier.arrangements if frontier else {}).items()]
-    return rows
-
-
-def _told(line: Line) -> tuple[Any, ...]:
-    record = line.record
-    rows = (record.rows_inserted, record.rows_deleted)
-    return (line.name, line.version, line.at, record.action.value, record.reason, *rows, record.duration_ms)
 
 
 def _explained(spark: SparkSession, entry: Entry, delta: bool) -> Rows:

@@ -44,6 +44,8 @@ def _subject(part: object) -> str:
             return str(part)
         case Query(text):
             return f"({text})"
+        case [first, *_]:
+            return _subject(first)
         case _ if is_dataclass(part):
             parts = (_subject(getattr(part, each.name)) for each in fields(part))
             return next(filter(None, parts), "") or str(getattr(part, "cursor", ""))

@@ -2,66 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
 from streamtable.language.names import Name, Query
-from streamtable.sql.literals import quote_string
-
-
-@dataclass(frozen=True)
-class Manual:
-    """Refresh only by statement."""
-
-    def sql(self) -> str:
-        """Return what stands after SCHEDULE."""
-        return "MANUAL"
-
-
-@dataclass(frozen=True)
-class Every:
-    """Refresh when the table is `seconds` old; `text` is the duration as it was written."""
-
-    seconds: int
-    text: str
-
-    def sql(self) -> str:
-        """Return what stands after SCHEDULE."""
-        return quote_string(self.text)
-
-
-@dataclass(frozen=True)
-class Cron:
-    """Refresh when the clock of `time_zone` (or of the session, if None) matches the expression."""
-
-    expression: str
-    time_zone: str | None = None
-
-    def sql(self) -> str:
-        """Return what stands after SCHEDULE."""
-        zone = "" if self.time_zone is None else f" AT TIME ZONE {quote_string(self.time_zone)}"
-        return f"CRON {quote_string(self.expression)}{zone}"
-
-
-@dataclass(frozen=True)
-class Calculated:
-    """Refresh as often as the most frequent of the stream tables that read this one."""
-
-    def sql(self) -> str:
-        """Return what stands after SCHEDULE."""
-        return "CALCULATED"
-
-
-Schedule: TypeAlias = Manual | Every | Cron | Calculated
+from streamtable.language.stream_table.schedule import Manual, Schedule
 
 
 class RefreshMode(str, Enum):
-    """The refresh mode: AUTO falls back to FULL without a delta rule, DIFFERENTIAL refuses."""
+    """The refresh mode: AUTO falls back to FULL without a delta rule, DIFFERENTIAL refuses.
+
+    STRICT refuses also what DIFFERENTIAL recomputes: where a source was recreated, or its history is lost.
+    """
 
     AUTO = "AUTO"
     DIFFERENTIAL = "DIFFERENTIAL"
+    STRICT = "DIFFERENTIAL STRICT"
     FULL = "FULL"
+
+    @property
+    def needs_rules(self) -> bool:
+        """Tell whether every operator of the query must have a delta rule."""
+        return self in (RefreshMode.DIFFERENTIAL, RefreshMode.STRICT)
 
 
 @dataclass(frozen=True)
@@ -74,14 +37,17 @@ class ColumnSpec:
 
 @dataclass(frozen=True)
 class CreateStreamTable:
-    """CREATE [OR REPLACE] STREAM TABLE; names of columns keep their case, properties their order."""
+    """CREATE [OR REPLACE] STREAM TABLE; names of columns keep their case, properties their order.
+
+    `or_refresh`, which comes with `or_replace`, refreshes a table whose query stays the same.
+    """
 
     name: Name
     query: Query
     columns: tuple[ColumnSpec, ...] = ()
     or_replace: bool = False
     if_not_exists: bool = False
-    schedule: Schedule = Manual()
+    schedule: Schedule = field(default_factory=Manual)
     mode: RefreshMode = RefreshMode.AUTO
     with_data: bool = True
     partitioned_by: tuple[str, ...] = ()
@@ -89,6 +55,7 @@ class CreateStreamTable:
     comment: str | None = None
     location: str | None = None
     properties: tuple[tuple[str, str], ...] = ()
+    or_refresh: bool = False
 
 
 @dataclass(frozen=True)
@@ -130,6 +97,28 @@ class SetProperties:
 
 
 @dataclass(frozen=True)
+class UnsetProperties:
+    """UNSET TBLPROPERTIES: back to the default; with `if_exists` what is not set is left out."""
+
+    keys: tuple[str, ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class SetComment:
+    """SET COMMENT, of the table."""
+
+    comment: str
+
+
+@dataclass(frozen=True)
+class CommentColumns:
+    """ALTER COLUMN ... COMMENT, of one column or of several: names and comments."""
+
+    comments: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
 class SetQuery:
     """AS: the table is defined by another query from now on."""
 
@@ -141,7 +130,19 @@ class AcceptDefinition:
     """ACCEPT DEFINITION: the catalog accepts the definition in the table's log."""
 
 
-Action: TypeAlias = SetSchedule | SetMode | Suspend | Resume | Rename | SetProperties | SetQuery | AcceptDefinition
+Action: TypeAlias = (
+    SetSchedule
+    | SetMode
+    | Suspend
+    | Resume
+    | Rename
+    | SetProperties
+    | UnsetProperties
+    | SetComment
+    | CommentColumns
+    | SetQuery
+    | AcceptDefinition
+)
 
 
 @dataclass(frozen=True)
@@ -163,11 +164,20 @@ class DropStreamTable:
 
 @dataclass(frozen=True)
 class RefreshStreamTable:
-    """REFRESH STREAM TABLE; `full` recomputes, `cascade` refreshes the stream tables that this one reads first."""
+    """REFRESH STREAM TABLE; `full` recomputes, `cascade` refreshes the stream tables that these read first."""
 
-    name: Name
+    names: tuple[Name, ...]
     full: bool = False
     cascade: bool = False
+
+
+@dataclass(frozen=True)
+class RefreshStreamTables:
+    """REFRESH STREAM TABLES: all that SHOW STREAM TABLES shows with the same words."""
+
+    namespace: Name | None = None
+    like: str | None = None
+    full: bool = False
 
 
 @dataclass(frozen=True)
@@ -238,11 +248,20 @@ class VerifyStreamTable:
     name: Name
 
 
+@dataclass(frozen=True)
+class VerifyStreamTables:
+    """VERIFY STREAM TABLES: all that SHOW STREAM TABLES shows with the same words."""
+
+    namespace: Name | None = None
+    like: str | None = None
+
+
 Statement: TypeAlias = (
     CreateStreamTable
     | AlterStreamTable
     | DropStreamTable
     | RefreshStreamTable
+    | RefreshStreamTables
     | ShowStreamTables
     | DescribeStreamTable
     | ShowCreateStreamTable
@@ -252,4 +271,5 @@ Statement: TypeAlias = (
     | ExplainCreate
     | ExplainAlter
     | VerifyStreamTable
+    | VerifyStreamTables
 )

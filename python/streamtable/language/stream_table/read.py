@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from lark import Token, v_args
 from lark.tree import Meta
 
+from streamtable.errors import NotSupported
 from streamtable.language.names import Name
 from streamtable.language.stream_table import schedule
 from streamtable.language.stream_table.ast import (
     AcceptDefinition,
     AlterStreamTable,
-    Calculated,
     ColumnSpec,
+    CommentColumns,
     CreateStreamTable,
-    Cron,
     DescribeStreamTable,
     DropStreamTable,
-    Every,
     ExplainAlter,
     ExplainCreate,
     ExplainStreamTable,
-    Manual,
     RefreshMode,
     RefreshStreamTable,
+    RefreshStreamTables,
     Rename,
     Resume,
-    Schedule,
+    SetComment,
     SetMode,
     SetProperties,
     SetQuery,
@@ -38,8 +37,11 @@ from streamtable.language.stream_table.ast import (
     ShowRefreshHistory,
     ShowStreamTables,
     Suspend,
+    UnsetProperties,
     VerifyStreamTable,
+    VerifyStreamTables,
 )
+from streamtable.language.stream_table.schedule import Calculated, Cron, Every, Manual, Schedule
 from streamtable.language.transformer import Clause, Rules, second
 from streamtable.sql.literals import unquote_string
 
@@ -58,13 +60,14 @@ STREAM_TABLES: Mapping[str, Callable[..., Any]] = {
     "alter": AlterStreamTable,
     "auto": lambda: RefreshMode.AUTO,
     "calculated": Calculated,
-    "differential": lambda: RefreshMode.DIFFERENTIAL,
+    "drop_schedule": lambda: SetSchedule(Manual()),
     "explain_alter": ExplainAlter,
     "explain_create": ExplainCreate,
     "full": lambda: RefreshMode.FULL,
     "manual": Manual,
     "rename": Rename,
     "resume": Resume,
+    "set_comment": SetComment,
     "set_query": SetQuery,
     "show_create": ShowCreateStreamTable,
     "show_dependencies": ShowDependencies,
@@ -72,6 +75,7 @@ STREAM_TABLES: Mapping[str, Callable[..., Any]] = {
     "show_stream_tables": ShowStreamTables,
     "suspend": Suspend,
     "verify": VerifyStreamTable,
+    "verify_all": VerifyStreamTables,
 }
 
 
@@ -79,7 +83,7 @@ STREAM_TABLES: Mapping[str, Callable[..., Any]] = {
 class StreamTableRules(Rules):
     """The rules of the statements on stream tables."""
 
-    or_replace = if_not_exists = if_exists = cascade = full_refresh = extended = delta = Rules.flag
+    or_refresh = if_not_exists = if_exists = cascade = full_refresh = extended = delta = strict = Rules.flag
 
     # Clauses
 
@@ -89,8 +93,16 @@ class StreamTableRules(Rules):
     def every(self, at: Meta, token: Token) -> Every:
         return self._at(at, lambda: schedule.duration(unquote_string(token), self._minimum))
 
+    def interval(self, at: Meta, number: Token, unit: Token) -> Every:
+        return self._at(at, lambda: schedule.duration(f"{number}{unit[0].lower()}", self._minimum))
+
     def cron(self, at: Meta, expression: Token, zone: Token | None) -> Cron:
         return self._at(at, lambda: schedule.cron(unquote_string(expression), None if zone is None else unquote_string(zone)))
+
+    def differential(self, at: Meta, strict: Meta | None) -> RefreshMode:
+        return RefreshMode.DIFFERENTIAL if strict is None else RefreshMode.STRICT
+
+    incremental = differential
 
     def mode_clause(self, at: Meta, value: RefreshMode) -> Clause:
         return Clause("REFRESH MODE", "mode", value, at)
@@ -116,17 +128,8 @@ class StreamTableRules(Rules):
         return Clause("TBLPROPERTIES", "properties", value, at)
 
     def properties(self, at: Meta, *pairs: tuple[Token, str]) -> Properties:
-        again = second((key for key, _ in pairs), key=str)
-        if again is not None:
-            raise self._invalid(again, f"the property '{again}' is set twice", "set it once")
-        ours = next((key for key, _ in pairs if key.casefold().startswith("streamtable.")), None)
-        if ours is not None:
-            message = f"the property '{ours}' is one of those in which streamtable keeps the definition"
-            raise self._invalid(ours, message, "choose a name that does not start with streamtable.")
-        reserved = next((key for key, _ in pairs if key.casefold() in _RESERVED), None)
-        if reserved is not None:
-            raise self._invalid(reserved, f"the property '{reserved}' is reserved by Spark", "choose another name")
-        return tuple((str(key), value) for key, value in pairs)
+        keys = self._property_keys([key for key, _ in pairs])
+        return tuple(zip(keys, (value for _, value in pairs), strict=True))
 
     def property(self, at: Meta, key: Token, value: str) -> tuple[Token, str]:
         return key, value
@@ -147,10 +150,14 @@ class StreamTableRules(Rules):
 
     # Statements
 
+    def or_replace(self, at: Meta, refresh: Meta | None = None) -> bool:
+        """Tell whether it is OR REFRESH."""
+        return refresh is not None
+
     def create(
         self,
         at: Meta,
-        or_replace: Meta | None,
+        or_replace: bool | None,
         if_not_exists: Meta | None,
         name: Name,
         columns: tuple[ColumnSpec, ...] | None,
@@ -158,9 +165,9 @@ class StreamTableRules(Rules):
     ) -> CreateStreamTable:
         *clauses, query = clauses_and_query
         if or_replace is not None and if_not_exists is not None:
-            message = "OR REPLACE and IF NOT EXISTS exclude each other"
+            message = f"OR {'REFRESH' if or_replace else 'REPLACE'} and IF NOT EXISTS exclude each other"
             raise self._invalid(if_not_exists, message, "leave one of them out")
-        fields = self._fields(clauses)
+        fields = {**self._fields(clauses), "or_refresh": bool(or_replace)}
         return CreateStreamTable(name, query, columns or (), or_replace is not None, if_not_exists is not None, **fields)
 
     def set_schedule(self, at: Meta, clause: Clause) -> SetSchedule:
@@ -172,11 +179,35 @@ class StreamTableRules(Rules):
     def set_properties(self, at: Meta, clause: Clause) -> SetProperties:
         return SetProperties(clause.value)
 
+    def unset_properties(self, at: Meta, if_exists: Meta | None, *keys: Token) -> UnsetProperties:
+        return UnsetProperties(self._property_keys(keys), if_exists is not None)
+
+    def comment_columns(self, at: Meta, *comments: tuple[Token, str]) -> CommentColumns:
+        return CommentColumns(
+            tuple(zip(self._columns([name for name, _ in comments]), (text for _, text in comments), strict=True))
+        )
+
+    def commented(self, at: Meta, name: Token, comment: str) -> tuple[Token, str]:
+        return name, comment
+
     def drop(self, at: Meta, if_exists: Meta | None, name: Name, cascade: Meta | None) -> DropStreamTable:
         return DropStreamTable(name, if_exists is not None, cascade is not None)
 
-    def refresh(self, at: Meta, name: Name, full: Meta | None, cascade: Meta | None) -> RefreshStreamTable:
-        return RefreshStreamTable(name, full is not None, cascade is not None)
+    def refresh(self, at: Meta, *parts: Any) -> RefreshStreamTable:
+        *names, full, cascade, _ = parts
+        return RefreshStreamTable(tuple(names), full is not None, cascade is not None)
+
+    def refresh_all(
+        self, at: Meta, namespace: Name | None, like: str | None, full: Meta | None, waiting: Meta | None
+    ) -> RefreshStreamTables:
+        return RefreshStreamTables(namespace, like, full is not None)
+
+    def asynchronous(self, at: Meta) -> None:
+        message = "ASYNC is not built yet: a refresh ends before its statement does"
+        hint = "leave ASYNC out, or give the table a SCHEDULE, so that a scheduler refreshes it in the background"
+        raise NotSupported(self._invalid(at, message, hint).reason, hint=hint)
+
+    waiting = Rules.flag
 
     def describe(self, at: Meta, extended: Meta | None, name: Name) -> DescribeStreamTable:
         return DescribeStreamTable(name, extended is not None)
@@ -190,6 +221,20 @@ class StreamTableRules(Rules):
         return ExplainStreamTable(name, delta is not None)
 
     # What several rules need
+
+    def _property_keys(self, keys: Sequence[Token]) -> tuple[str, ...]:
+        """Return the names of properties; those of the engine and of Spark are not for statements."""
+        again = second(keys, key=str)
+        if again is not None:
+            raise self._invalid(again, f"the property '{again}' is named twice", "name it once")
+        ours = next((key for key in keys if key.casefold().startswith("streamtable.")), None)
+        if ours is not None:
+            message = f"the property '{ours}' is one of those in which streamtable keeps the definition"
+            raise self._invalid(ours, message, "choose a name that does not start with streamtable.")
+        reserved = next((key for key in keys if key.casefold() in _RESERVED), None)
+        if reserved is not None:
+            raise self._invalid(reserved, f"the property '{reserved}' is reserved by Spark", "choose another name")
+        return tuple(map(str, keys))
 
     def _fields(self, clauses: Iterable[Clause]) -> dict[str, Any]:
         """Return the fields that the clauses of CREATE set. Each clause may occur once, and only one of the layouts."""

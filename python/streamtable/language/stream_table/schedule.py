@@ -1,17 +1,18 @@
-"""Schedules as text: durations such as '1h30m', and cron expressions with a time zone."""
+"""Schedules, and how they are read: durations such as '1h30m', and cron expressions with a time zone."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 from zoneinfo import ZoneInfo, available_timezones
 
 from croniter import CroniterBadDateError, croniter
 
 from streamtable.errors import InvalidStatement, near_names
-from streamtable.language.stream_table.ast import Cron, Every
+from streamtable.sql.literals import quote_string
 
 MINIMUM_SECONDS = 1
 MAXIMUM_SECONDS = 100 * 366 * 86_400  # dates further away are beyond what Python can add to now
@@ -45,6 +46,52 @@ _CRON_EXAMPLES = (
     "write five fields (minute, hour, day of month, month, day of week) or six (with the second in front), such as "
     f"'*/5 * * * *' or '0 6 * * mon-fri', or one of {', '.join(_MACROS)}"
 )
+
+
+@dataclass(frozen=True)
+class Manual:
+    """Refresh only when told to."""
+
+    def sql(self) -> str:
+        """Return what stands after SCHEDULE."""
+        return "MANUAL"
+
+
+@dataclass(frozen=True)
+class Every:
+    """Refresh when the table is `seconds` old; `text` is the duration as it was written."""
+
+    seconds: int
+    text: str
+
+    def sql(self) -> str:
+        """Return what stands after SCHEDULE."""
+        return quote_string(self.text)
+
+
+@dataclass(frozen=True)
+class Cron:
+    """Refresh when the clock of `time_zone` (or of the session, if None) matches the expression."""
+
+    expression: str
+    time_zone: str | None = None
+
+    def sql(self) -> str:
+        """Return what stands after SCHEDULE."""
+        zone = "" if self.time_zone is None else f" AT TIME ZONE {quote_string(self.time_zone)}"
+        return f"CRON {quote_string(self.expression)}{zone}"
+
+
+@dataclass(frozen=True)
+class Calculated:
+    """Refresh as often as the most frequent of the stream tables that read this one."""
+
+    def sql(self) -> str:
+        """Return what stands after SCHEDULE."""
+        return "CALCULATED"
+
+
+Schedule: TypeAlias = Manual | Every | Cron | Calculated
 
 
 def duration(text: str, minimum: int = MINIMUM_SECONDS) -> Every:
@@ -88,6 +135,7 @@ def spelt(text: str) -> str | None:
 
 def cron(expression: str, time_zone: str | None = None) -> Cron:
     """Read a cron expression; raise InvalidStatement for what is none, for one that never comes, or an unknown zone."""
+    expression = _from_quartz(expression)
     fields = expression.split()
     if expression.strip().startswith("@"):
         _check_macro(expression.strip())
@@ -105,6 +153,17 @@ def cron(expression: str, time_zone: str | None = None) -> Cron:
             hint="check the day of month and the month",
         ) from None
     return schedule
+
+
+def _from_quartz(expression: str) -> str:
+    """Spell an expression of Quartz, which a `?` tells, as ours: there Sunday is day 1, and a year may stand at the end."""
+    fields = expression.split()
+    if "?" not in fields or len(fields) not in (6, 7):
+        return expression
+    *fields, days = ("*" if field == "?" else field for field in fields[:6])
+    if expression.split()[6:] not in ([], ["*"]):
+        raise InvalidStatement(f"the cron expression {expression!r} names years", hint="write * in the place of the year")
+    return " ".join((*fields, re.sub(r"(?<![#/])\b[1-7]\b", lambda day: str(int(day[0]) - 1), days)))
 
 
 def zone(name: str) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from streamtable.language.names import Name
 from streamtable.language.stream_table.ast import (
     AcceptDefinition,
     Action,
     AlterStreamTable,
     ColumnSpec,
+    CommentColumns,
     CreateStreamTable,
     DescribeStreamTable,
     DropStreamTable,
@@ -16,8 +18,10 @@ from streamtable.language.stream_table.ast import (
     ExplainCreate,
     ExplainStreamTable,
     RefreshStreamTable,
+    RefreshStreamTables,
     Rename,
     Resume,
+    SetComment,
     SetMode,
     SetProperties,
     SetQuery,
@@ -28,7 +32,9 @@ from streamtable.language.stream_table.ast import (
     ShowStreamTables,
     Statement,
     Suspend,
+    UnsetProperties,
     VerifyStreamTable,
+    VerifyStreamTables,
 )
 from streamtable.sql.literals import listed, quote_name, quote_string, words
 
@@ -48,11 +54,12 @@ def stream_table_sql(statement: Statement) -> str:
             return f"ALTER STREAM TABLE {name} {_action(action)}"
         case DropStreamTable(name, if_exists, cascade):
             return words("DROP STREAM TABLE", if_exists and "IF EXISTS", name, cascade and "CASCADE")
-        case RefreshStreamTable(name, full, cascade):
-            return words("REFRESH STREAM TABLE", name, full and "FULL", cascade and "CASCADE")
+        case RefreshStreamTable(names, full, cascade):
+            return words("REFRESH STREAM TABLE", ", ".join(map(str, names)), full and "FULL", cascade and "CASCADE")
+        case RefreshStreamTables(namespace, like, full):
+            return words("REFRESH STREAM TABLES", _selection(namespace, like), full and "FULL")
         case ShowStreamTables(namespace, like):
-            pattern = None if like is None else quote_string(like)
-            return words("SHOW STREAM TABLES", namespace and "IN", namespace, pattern and "LIKE", pattern)
+            return words("SHOW STREAM TABLES", _selection(namespace, like))
         case DescribeStreamTable(name, extended):
             return words("DESCRIBE STREAM TABLE", extended and "EXTENDED", name)
         case ShowCreateStreamTable(name):
@@ -65,11 +72,19 @@ def stream_table_sql(statement: Statement) -> str:
             return words("EXPLAIN", delta and "DELTA", "STREAM TABLE", name)
         case VerifyStreamTable(name):
             return f"VERIFY STREAM TABLE {name}"
+        case VerifyStreamTables(namespace, like):
+            return words("VERIFY STREAM TABLES", _selection(namespace, like))
+
+
+def _selection(namespace: Name | None, like: str | None) -> str:
+    pattern = None if like is None else quote_string(like)
+    return words(namespace and "IN", namespace, pattern and "LIKE", pattern)
 
 
 def _create(create: CreateStreamTable) -> Iterator[str]:
     """Yield the lines; the schedule and the mode are always written, because people ask for them."""
-    opening = words("CREATE", create.or_replace and "OR REPLACE", "STREAM TABLE")
+    replaced = "OR REFRESH" if create.or_refresh else create.or_replace and "OR REPLACE"
+    opening = words("CREATE", replaced, "STREAM TABLE")
     named = words(opening, create.if_not_exists and "IF NOT EXISTS", create.name)
     yield f"{named} {listed(map(_column, create.columns))}" if create.columns else named
     yield f"SCHEDULE {create.schedule.sql()}"
@@ -110,6 +125,13 @@ def _action(action: Action) -> str:
             return f"RENAME TO {to}"
         case SetProperties(properties):
             return f"SET {_properties(properties)}"
+        case UnsetProperties(keys, if_exists):
+            return words("UNSET TBLPROPERTIES", if_exists and "IF EXISTS", listed(map(quote_string, keys)))
+        case SetComment(comment):
+            return f"SET COMMENT {quote_string(comment)}"
+        case CommentColumns(comments):
+            columns = (f"{quote_name(column)} COMMENT {quote_string(comment)}" for column, comment in comments)
+            return f"ALTER COLUMN {', '.join(columns)}"
         case SetQuery(query):
             return f"AS\n{query.text}"
 

@@ -17,7 +17,7 @@ class StreamTableExtension extends (SparkSessionExtensions => Unit) {
     extensions.injectParser((session, delegate) => new StreamTableParser(session, delegate))
     // Twice: what a check rule throws reaches callers as a copy without the SQLSTATE and with the plan in its text,
     // and what is checked without being analysed, as DeltaTable.merge() is, passes no other rule.
-    extensions.injectPostHocResolutionRule(session => DirectWriteCheck(session))
+    extensions.injectPostHocResolutionRule(session => DirectWriteCheck(session, replaces = true))
     extensions.injectCheckRule(session => plan => DirectWriteCheck(session)(plan))
     Versions.inject(extensions)
     extensions.injectPostHocResolutionRule(_ => Shown)

@@ -40,6 +40,12 @@ trait Handler {
   /** Answers what a statement mentions: `{"names": [[...]], "queries": [...], ...}`. */
   def mentioned(sql: String): String
 
+  /**
+   * Does what of stream tables a statement of Spark does not know, before it and when it is `done`: `{"rows": [[...], ...]}`. An error
+   * speaks against the statement.
+   */
+  def accompany(session: SparkSession, operation: String, name: Array[String], done: Boolean): String
+
   /** Answers an error if `operation` is not to be done to a table because stream tables read it. */
   def checkSourceDdl(session: SparkSession, operation: String, name: String, place: String): String
 }
@@ -116,6 +122,13 @@ object Handlers {
   /** Raises what speaks against changing the shape of a table. */
   def checkSourceDdl(session: SparkSession, operation: String, name: String, place: String): Unit =
     answer(_.checkSourceDdl(session, operation, name, place))
+
+  /** Has done beside a statement of Spark what that does not know. */
+  private[streamtable] def accompany(
+      session: SparkSession,
+      operation: String,
+      name: Seq[String],
+      done: Boolean): JsonNode = answer(_.accompany(session, operation, name.toArray, done)).get("rows")
 
   private def answer(ask: Handler => String): JsonNode = {
     val registered = current.getOrElse(PythonChild.registered())

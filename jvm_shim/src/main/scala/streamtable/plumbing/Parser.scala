@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.parser.ParserInterface
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.internal.{SQLConf, VariableSubstitution}
 import org.apache.spark.sql.types.{DataType, StructType}
+import org.apache.spark.unsafe.types.UTF8String
 
 /** What the parsers of all versions of Spark share. */
 private[streamtable] abstract class ParserOfOurs(
@@ -71,24 +72,22 @@ class StreamTableParser(session: SparkSession, delegate: ParserInterface)
 /** How our statements open, compared word by word: Spark's own tokens decide what is a comment, a space or a word. */
 private object Openings {
 
-  private val openings: Seq[Seq[String]] = Seq(
-    "CREATE STREAM TABLE",
-    "CREATE OR REPLACE STREAM TABLE",
-    "ALTER STREAM TABLE",
-    "DROP STREAM TABLE",
-    "REFRESH STREAM TABLE",
-    "VERIFY STREAM TABLE",
-    "SHOW STREAM TABLES",
-    "SHOW STREAM TABLE DEPENDENCIES",
-    "SHOW CREATE STREAM TABLE",
+  /** What stands in front of the words for stream tables. */
+  private val verbs = Seq("CREATE", "ALTER", "DROP", "REFRESH", "VERIFY", "SHOW", "SHOW CREATE", "DESCRIBE", "DESC") ++
+    Seq("EXPLAIN", "EXPLAIN DELTA", "EXPLAIN ALTER") ++ Seq("REPLACE", "REFRESH", "ALTER").map("CREATE OR " + _) ++
+    Seq("CREATE", "CREATE OR REPLACE", "CREATE OR REFRESH").map("EXPLAIN " + _)
+
+  /** Our words, and those of Databricks, Snowflake and Fabric, which are understood, or are told ours. */
+  private val kinds = Seq("STREAM TABLE", "STREAM TABLES", "MATERIALIZED VIEW", "MATERIALIZED VIEWS") ++
+    Seq(
+      "DYNAMIC TABLE",
+      "DYNAMIC TABLES",
+      "TRANSIENT DYNAMIC TABLE",
+      "MATERIALIZED LAKE VIEW",
+      "MATERIALIZED LAKE VIEWS")
+
+  private val others = Seq(
     "SHOW REFRESH HISTORY",
-    "DESCRIBE STREAM TABLE",
-    "DESC STREAM TABLE",
-    "EXPLAIN STREAM TABLE",
-    "EXPLAIN DELTA STREAM TABLE",
-    "EXPLAIN CREATE STREAM TABLE",
-    "EXPLAIN CREATE OR REPLACE STREAM TABLE",
-    "EXPLAIN ALTER STREAM TABLE",
     "SUBSCRIBE",
     "COPY ( SUBSCRIBE",
     "FETCH",
@@ -115,7 +114,10 @@ private object Openings {
     "DROP SUBSCRIPTION",
     "APPLY SUBSCRIPTION",
     "CREATE REPLICATION SLOT",
-    "DROP REPLICATION SLOT").map(_.split(' ').toSeq)
+    "DROP REPLICATION SLOT")
+
+  private val openings: Seq[Seq[String]] =
+    ((for (verb <- verbs; kind <- kinds) yield s"$verb $kind") ++ others).map(_.split(' ').toSeq)
 
   // `DECLARE c INT` and `DECLARE c CURSOR FOR SELECT ...` are Spark's.
   private val subscribes = Set("FOR SUBSCRIBE", "WITHOUT HOLD FOR SUBSCRIBE").map(_.split(' ').toSeq)
@@ -126,8 +128,27 @@ private object Openings {
 
   def begin(sql: String): Boolean = {
     val words = Tokens.of(sql).map(_.getText.toUpperCase(Locale.ROOT))
-    openings.exists(words.startsWith(_)) && !(describe(words.head) && endsColumn(words.lift(3).getOrElse(""))) ||
+    opens(words) || opens(corrected(words)) ||
     words.headOption.contains("DECLARE") && words.lift(2).contains("CURSOR") && subscribes.exists(
       words.drop(3).startsWith(_))
   }
+
+  private def opens(words: Seq[String]): Boolean =
+    openings.exists(words.startsWith(_)) && !(describe(words.head) && endsColumn(words.lift(3).getOrElse("")))
+
+  /** The first words with a slip in STREAM or MATERIALIZED mended, so that who made it is told: Spark would refresh a resource. */
+  private def corrected(words: Seq[String]): Seq[String] = {
+    val first = words.take(7)
+    first.indices.drop(1).foldLeft(first) { (mended, i) =>
+      meant(first.lift(i + 1)).filter(isNear(first(i), _)).fold(mended)(mended.updated(i, _))
+    }
+  }
+
+  private def meant(next: Option[String]): Option[String] = next.collect {
+    case "TABLE" | "TABLES" => "STREAM"
+    case "VIEW" | "VIEWS" => "MATERIALIZED"
+  }
+
+  private def isNear(word: String, meant: String): Boolean =
+    UTF8String.fromString(word).levenshteinDistance(UTF8String.fromString(meant)) <= 2
 }

@@ -7,6 +7,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.connector.catalog.TableCatalog.PROP_COMMENT
+import org.apache.spark.sql.connector.expressions.{FieldReference, NamedReference}
 import org.apache.spark.sql.delta.{
   DeltaConfigs,
   DeltaLog,
@@ -18,11 +19,13 @@ import org.apache.spark.sql.delta.{
 }
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.files.DelayedCommitProtocol
+import org.apache.spark.sql.delta.skipping.clustering.ClusteredTableUtils
+import org.apache.spark.sql.delta.skipping.clustering.temp.ClusterBySpec
 import org.apache.spark.sql.delta.util.DeltaFileOperations.absolutePath
 import org.apache.spark.sql.streamtable.{PartitionValues, Patches}
 import org.json4s._
 import org.json4s.JsonDSL._
-import org.json4s.jackson.JsonMethods.{compact, render}
+import org.json4s.jackson.JsonMethods.{compact, parse, render}
 
 /**
  * A commit whose files are written, and which is made on top of `read`, or of a later version where nothing but metadata came in between.
@@ -35,6 +38,19 @@ private[streamtable] final class Pending(
     alone: Option[String],
     schema: String,
     properties: JavaMap[String, String]) {
+
+  /** The columns, and how the table is laid out by some of them, where that changes. */
+  private val (columns, layout) = Option(schema).map(parse(_)) match {
+    case Some(JObject(fields)) if fields.exists(_._1 == "layout") =>
+      val (layout, columns) = fields.partition(_._1 == "layout")
+      (compact(render(JObject(columns))), layout.head._2)
+    case _ => (schema, JNothing)
+  }
+
+  private def laidOut(kind: String): Option[Seq[String]] = layout \ kind match {
+    case JArray(names) => Some(names.collect { case JString(name) => name })
+    case _ => None
+  }
 
   private val wanted = Option(properties).map(_.asScala.toMap).getOrElse(Map.empty)
 
@@ -62,13 +78,26 @@ private[streamtable] final class Pending(
       val known = transaction.metadata
       val (gone, set) = (changed - PROP_COMMENT).partition(_._2 == null)
       val described = known.copy(
-        schemaString = Option(schema).getOrElse(known.schemaString),
+        schemaString = Option(columns).getOrElse(known.schemaString),
+        partitionColumns = laidOut("partitioned_by").getOrElse(known.partitionColumns),
         description = changed.getOrElse(PROP_COMMENT, known.description),
-        configuration = known.configuration -- gone.keys ++ DeltaConfigs.validateConfigurations(set))
+        configuration = known.configuration -- gone.keys ++ DeltaConfigs.validateConfigurations(set) ++ clusters)
       if (transaction.readVersion < 0) transaction.updateMetadataForNewTable(described)
       else if (schema != null) transaction.updateMetadataForTableOverwrite(described)
       else transaction.updateMetadata(described)
     }
+
+  /** The property by which a table can be clustered. */
+  private def clusters: Map[String, String] =
+    if (laidOut("clustered_by").exists(_.nonEmpty)) ClusteredTableUtils.getTableFeatureProperties(Map.empty)
+    else Map.empty
+
+  /** By which columns the table is clustered from now on, where that changes. */
+  private def clustering: Seq[Action] = laidOut("clustered_by").toSeq.flatMap { names =>
+    val references: Seq[NamedReference] = names.map(name => FieldReference(Seq(name)))
+    if (names.isEmpty) ClusteredTableUtils.getDomainMetadataFromTransaction(None, transaction)
+    else ClusteredTableUtils.getDomainMetadataFromTransaction(Some(ClusterBySpec(references)), transaction)
+  }
 
   /** Writes files. Of a task without rows Delta commits none, and would leave the one that Spark wrote for want of rows. */
   private[streamtable] def write(rows: DataFrame): Seq[FileAction] = {
@@ -87,7 +116,7 @@ private[streamtable] final class Pending(
       operation: DeltaOperations.Operation,
       added: Long,
       removed: Long): Pending = {
-    this.actions = actions
+    this.actions = actions ++ clustering
     this.operation = operation
     this.added = added
     this.removed = removed

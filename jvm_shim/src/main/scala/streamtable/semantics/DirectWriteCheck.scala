@@ -46,29 +46,36 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
 /**
  * Refuses every write to a stream table but its refreshes': the next refresh would not know of it. A command that is not known here
- * could be a write, and is refused on a stream table as well. Where the session asks for it, has Python judge what changes the shape
- * of any other table or view.
+ * could be a write, and is refused on a stream table as well. What means something for a stream table is carried out as that, if the
+ * rule `replaces` plans. Where the session asks for it, has Python judge what changes the shape of any other table or view.
  */
-case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
+case class DirectWriteCheck(session: SparkSession, replaces: Boolean = false) extends Rule[LogicalPlan] {
   import DirectWriteCheck._
 
-  override def apply(plan: LogicalPlan): LogicalPlan = {
-    plan.foreach { node =>
-      if (!isEngine) takenAlong(node).foreach { case (what, name) => refuseFiles(what, name) }
-      for {
-        write <- writesOf(node)
-        target <- write.target
-        if !isEngine
-      }
-        if (ours(target)) refuse(write, target.name)
-        else if ((!write.ofTheName || takesFilesAlong(target)) && owner(target).isDefined)
-          owner(target).foreach(name =>
-            if (write.ofTheName) refuseFiles(s"${write.operation} on ${target.name}", name) else refuse(write, name))
-        else if (write.changesShape && session.conf.getOption(blockSourceDdl).isDefined)
-          Handlers.checkSourceDdl(session, write.operation, target.name, target.place)
-    }
-    plan
+  override def apply(plan: LogicalPlan): LogicalPlan =
+    if (isEngine(session)) plan
+    else plan.collectFirst(Function.unlift(judged)).getOrElse(plan)
+
+  /** What is carried out instead of a statement, if it is not refused. */
+  private def judged(node: LogicalPlan): Option[LogicalPlan] = {
+    takenAlong(node).foreach { case (what, name) => refuseFiles(what, name) }
+    val written = for (write <- writesOf(node); target <- write.target) yield judge(node, write, target)
+    written.flatten.headOption.orElse(if (replaces) Instead.ofSchema(session, node) else None)
   }
+
+  private def judge(node: LogicalPlan, write: Write, target: Target): Option[LogicalPlan] =
+    if (ours(target)) instead(node, target).orElse(refuse(write, target.name))
+    else {
+      if (!write.ofTheName || takesFilesAlong(target))
+        owner(target).foreach(name =>
+          if (write.ofTheName) refuseFiles(s"${write.operation} on ${target.name}", name) else refuse(write, name))
+      if (write.changesShape && session.conf.getOption(blockSourceDdl).isDefined)
+        Handlers.checkSourceDdl(session, write.operation, target.name, target.place)
+      None
+    }
+
+  private def instead(node: LogicalPlan, target: Target): Option[LogicalPlan] =
+    if (replaces) target.entry.flatMap(entry => Instead.of(session, node, entry.identifier)) else None
 
   private def ours(target: Target) = target.entry.exists(CatalogEntry.isStreamTable(_, target.id))
 
@@ -88,8 +95,6 @@ case class DirectWriteCheck(session: SparkSession) extends Rule[LogicalPlan] {
   private def entryOf(name: TableIdentifier): Option[CatalogTable] =
     try Some(session.sessionState.catalog.getTableMetadata(name))
     catch { case _: NoSuchTableException | _: NoSuchDatabaseException | _: NoSuchNamespaceException => None }
-
-  private def isEngine = session.sparkContext.getLocalProperty(engineProperty) == "true"
 
   private def writesOf(node: LogicalPlan): Seq[Write] = knownWrite
     .andThen(Seq(_))
@@ -273,6 +278,16 @@ private object DirectWriteCheck {
 
   /** The SparkContext's local property under which the engine's own writes pass. */
   val engineProperty = "streamtable.engine"
+
+  private def isEngine(session: SparkSession) = session.sparkContext.getLocalProperty(engineProperty) == "true"
+
+  /** Does what is the engine's own. */
+  def asEngine[T](session: SparkSession)(work: => T): T = {
+    val before = session.sparkContext.getLocalProperty(engineProperty)
+    session.sparkContext.setLocalProperty(engineProperty, "true")
+    try work
+    finally session.sparkContext.setLocalProperty(engineProperty, before)
+  }
 
   /** The setting that asks for Python's judgement. */
   val blockSourceDdl = "spark.streamtable.blockSourceDdl"

@@ -1,0 +1,87 @@
+package org.apache.spark.sql.streamtable
+
+import scala.util.Try
+
+import org.apache.spark.sql.{Row, SparkSession}
+import org.apache.spark.sql.catalyst.TableIdentifier
+import org.apache.spark.sql.catalyst.analysis.ResolvedNamespace
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Literal}
+import org.apache.spark.sql.catalyst.plans.QueryPlan
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.types.DataTypeUtils
+import org.apache.spark.sql.catalyst.util.QuotingUtils
+import org.apache.spark.sql.classic.{Dataset, SparkSession => ClassicSession}
+import org.apache.spark.sql.connector.catalog.CatalogManager.SESSION_CATALOG_NAME
+import org.apache.spark.sql.execution.command.LeafRunnableCommand
+import org.apache.spark.sql.types.{StringType, StructType}
+
+/** Statements of Spark that are good for a stream table as well: what is carried out instead. */
+private object Instead {
+
+  /** The plan of what Spark's statement means for the stream table of this name, if it means anything. */
+  def of(session: SparkSession, node: LogicalPlan, table: TableIdentifier): Option[LogicalPlan] = node match {
+    case _ =>
+      val name = full(table).map(QuotingUtils.quoteIdentifier).mkString(".")
+      inOurs(node, name).map(StreamTableCommand.parse(session, _))
+  }
+
+  /** DROP SCHEMA ... CASCADE of a schema with stream tables, which it drops as they are dropped, and tells. */
+  def ofSchema(session: SparkSession, node: LogicalPlan): Option[LogicalPlan] = node match {
+    case DropNamespace(ResolvedNamespace(catalog, Seq(database), _), _, true)
+        if catalog.name == SESSION_CATALOG_NAME && holdsStreamTables(session, database) =>
+      Some(AccompaniedCommand(node, "DROP SCHEMA", Seq(SESSION_CATALOG_NAME, database), dropped))
+    case _ => None
+  }
+
+  private lazy val dropped =
+    DataTypeUtils.toAttributes(new StructType().add("name", StringType).add("status", StringType))
+
+  private def holdsStreamTables(session: SparkSession, database: String): Boolean = {
+    val catalog = session.sessionState.catalog
+    catalog.databaseExists(database) && catalog
+      .listTables(database, "*", includeLocalTempViews = false)
+      .exists(table => Try(catalog.getTableMetadata(table)).toOption.exists(CatalogEntry.isStreamTable(_, None)))
+  }
+
+  /** The statement of ours that says the same of a stream table. */
+  private def inOurs(node: LogicalPlan, name: String): Option[String] = node match {
+    case _: DropTable => Some(s"DROP STREAM TABLE $name")
+    case w: SetTableProperties =>
+      val pairs = w.properties.toSeq.map { case (key, value) => s"${text(key)} = ${text(value)}" }
+      Some(s"ALTER STREAM TABLE $name SET TBLPROPERTIES ${listed(pairs)}")
+    case w: UnsetTableProperties =>
+      val exists = if (w.ifExists) "IF EXISTS " else ""
+      Some(s"ALTER STREAM TABLE $name UNSET TBLPROPERTIES $exists${listed(w.propertyKeys.map(text))}")
+    case w: CommentOnTable => Some(s"ALTER STREAM TABLE $name SET COMMENT ${text(w.comment)}")
+    case AlterColumns(_, specs) if specs.forall(comments) =>
+      val columns =
+        specs.map(s => s"${QuotingUtils.quoteIdentifier(s.column.name.head)} COMMENT ${text(s.newComment.get)}")
+      Some(columns.mkString(s"ALTER STREAM TABLE $name ALTER COLUMN ", ", ", ""))
+    case _ => None
+  }
+
+  /** Whether nothing but the comment of a column is changed: a statement changes one thing of each. */
+  private def comments(spec: AlterColumnSpec): Boolean = spec.newComment.isDefined && spec.column.name.size == 1
+
+  private def full(table: TableIdentifier) = Seq(SESSION_CATALOG_NAME) ++ table.database ++ Seq(table.table)
+  private def text(value: String) = Literal(value).sql
+  private def listed(items: Seq[String]) = items.mkString("(", ", ", ")")
+}
+
+/** A statement of Spark, with what Python does before it and when it is done. */
+case class AccompaniedCommand(
+    statement: LogicalPlan,
+    operation: String,
+    name: Seq[String],
+    override val output: Seq[Attribute])
+    extends LeafRunnableCommand {
+
+  override def innerChildren: Seq[QueryPlan[_]] = Seq(statement)
+
+  override def run(session: SparkSession): Seq[Row] = {
+    val rows = Answers.rows(Handlers.accompany(session, operation, name, done = false), output)
+    DirectWriteCheck.asEngine(session)(Dataset.ofRows(session.asInstanceOf[ClassicSession], statement))
+    Handlers.accompany(session, operation, name, done = true)
+    rows
+  }
+}

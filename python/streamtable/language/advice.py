@@ -1,0 +1,112 @@
+"""What people write by mistake, or as another system spells it, and what to write instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TypeAlias
+
+from streamtable.language.stream_table.schedule import spelt
+
+__all__ = ["BACKQUOTES", "advice", "as_duration"]
+
+BACKQUOTES = "put a name with other characters than ASCII letters, digits and _ in backquotes: `like this`"
+
+_SPANS = (
+    r"((?:EVERY\b)?\s*(?:INTERVAL\b)?\s*"
+    r"(?:'?\d*(?:\.\d+)?'?\s*(?:WEEK|DAY|HOUR|HR|MINUTE|MIN|SECOND|SEC|[wdhms](?=\b|\d))S?'?\s*)+)"
+)
+
+
+def as_duration(spans: str) -> str:
+    """Spell a time in words as SCHEDULE takes it."""
+    return spelt(spans) or "1m"
+
+
+def _as_string(spans: re.Match[str]) -> str:
+    return f"write the time between two refreshes as a string: SCHEDULE '{as_duration(spans[1])}'"
+
+
+def _on_update(spans: re.Match[str]) -> str:
+    often = as_duration(spans[1]) if spans[1] else "10s"
+    return f"TRIGGER ON UPDATE is not built yet: SCHEDULE '{often}' looks that often, and a look without changes costs no Spark job"
+
+
+Advice: TypeAlias = tuple[str, str, str | Callable[[re.Match[str]], str]]
+
+_QUERY_DECIDES = "leave it out: the query decides what a column holds"
+_MASK = "column masks are not built: mask the column in the query, or give readers a view"
+_ROW_FILTER = "row filters are not built: filter in the query, or give readers a view with current_user()"
+_EXPECT = "expectations are not built yet: in the query, WHERE drops rows, and raise_error() fails the refresh"
+
+_OF_OTHERS: tuple[Advice, ...] = (
+    ("_NO", r"ROW\s+FILTER", _ROW_FILTER),
+    ("", r"(?:SET\s+|DROP\s+)?ROW\s+FILTER", _ROW_FILTER),
+    ("", r"(?:SET\s+|DROP\s+)?MASK\b", _MASK),
+    ("_COMMENT _RPAR", r"(?<=CONSTRAINT\s)\w+\s+(?:PRIMARY|FOREIGN|UNIQUE|CHECK)", _QUERY_DECIDES),
+    ("_COMMENT _RPAR", r"(?<=CONSTRAINT\s)\S", _EXPECT),
+    ("", r"CONSTRAINT\b", _EXPECT),
+    ("_COMMENT _RPAR", r"NOT\s+NULL|NULL|PRIMARY|FOREIGN|REFERENCES|GENERATED|DEFAULT", _QUERY_DECIDES),
+    ("_AS", r"DEFAULT\s+COLLATION", "leave DEFAULT COLLATION out, and cast in the query: CAST(a AS STRING)"),
+    ("_LPAR", r"(?:AUTO|NONE)\b", "name the columns, as in CLUSTER BY (a), or leave CLUSTER BY out"),
+    ("", rf"(?:ON\s+UPDATE|TRIGGER(?:\s+ON\s+UPDATE)?)(?:\s+AT\s+MOST\s+{_SPANS})?", _on_update),
+    ("_CASCADE _FULL", r"(?<=CONCURRENTLY\s)\S", "leave CONCURRENTLY out: a refresh never blocks readers"),
+    ("_AS", r"IN\s+CLUSTER", "leave IN CLUSTER out: the session, or the scheduler, does the work"),
+    ("_NO", rf"\(\s*REFRESH\s+{_SPANS}", _as_string),
+    ("_NO", r"\(", "leave WITH (...) out; properties of the table are TBLPROPERTIES ('key' = 'value')"),
+    ("_SCHEDULE", rf"TARGET_LAG\s*=\s*{_SPANS}", _as_string),
+    ("_SCHEDULE", r"TARGET_LAG\s*=\s*'?DOWNSTREAM", "write SCHEDULE CALCULATED"),
+    ("_SCHEDULE", r"WAREHOUSE", "leave WAREHOUSE out: the session, or the scheduler, does the work"),
+)
+"""Words of Databricks, PostgreSQL, Materialize and Snowflake."""
+
+_ADVICE: tuple[Advice, ...] = (
+    *_OF_OTHERS,
+    ("_AS", r"SELECT|VALUES|FROM|\(\s*SELECT", "write AS in front of the query"),
+    ("_NO", r"DATA", "leave WITH DATA out: a stream table is filled unless WITH NO DATA is written"),
+    ("_NO", r"\w+\s*(?:AS\b|\()", "write AS in front of the query"),
+    ("_AS", r"USING", "leave USING out: a stream table is always a Delta table"),
+    ("_MODE", r"AUTO|DIFFERENTIAL|FULL", "write REFRESH MODE and then the mode"),
+    ("_MODE", rf"EVERY\s+(?!'){_SPANS}", _as_string),
+    ("_SCHEDULE _AS", rf"(?:LAG|INTERVAL|EVERY)\b\s*=?\s*{_SPANS}", _as_string),
+    ("_CRON", rf"=\s*{_SPANS}", _as_string),
+    ("_RESUME", r"PAUSE|STOP|DISABLE", "write SUSPEND"),
+    ("_RESUME", r"START|ENABLE|UNPAUSE", "write RESUME"),
+    ("_RESUME", r"REFRESH\s+MODE|SCHEDULE|TBLPROPERTIES", lambda found: f"write SET {' '.join(found[0].upper().split())}"),
+    ("_RESUME", r"REFRESH\b", "write REFRESH STREAM TABLE name"),
+    ("_MODE", r"EVERY|AT|ON", "write the time of refreshes after SCHEDULE, for example SCHEDULE '1m'"),
+    ("_DIFFERENTIAL", r"INCREMENTAL|IMMEDIATE", "the mode that computes what changed is called DIFFERENTIAL"),
+    ("INTEGER", r"(?<=EVERY\s)('(?:\d+[wdhms])+')", lambda found: f"write SCHEDULE {found[1]}, without EVERY"),
+    ("INTEGER", rf"(?<=EVERY\s){_SPANS}", _as_string),
+    ("UNIT", r"MINS?\b", "write MINUTES"),
+    ("UNIT", r"HRS?\b", "write HOURS"),
+    ("UNIT", r"SECS?\b", "write SECONDS"),
+    ("UNIT", r"(MONTH|YEAR)S?\b", lambda found: f"write SCHEDULE CRON '@{found[1].lower()}ly'"),
+    ("_CRON", _SPANS, _as_string),
+    ("_CRON", r"HOURLY|DAILY|WEEKLY", lambda found: f"write SCHEDULE CRON '@{found[0].lower()}'"),
+    ("_CRON", r"NONE|NULL|NEVER|OFF|DISABLED?|ON\s+DEMAND", "write SCHEDULE MANUAL"),
+    ("_CRON", r"\d", "write the time between two refreshes as a string: SCHEDULE '1m'"),
+    ("_RESUME", r"(?:UNSET|REMOVE)\s+SCHEDULE", "write DROP SCHEDULE"),
+    ("_TBLPROPERTIES", r"(?<=UNSET\s)SCHEDULE", "write DROP SCHEDULE"),
+    ("_CRON", r"@|\*", "write SCHEDULE CRON '*/5 * * * *'"),
+    ("_DEPENDENCIES", r"", "SHOW STREAM TABLES lists all of them, DESCRIBE STREAM TABLE name tells of one"),
+    ("_LIKE", r"[\w`]", "STREAM TABLE takes a name; STREAM TABLES takes IN and a schema, or LIKE and a pattern"),
+    ("_COMMENT _RPAR", r"(?<=\(SELECT\s).", "write AS in front of the query"),
+    ("_COMMENT _RPAR", r"\w+", "leave the type out: a column gets the type that the query gives it"),
+    ("NAME", r"AS\b", "put it in backquotes if it is a name; AS is the only word that needs them"),
+    ("NAME", r"['\"]", "quotes make a string; put a name in backquotes"),
+    ("NAME", r"\w*[^\W_a-zA-Z0-9]", BACKQUOTES),
+    ("NAME", r"\d", BACKQUOTES),
+    ("_DOT", r"[-$#@:]", BACKQUOTES),
+    ("STRING", r"[\w/]", "put it in quotes"),
+    ("", r"/\*\+", "hints belong into the query, behind AS"),
+)
+"""Terminals that were all expected there, what stands there instead, what to do about it; the first that fits counts."""
+
+
+def advice(text: str, start: int, expected: set[str]) -> str | None:
+    """Return what to do about what stands at `start` in place of the terminals that were expected there."""
+    for terminals, pattern, told in _ADVICE:
+        if expected.issuperset(terminals.split()) and (found := re.compile(pattern, re.IGNORECASE).match(text, start)):
+            return told if isinstance(told, str) else told(found)
+    return None

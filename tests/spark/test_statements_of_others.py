@@ -1,0 +1,193 @@
+"""Statements that were written for other tables, and other systems, mean the same of a stream table."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.oracle.comparison import assert_exact
+from tests.spark.statements import answer, detail, done, folder, properties, shown
+
+from streamtable.errors import (
+    DependentsExist,
+    DirectWriteRefused,
+    InvalidStatement,
+    NotIncremental,
+    NotSupported,
+    StatementSyntaxError,
+    StreamTableNotFound,
+)
+
+QUERY = "SELECT region, sum(amount) AS total FROM sales GROUP BY region"
+
+
+@pytest.fixture
+def made(shop: SparkSession) -> SparkSession:
+    shop.sql(f"CREATE MATERIALIZED VIEW mv AS {QUERY}")
+    return shop
+
+
+def comments(spark: SparkSession, name: str) -> dict[str, str | None]:
+    return {row["col_name"]: row["comment"] for row in spark.sql(f"DESCRIBE TABLE {name}").collect()}
+
+
+def test_or_refresh_refreshes_where_the_query_stays(made: SparkSession) -> None:
+    made.sql("INSERT INTO sales VALUES (4, 'north', 1)")
+    assert done(made, f"CREATE OR REFRESH MATERIALIZED VIEW mv COMMENT 'x' AS {QUERY}")[0] == "DIFFERENTIAL"
+    assert done(made, f"CREATE OR REFRESH MATERIALIZED VIEW mv COMMENT 'x' AS {QUERY}")[0] == "NO_DATA"
+    assert done(made, "CREATE OR REFRESH MATERIALIZED VIEW mv AS SELECT region, 1 AS total FROM sales")[0] == "REINITIALIZE"
+    assert_exact(made, "mv", "SELECT region, 1 AS total FROM sales")
+
+
+def test_strict_fails_rather_than_recompute(shop: SparkSession) -> None:
+    shop.sql(f"CREATE MATERIALIZED VIEW mv REFRESH POLICY INCREMENTAL STRICT AS {QUERY}")
+    shop.sql("INSERT INTO sales VALUES (4, 'north', 1)")
+    assert done(shop, "REFRESH MATERIALIZED VIEW mv")[0] == "DIFFERENTIAL"
+    shop.sql("CREATE OR REPLACE TABLE sales USING delta AS SELECT 1 AS id, 'west' AS region, 5 AS amount")
+    assert "fails: " in answer(shop, "EXPLAIN MATERIALIZED VIEW mv")[0][2]
+    with pytest.raises(NotIncremental, match="DIFFERENTIAL STRICT forbids"):
+        shop.sql("REFRESH MATERIALIZED VIEW mv")
+    assert done(shop, "REFRESH MATERIALIZED VIEW mv FULL")[0] == "FULL"
+    assert_exact(shop, "mv", QUERY)
+    assert done(shop, "REFRESH MATERIALIZED VIEW mv")[0] == "NO_DATA"
+
+
+def test_cascade_answers_with_a_row_for_each_table(made: SparkSession) -> None:
+    made.sql("CREATE STREAM TABLE above AS SELECT region FROM mv WHERE total > 15")
+    made.sql("INSERT INTO sales VALUES (4, 'north', 100)")
+    rows = answer(made, "REFRESH STREAM TABLE above CASCADE")
+    assert [row[:2] for row in rows] == [
+        ("spark_catalog.shop.above", "DIFFERENTIAL"),
+        ("spark_catalog.shop.mv", "DIFFERENTIAL"),
+    ]
+
+
+def test_several_tables_are_refreshed_sources_first(made: SparkSession) -> None:
+    made.sql("CREATE STREAM TABLE above AS SELECT region FROM mv WHERE total > 15")
+    made.sql("CREATE STREAM TABLE apart AS SELECT id FROM sales")
+    made.sql("INSERT INTO sales VALUES (4, 'north', 100)")
+    rows = answer(made, "REFRESH STREAM TABLE above, mv")
+    assert [row[:2] for row in rows] == [
+        ("spark_catalog.shop.above", "DIFFERENTIAL"),
+        ("spark_catalog.shop.mv", "DIFFERENTIAL"),
+    ]
+    made.sql("ALTER STREAM TABLE mv SUSPEND")
+    rows = answer(made, "REFRESH STREAM TABLES LIKE 'a*|mv'")
+    assert sorted(row[:2] for row in rows) == [
+        ("spark_catalog.shop.above", "NO_DATA"),
+        ("spark_catalog.shop.apart", "DIFFERENTIAL"),
+        ("spark_catalog.shop.mv", "SKIPPED"),
+    ]
+    assert [row[1] for row in answer(made, "VERIFY STREAM TABLES IN shop")] == [True, True, True]
+    assert answer(made, "REFRESH STREAM TABLES LIKE 'nothing'") == []
+    with pytest.raises(StreamTableNotFound):
+        made.sql("REFRESH STREAM TABLE mv, nobody")
+
+
+@pytest.mark.parametrize(
+    "slip",
+    [
+        "CREATE STRAEM TABLE t AS SELECT 1 AS a",
+        "REFRESH STREEM TABLE mv",
+        "DROP STREMA TABLE mv",
+        "SHOW STEAM TABLES",
+        "REFRESH MATERIALISED VIEW mv",
+    ],
+)
+def test_a_slip_in_the_second_word_is_told(shop: SparkSession, slip: str) -> None:
+    with pytest.raises(StatementSyntaxError, match=r"did you mean (STREAM TABLE|STREAM|MATERIALIZED VIEW)\?"):
+        shop.sql(slip)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE OR REPLACE DYNAMIC TABLE t TARGET_LAG = '5 minutes' WAREHOUSE = w AS SELECT 1 AS a",
+        "CREATE MATERIALIZED LAKE VIEW t AS SELECT 1 AS a",
+        "SHOW STREAM TABLE",
+        "SHOW STREAM TABLE mv",
+        "CREATE MATERIALIZED VIEW t TRIGGER ON UPDATE AS SELECT 1 AS a",
+    ],
+)
+def test_words_of_others_get_an_answer_of_ours(shop: SparkSession, statement: str) -> None:
+    with pytest.raises(StatementSyntaxError, match="What to do: "):
+        shop.sql(statement)
+
+
+def test_comments_and_properties_by_statements_of_spark(made: SparkSession) -> None:
+    made.sql("COMMENT ON TABLE mv IS 'it''s a table'")
+    made.sql("ALTER TABLE mv ALTER COLUMN region COMMENT 'where'")
+    made.sql("ALTER TABLE shop.mv CHANGE COLUMN total COMMENT 'how \\\\ much'")
+    made.sql("ALTER TABLE mv SET TBLPROPERTIES ('team' = 'a', 'delta.logRetentionDuration' = '7 days', 'comment' = 'by property')")
+    assert comments(made, "mv")["region"] == "where"
+    assert detail(made, "mv")["description"] == "by property"
+    assert properties(made, "mv") == {"team": "a"}
+    told = shown(made, "mv")
+    assert "`region` COMMENT 'where', `total` COMMENT 'how \\\\ much'" in told
+    assert "COMMENT 'by property'" in told
+    made.sql("INSERT INTO sales VALUES (4, 'north', 1)")
+    assert done(made, "REFRESH STREAM TABLE mv") == ("DIFFERENTIAL", "1 of 1 sources changed")
+    assert comments(made, "mv")["total"] == "how \\ much"
+    made.sql("ALTER TABLE mv UNSET TBLPROPERTIES ('team', 'delta.logRetentionDuration')")
+    made.sql("ALTER TABLE mv UNSET TBLPROPERTIES IF EXISTS ('nothing')")
+    made.sql("COMMENT ON TABLE mv IS NULL")
+    assert properties(made, "mv") == {}
+    assert done(made, "REFRESH STREAM TABLE mv FULL")[0] == "FULL"
+    assert comments(made, "mv")["region"] == "where"
+    assert_exact(made, "mv", QUERY)
+    with pytest.raises(InvalidStatement, match="nothing"):
+        made.sql("ALTER TABLE mv UNSET TBLPROPERTIES ('nothing')")
+    with pytest.raises(InvalidStatement, match="streamtable keeps the definition"):
+        made.sql("ALTER TABLE mv SET TBLPROPERTIES ('streamtable.status' = 'SUSPENDED')")
+    with pytest.raises(InvalidStatement, match="no column nothing"):
+        made.sql("ALTER MATERIALIZED VIEW mv ALTER COLUMN nothing COMMENT 'x'")
+
+
+def test_drop_table_drops_the_stream_table_unless_it_is_read(made: SparkSession) -> None:
+    place = folder(made, "mv")
+    made.sql("CREATE STREAM TABLE reader AS SELECT region FROM mv")
+    with pytest.raises(DependentsExist, match="spark_catalog.shop.reader"):
+        made.sql("DROP TABLE mv")
+    made.sql("DROP TABLE reader")
+    assert answer(made, "DROP TABLE IF EXISTS mv") == [("spark_catalog.shop.mv", "DROPPED")]
+    assert not place.exists()
+
+
+def test_a_frame_does_not_replace_a_stream_table(made: SparkSession) -> None:
+    with pytest.raises(DirectWriteRefused):
+        made.range(1).write.format("delta").mode("overwrite").saveAsTable("mv")
+    with pytest.raises(DirectWriteRefused):
+        made.range(1).writeTo("mv").using("delta").createOrReplace()
+
+
+def test_drop_schema_tells_what_it_drops(made: SparkSession) -> None:
+    made.sql("CREATE SCHEMA tools")
+    made.sql("CREATE STREAM TABLE tools.a AS SELECT region FROM sales")
+    made.sql("CREATE STREAM TABLE above AS SELECT region FROM tools.a")
+    assert answer(made, "DROP SCHEMA tools CASCADE") == [
+        ("spark_catalog.tools.a", "DROPPED, and spark_catalog.shop.above cannot be refreshed any more")
+    ]
+    assert answer(made, "SHOW SCHEMAS LIKE 'tools'") == []
+
+
+def test_another_layout_rebuilds_a_table_that_nobody_reads(made: SparkSession) -> None:
+    create = "CREATE OR REPLACE STREAM TABLE mv"
+    assert done(made, f"{create} PARTITIONED BY (REGION) AS {QUERY}")[0] == "REINITIALIZE"
+    assert detail(made, "mv")["partitionColumns"] == ["region"]
+    made.sql("DELETE FROM sales WHERE id = 1")
+    assert done(made, "REFRESH STREAM TABLE mv")[0] == "DIFFERENTIAL"
+    assert_exact(made, "mv", QUERY)
+    assert "rebuilt" in answer(made, f"EXPLAIN {create} CLUSTER BY (total) AS {QUERY}")[-1][2]
+    assert done(made, f"{create} CLUSTER BY (total) AS {QUERY}")[0] == "REINITIALIZE"
+    assert (detail(made, "mv")["partitionColumns"], detail(made, "mv")["clusteringColumns"]) == ([], ["total"])
+    made.sql("INSERT INTO sales VALUES (4, 'north', 1)")
+    assert done(made, "REFRESH STREAM TABLE mv")[0] == "DIFFERENTIAL"
+    made.sql("OPTIMIZE mv")
+    assert_exact(made, "mv", QUERY)
+    with pytest.raises(NotSupported, match="clustered"):
+        made.sql(f"{create} PARTITIONED BY (region) AS {QUERY}")
+    assert done(made, f"{create} AS {QUERY}")[0] == "REINITIALIZE"
+    assert detail(made, "mv")["clusteringColumns"] == []
+    made.sql("CREATE STREAM TABLE reader AS SELECT region FROM mv")
+    with pytest.raises(DependentsExist, match="spark_catalog.shop.reader"):
+        made.sql(f"{create} PARTITIONED BY (region) AS {QUERY}")
+    assert done(made, "REFRESH STREAM TABLE mv")[0] == "NO_DATA"
