@@ -132,11 +132,7 @@ WRITES: dict[str, tuple[str, Action]] = {
     "add column": ("CREATE OR REPLACE STREAM TABLE", sql("ALTER TABLE {t} ADD COLUMNS (more INT)")),
     "add constraint": ("CREATE OR REPLACE STREAM TABLE", sql("ALTER TABLE {t} ADD CONSTRAINT c CHECK (id > 0)")),
     "rename": ("RENAME TO", sql("ALTER TABLE {t} RENAME TO written_renamed")),
-    "replace": ("CREATE OR REPLACE STREAM TABLE", sql("CREATE OR REPLACE TABLE {t} (id INT) USING delta")),
-    "replace by query": (
-        "CREATE OR REPLACE STREAM TABLE",
-        sql("CREATE OR REPLACE TABLE {t} USING delta AS SELECT 1 AS id"),
-    ),
+    "replace by a table that must be there": ("CREATE OR REPLACE STREAM TABLE", sql("REPLACE TABLE {t} (id INT) USING delta")),
     "replace the path": (
         "CREATE OR REPLACE STREAM TABLE",
         sql("CREATE OR REPLACE TABLE delta.`{p}` USING delta AS SELECT 1 AS id"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.spark.statements import answer, detail, done, folder, properties, shown
@@ -191,3 +192,29 @@ def test_another_layout_rebuilds_a_table_that_nobody_reads(made: SparkSession) -
     with pytest.raises(DependentsExist, match="spark_catalog.shop.reader"):
         made.sql(f"{create} PARTITIONED BY (region) AS {QUERY}")
     assert done(made, "REFRESH STREAM TABLE mv")[0] == "NO_DATA"
+
+
+def test_create_or_replace_table_makes_an_ordinary_table_of_it(made: SparkSession) -> None:
+    made.sql("CREATE STREAM TABLE above AS SELECT region, count(DISTINCT total) AS n FROM mv GROUP BY region")
+    with pytest.raises(DependentsExist, match="is read by spark_catalog.shop.above"):
+        made.sql("CREATE OR REPLACE TABLE mv USING delta AS SELECT 1 AS id")
+    with pytest.raises(DirectWriteRefused):
+        made.range(1).write.format("delta").mode("overwrite").option("overwriteSchema", "true").saveAsTable("above")
+    with pytest.raises(AnalysisException, match="no_such_table"):
+        made.sql("CREATE OR REPLACE TABLE above USING delta AS SELECT * FROM no_such_table")
+    assert done(made, "REFRESH STREAM TABLE above")[0] == "NO_DATA"
+    made.sql("CREATE OR REPLACE TABLE above USING delta AS SELECT region FROM above")
+    made.sql("CREATE OR REPLACE TABLE mv (id INT) USING delta")
+    made.sql("INSERT INTO mv VALUES (7)")
+    made.sql("INSERT INTO above VALUES ('west')")
+    assert answer(made, "SHOW STREAM TABLES") == []
+    assert answer(made, "SELECT * FROM mv") == [(7,)]
+    assert made.table("above").count() == 4
+    assert not (folder(made, "above") / "_streamtable").exists() or not any((folder(made, "above") / "_streamtable").iterdir())
+
+
+def test_statistics_are_no_write(made: SparkSession) -> None:
+    made.sql("ANALYZE TABLE mv COMPUTE STATISTICS FOR ALL COLUMNS")
+    made.sql("INSERT INTO sales VALUES (4, 'north', 1)")
+    assert done(made, "REFRESH STREAM TABLE mv")[0] == "DIFFERENTIAL"
+    assert_exact(made, "mv", QUERY)

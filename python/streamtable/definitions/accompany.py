@@ -1,4 +1,4 @@
-"""What Spark's own statements do not know of stream tables: DROP SCHEMA ... CASCADE."""
+"""What Spark's own statements do not know of stream tables: DROP SCHEMA ... CASCADE, CREATE OR REPLACE TABLE."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from pyspark.sql import SparkSession
 
-from streamtable.catalog.entries import entries, named_entries
+from streamtable.catalog.entries import entries, named_entries, readers_of
+from streamtable.delta.folders import children
+from streamtable.delta.tables import drop_files, find_table
+from streamtable.engine.arrangements import folder_of
+from streamtable.errors import DependentsExist
 
 __all__ = ["accompany"]
 
@@ -16,7 +20,22 @@ def accompany(spark: SparkSession, operation: str, name: Sequence[str], done: bo
     match operation, done:
         case "DROP SCHEMA", False:
             return list(_dropped_with(spark, tuple(name)))
+        case "CREATE OR REPLACE TABLE", _:
+            _becomes_ordinary(spark, tuple(name), done)
     return []
+
+
+def _becomes_ordinary(spark: SparkSession, name: tuple[str, ...], done: bool) -> None:
+    """Refuse to make an ordinary table of a stream table that others read; delete its hidden states when Spark has `done` so."""
+    located = find_table(spark, name)
+    if done:
+        for folder in children(spark, folder_of(located.path)):
+            drop_files(spark, folder)
+    elif readers := readers_of(spark, located.path):
+        raise DependentsExist(
+            f"{'.'.join(name)} is a stream table, and is read by {', '.join(readers)}",
+            hint="drop what reads it first, or give it another query: CREATE OR REPLACE STREAM TABLE",
+        )
 
 
 def _dropped_with(spark: SparkSession, schema: tuple[str, ...]) -> Iterator[tuple[str, str]]:

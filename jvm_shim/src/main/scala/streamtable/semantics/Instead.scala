@@ -19,10 +19,18 @@ import org.apache.spark.sql.types.{StringType, StructType}
 private object Instead {
 
   /** The plan of what Spark's statement means for the stream table of this name, if it means anything. */
-  def of(session: SparkSession, node: LogicalPlan, table: TableIdentifier): Option[LogicalPlan] = node match {
-    case _ =>
+  def of(session: SparkSession, node: LogicalPlan, table: TableIdentifier): Option[LogicalPlan] =
+    if (replacesInWords(node)) Some(AccompaniedCommand(node, "CREATE OR REPLACE TABLE", full(table), Nil))
+    else {
       val name = full(table).map(QuotingUtils.quoteIdentifier).mkString(".")
       inOurs(node, name).map(StreamTableCommand.parse(session, _))
+    }
+
+  /** CREATE OR REPLACE TABLE as a statement. A DataFrame that overwrites a table says nothing of what else the table is. */
+  private def replacesInWords(node: LogicalPlan): Boolean = node match {
+    case w: ReplaceTable => w.orCreate && w.origin.sqlText.isDefined
+    case w: ReplaceTableAsSelect => w.orCreate && w.origin.sqlText.isDefined
+    case _ => false
   }
 
   /** DROP SCHEMA ... CASCADE of a schema with stream tables, which it drops as they are dropped, and tells. */
