@@ -218,3 +218,17 @@ def test_statistics_are_no_write(made: SparkSession) -> None:
     made.sql("INSERT INTO sales VALUES (4, 'north', 1)")
     assert done(made, "REFRESH STREAM TABLE mv")[0] == "DIFFERENTIAL"
     assert_exact(made, "mv", QUERY)
+
+
+def test_comments_of_source_columns_are_inherited(shop: SparkSession) -> None:
+    shop.sql("ALTER TABLE sales ALTER COLUMN region COMMENT 'where'")
+    shop.sql("ALTER TABLE sales ALTER COLUMN amount COMMENT 'how much'")
+    query = "SELECT region AS r, amount, amount + 1 AS more, id FROM sales"
+    shop.sql(f"CREATE STREAM TABLE st (r, amount COMMENT 'own', more, id) AS {query}")
+    assert comments(shop, "st") == {"r": "where", "amount": "own", "more": None, "id": None}
+    shop.sql("ALTER TABLE sales ALTER COLUMN id COMMENT 'key'")
+    assert done(shop, f"CREATE OR REPLACE STREAM TABLE st AS {query}")[0] == "NO_DATA"
+    assert comments(shop, "st") == {"r": "where", "amount": "how much", "more": None, "id": "key"}
+    shop.sql("INSERT INTO sales VALUES (4, 'north', 1)")
+    assert done(shop, "REFRESH STREAM TABLE st")[0] == "DIFFERENTIAL"
+    assert_exact(shop, "st", query)

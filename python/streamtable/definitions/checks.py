@@ -151,11 +151,16 @@ def _names(statement: CreateStreamTable, analysed: AnalysedQuery) -> list[str]:
 
 
 def schema_of(statement: CreateStreamTable, analysed: AnalysedQuery) -> StructType:
-    """Return the table's schema, nullable at any depth as in CREATE TABLE AS: no later input may make a refresh fail."""
+    """Return the table's schema, nullable at any depth as in CREATE TABLE AS: no later input may make a refresh fail.
+
+    A column that the query hands on has the comment of its source, unless the statement gives it one.
+    """
     specs = statement.columns or [None] * len(analysed.frame.columns)
     fields = []
     for name, field, spec in zip(_names(statement, analysed), analysed.frame.schema.fields, specs, strict=True):
-        fields.append(StructField(name, field.dataType, metadata={"comment": spec.comment} if spec and spec.comment else {}))
+        given = spec.comment if spec else None
+        comment = field.metadata.get("comment") if given is None else given
+        fields.append(StructField(name, field.dataType, metadata={"comment": comment} if comment else {}))
     return StructType(fields).toNullable()
 
 

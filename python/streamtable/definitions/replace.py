@@ -63,7 +63,7 @@ def replace_with(spark: SparkSession, existing: Entry, definition: Definition, a
     properties |= {"comment": definition.statement.comment, **dict(definition.statement.properties)}
     properties |= definition.properties(analysed.bound)
     if _effect(existing, definition, analysed, schema) == SAME_PLAN:
-        annotate(spark, existing, properties=properties)
+        annotate(spark, existing, properties=properties, schema_json=_commented(existing.state.schema_json, schema))
         sync_catalog(spark, before.name.parts)
         elapsed = round(1000 * (time.perf_counter() - started))
         return Outcome(definition.name, Action.NO_DATA, SAME_PLAN, 0, 0, elapsed, existing.state.version + 1)
@@ -153,7 +153,16 @@ def _named(schema: StructType, names: Iterable[str]) -> Iterator[str]:
 
 
 def _columns(schema: StructType) -> list[tuple[object, ...]]:
-    return [(field.name, field.dataType, field.metadata.get("comment")) for field in schema]
+    return [(field.name, field.dataType) for field in schema]
+
+
+def _commented(stored: str, schema: StructType) -> str | None:
+    """Return the stored schema with the comments of `schema`, which has the same columns; None where nothing changes."""
+    changed = json.loads(stored)
+    for before, now in zip(changed["fields"], schema, strict=True):
+        kept = {key: value for key, value in before["metadata"].items() if key != "comment"}
+        before["metadata"] = {**kept, **now.metadata}
+    return json.dumps(changed) if changed != json.loads(stored) else None
 
 
 def _layout(statement: CreateStreamTable) -> tuple[object, ...]:
