@@ -241,7 +241,7 @@ def _title(node: Node, rules: Rules) -> Iterator[str]:
                         return
         case Choice(items):
             yield from _title(items[0], rules)
-        case Slot("create" as name):
+        case Slot(name) if name in rules and (name == "create" or name.startswith("_")):
             yield from _title(rules[name], rules)
         case Word(word) if word.isalpha():
             yield word
