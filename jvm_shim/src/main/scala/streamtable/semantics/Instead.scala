@@ -28,10 +28,12 @@ private object Instead {
 
   /** CREATE OR REPLACE TABLE as a statement. A DataFrame that overwrites a table says nothing of what else the table is. */
   private def replacesInWords(node: LogicalPlan): Boolean = node match {
-    case w: ReplaceTable => w.orCreate && w.origin.sqlText.isDefined
-    case w: ReplaceTableAsSelect => w.orCreate && w.origin.sqlText.isDefined
+    case w: ReplaceTable => w.orCreate && w.origin.sqlText.isDefined && isDelta(w.tableSpec)
+    case w: ReplaceTableAsSelect => w.orCreate && w.origin.sqlText.isDefined && isDelta(w.tableSpec)
     case _ => false
   }
+
+  private def isDelta(spec: TableSpecBase) = spec.provider.exists(_.equalsIgnoreCase("delta"))
 
   /** DROP SCHEMA ... CASCADE of a schema with stream tables, which it drops as they are dropped, and tells. */
   def ofSchema(session: SparkSession, node: LogicalPlan): Option[LogicalPlan] = node match {
