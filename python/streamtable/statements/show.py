@@ -32,9 +32,7 @@ def matching(spark: SparkSession, namespace: Name | None, like: str | None) -> l
 
 def readable(spark: SparkSession, namespace: Name | None, like: str | None) -> list[Entry]:
     """Return the same stream tables; raise the error of the first one that cannot be read."""
-    return [
-        load(spark, name) if isinstance(found, Unreadable) else found for name, found in matching(spark, namespace, like)
-    ]
+    return [load(spark, name) if isinstance(found, Unreadable) else found for name, found in matching(spark, namespace, like)]
 
 
 def shown(spark: SparkSession, name: Name, entry: Entry | Unreadable) -> tuple[Any, ...]:
