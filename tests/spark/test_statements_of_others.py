@@ -213,13 +213,6 @@ def test_create_or_replace_table_makes_an_ordinary_table_of_it(made: SparkSessio
     assert not (folder(made, "above") / "_streamtable").exists() or not any((folder(made, "above") / "_streamtable").iterdir())
 
 
-def test_statistics_are_no_write(made: SparkSession) -> None:
-    made.sql("ANALYZE TABLE mv COMPUTE STATISTICS FOR ALL COLUMNS")
-    made.sql("INSERT INTO sales VALUES (4, 'north', 1)")
-    assert done(made, "REFRESH STREAM TABLE mv")[0] == "DIFFERENTIAL"
-    assert_exact(made, "mv", QUERY)
-
-
 def test_comments_of_source_columns_are_inherited(shop: SparkSession) -> None:
     shop.sql("ALTER TABLE sales ALTER COLUMN region COMMENT 'where'")
     shop.sql("ALTER TABLE sales ALTER COLUMN amount COMMENT 'how much'")

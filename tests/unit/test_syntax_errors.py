@@ -152,8 +152,6 @@ def test_where_and_what_was_expected_and_found(text: str, column: int, expected:
         ("SHOW STREAM TABLE", "SHOW STREAM TABLES lists all of them, DESCRIBE STREAM TABLE name tells of one"),
         ("SHOW STREAM TABLE t", "SHOW STREAM TABLES lists all of them, DESCRIBE STREAM TABLE name tells of one"),
         ("SHOW STRAEM TABLES", "did you mean STREAM?"),
-        ("CREATE STRAEM TABLE t AS SELECT 1", "did you mean STREAM TABLE?"),
-        ("CREATE STREAMTABLE t AS SELECT 1", "did you mean STREAM TABLE?"),
         ("ALTER STREAM TABLE t PAUSE", "write SUSPEND"),
         ("ALTER STREAM TABLE t schedule '5m'", "write SET SCHEDULE"),
         ("CREATE STREAM TABLE t SCHEDULE @hourly AS SELECT 1", "write SCHEDULE CRON '*/5 * * * *'"),

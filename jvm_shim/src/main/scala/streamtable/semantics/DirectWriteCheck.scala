@@ -102,6 +102,7 @@ case class DirectWriteCheck(session: SparkSession, replaces: Boolean = false) ex
       node,
       (other: LogicalPlan) =>
         other match {
+          case _: AccompaniedCommand => Nil // judged before it was planned
           case command: Command if !WithoutWrites.names(command.getClass.getSimpleName) =>
             mentioned(command).map(target => Write(s"the command ${command.nodeName}", Some(target), unknown))
           case _ => Nil

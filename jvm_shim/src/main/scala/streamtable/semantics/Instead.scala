@@ -28,8 +28,8 @@ private object Instead {
 
   /** CREATE OR REPLACE TABLE as a statement. A DataFrame that overwrites a table says nothing of what else the table is. */
   private def replacesInWords(node: LogicalPlan): Boolean = node match {
-    case w: ReplaceTable => w.orCreate && w.origin.sqlText.isDefined && isDelta(w.tableSpec)
-    case w: ReplaceTableAsSelect => w.orCreate && w.origin.sqlText.isDefined && isDelta(w.tableSpec)
+    case w: ReplaceTable => w.orCreate && w.name.origin.sqlText.isDefined && isDelta(w.tableSpec)
+    case w: ReplaceTableAsSelect => w.orCreate && w.name.origin.sqlText.isDefined && isDelta(w.tableSpec)
     case _ => false
   }
 
