@@ -225,3 +225,20 @@ def test_comments_of_source_columns_are_inherited(shop: SparkSession) -> None:
     shop.sql("INSERT INTO sales VALUES (4, 'north', 1)")
     assert done(shop, "REFRESH STREAM TABLE st")[0] == "DIFFERENTIAL"
     assert_exact(shop, "st", query)
+
+
+def test_a_comment_on_a_column_does_not_bind_the_columns_of_another_query(made: SparkSession) -> None:
+    made.sql("ALTER TABLE mv ALTER COLUMN region COMMENT 'where'")
+    made.sql("ALTER STREAM TABLE mv AS SELECT amount AS total, region, id FROM sales")
+    assert_exact(made, "mv", "SELECT amount AS total, region, id FROM sales")
+    assert comments(made, "mv") == {"total": None, "region": "where", "id": None}
+    made.sql("CREATE STREAM TABLE listed (a COMMENT 'first', b) AS SELECT region, id FROM sales")
+    made.sql("ALTER STREAM TABLE listed AS SELECT id, region FROM sales")
+    assert_exact(made, "listed", "SELECT id AS a, region AS b FROM sales")
+
+
+def test_a_change_of_more_than_a_comment_is_refused(made: SparkSession) -> None:
+    for change in ("total STRING COMMENT 'x'", "total BIGINT COMMENT 'x' FIRST"):
+        with pytest.raises((DirectWriteRefused, AnalysisException)):
+            made.sql(f"ALTER TABLE mv CHANGE COLUMN total {change}")
+    assert comments(made, "mv")["total"] is None

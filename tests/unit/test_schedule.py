@@ -80,6 +80,12 @@ def test_refused_durations(text: str, message: str, hint: str) -> None:
     assert hint in str(caught.value.hint)
 
 
+def test_a_number_too_long_for_python_is_no_duration() -> None:
+    for text in ("9" * 5000 + " minutes", "9" * 5000 + "m"):
+        with pytest.raises(InvalidStatement):
+            duration(text)
+
+
 def test_the_minimum_can_be_set() -> None:
     assert duration("60s", minimum=60) == Every(60, "60s")
     with pytest.raises(InvalidStatement, match="the duration '59s' is shorter than 60s"):

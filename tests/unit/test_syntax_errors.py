@@ -246,6 +246,11 @@ def test_statements_of_snowflake_and_fabric_are_said_in_our_words(text: str, our
     parse(ours)
 
 
+def test_a_string_that_never_ends_holds_nobody_up() -> None:
+    for many in ("'a'" * 60, "'a' = 'b' " * 40, " " * 2000):
+        assert (refusal(f"CREATE DYNAMIC TABLE t COMMENT = 'x' TBLPROPERTIES ({many}").hint or "").endswith("COMMENT 'x'\n")
+
+
 def test_the_whole_text() -> None:
     error = refusal("-- people per city\nCREATE STREAM TABLE t /* c */\n\tREFESH MODE FULL\nAS SELECT 1")
     assert str(error) == (

@@ -17,7 +17,7 @@ from streamtable.definitions.rename import rename_with_readers
 from streamtable.definitions.replace import replace_with
 from streamtable.delta.tables import Located, sync_catalog
 from streamtable.engine import clock
-from streamtable.errors import InternalError, InvalidStatement, NotSupported, StreamTableExists, near_names
+from streamtable.errors import InternalError, InvalidQuery, InvalidStatement, NotSupported, StreamTableExists, near_names
 from streamtable.language.names import Name, Query
 from streamtable.language.stream_table.ast import (
     AcceptDefinition,
@@ -153,10 +153,26 @@ def _set_query(spark: SparkSession, entry: Entry, query: Query) -> Definition:
 
 def with_query(spark: SparkSession, entry: Entry, query: Query) -> tuple[Definition, AnalysedQuery]:
     """Return the table's definition with the new query, read as by CREATE: in the caller's schema, with the caller's settings."""
-    before = entry.definition
-    statement = replace(before.statement, query=query)
+    before, listed = entry.definition, entry.definition.statement.columns
+    by_name = bool(listed) and _renames_nothing(spark, entry)
+    statement = replace(before.statement, query=query, columns=() if by_name else listed)
     definition, analysed = analysed_for(spark, statement, Located(before.statement.name.parts, "delta", entry.path), entry)
+    if by_name:
+        comments = {spec.name.casefold(): spec.comment for spec in listed}
+        specs = tuple(ColumnSpec(name, comments.get(name.casefold())) for name in analysed.frame.columns)
+        definition = definition.with_statement(columns=specs if any(spec.comment for spec in specs) else ())
     return replace(definition, status=before.status, error=before.error, resumed=before.resumed), analysed
+
+
+def _renames_nothing(spark: SparkSession, entry: Entry) -> bool:
+    """Tell whether the column list has the query's own names, so that it only holds comments: another query may have others."""
+    try:
+        analysed = analyse(lend(spark, entry.definition.namespace, entry.definition.settings), entry.query)
+    except InvalidQuery:
+        return False
+    release(analysed)
+    own = [name.casefold() for name in analysed.frame.columns]
+    return own == [spec.name.casefold() for spec in entry.definition.statement.columns]
 
 
 def _rename(spark: SparkSession, name: Name, to: Name) -> Definition:

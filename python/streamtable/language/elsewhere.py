@@ -21,7 +21,8 @@ _CREATE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _OTHER = re.compile(rf"\s*(?P<verb>[A-Z]+(?:\s+CREATE)?)\s+{_KINDS}(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
-_STRING = r"('(?:[^'\\]|\\.|'')*')"
+_STRING = r"('(?:[^'\\]|\\.|'')*'(?!'))"
+"""A string, which ends where no other quote follows: a search that fails tries each text once."""
 
 # What a clause there is here; what is in none of them has no meaning here.
 _CLAUSES: tuple[tuple[str, str], ...] = (
@@ -32,7 +33,7 @@ _CLAUSES: tuple[tuple[str, str], ...] = (
     (r"INITIALIZE\s*=\s*'?ON_SCHEDULE'?", "WITH NO DATA"),
     (r"(?:PARTITIONED|CLUSTER)\s+BY\s*\([^)]*\)", ""),
     (rf"COMMENT\s*=?\s*{_STRING}", "COMMENT"),
-    (rf"TBLPROPERTIES\s*\((?:\s*{_STRING}\s*=?\s*{_STRING}\s*,?)*\s*\)", ""),
+    (rf"TBLPROPERTIES\s*\((?:[^()'\\]|{_STRING})*\)", ""),
 )
 _LEFT_OUT: tuple[tuple[str, str], ...] = (
     (r"\bWAREHOUSE\b", "WAREHOUSE has no meaning here: the session, or the scheduler, does the work"),

@@ -118,7 +118,7 @@ def spelt(text: str) -> str | None:
     """Spell a time in words, as people write it elsewhere, as a duration; None for what is no time."""
     left = _LEADING.sub("", text.strip().strip("'\"").casefold())
     parts = _TIME.findall(left)
-    if not parts or _TIME.sub("", left).strip(" ,'"):
+    if not parts or _TIME.sub("", left).strip(" ,'") or any(len(number) > _DIGITS for number, _ in parts):
         return None
     units = [next((unit for unit, words in _WORDS.items() if word in words), None) for _, word in parts]
     if None in units:
