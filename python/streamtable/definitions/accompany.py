@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from pyspark.sql import SparkSession
 
-from streamtable.catalog.entries import entries, named_entries, readers_of
+from streamtable.catalog.entries import entries, find, named_entries, readers_of
 from streamtable.delta.folders import children
-from streamtable.delta.tables import drop_files, find_table
+from streamtable.delta.tables import drop_files
 from streamtable.engine.arrangements import folder_of
 from streamtable.errors import DependentsExist
+from streamtable.language.names import Name
 
 __all__ = ["accompany"]
 
@@ -27,10 +28,11 @@ def accompany(spark: SparkSession, operation: str, name: Sequence[str], done: bo
 
 def _becomes_ordinary(spark: SparkSession, name: tuple[str, ...], done: bool) -> None:
     """Refuse to make an ordinary table of a stream table that others read; delete its hidden states when Spark has `done` so."""
-    located = find_table(spark, name)
+    located, entry = find(spark, Name(name))
     if done:
-        for folder in children(spark, folder_of(located.path)):
-            drop_files(spark, folder)
+        if located.path and entry is None:  # another session may have dropped it since, or made a stream table of it
+            for folder in children(spark, folder_of(located.path)):
+                drop_files(spark, folder)
     elif readers := readers_of(spark, located.path):
         raise DependentsExist(
             f"{'.'.join(name)} is a stream table, and is read by {', '.join(readers)}",
