@@ -48,20 +48,29 @@ WRITES = (
     "ALTER TABLE parts ADD PARTITION (k = 1) LOCATION '{st}'",
     "ALTER TABLE parts PARTITION (k = 2) SET LOCATION '{st}'",
     "LOAD DATA INPATH '{st}/part-*.parquet' INTO TABLE hive",
+    "LOAD DATA INPATH '{home}/s*/part-*.parquet' INTO TABLE hive",
+    "INSERT OVERWRITE DIRECTORY '{st}/_delta_log' USING csv SELECT 9 AS id",
+    "INSERT OVERWRITE DIRECTORY '{home}' USING csv SELECT 9 AS id",
+    "INSERT OVERWRITE inner VALUES ('x')",
+    "ALTER TABLE other SET LOCATION '{home}'",
+    "ALTER TABLE parts ADD PARTITION (k = 1) LOCATION '{home}'",
 )
 
 
 def test_no_write_by_another_name_or_format_goes_into_the_folder(shop: SparkSession, st: Path) -> None:
     with as_without_streamtable(shop):
         shop.sql(f"CREATE TABLE files (id INT) USING parquet LOCATION '{st}'")
+        shop.sql(f"CREATE TABLE inner (id STRING) STORED AS TEXTFILE LOCATION '{st}/region=west'")
     shop.sql("CREATE TABLE other (id INT) USING parquet")
     shop.sql("CREATE TABLE parts (id INT, k INT) USING parquet PARTITIONED BY (k)")
     shop.sql("ALTER TABLE parts ADD PARTITION (k = 2)")
     shop.sql("CREATE TABLE hive (id INT) STORED AS PARQUET")
     for write in WRITES:
         with pytest.raises(DirectWriteRefused, match=r"shop\.st"):
-            shop.sql(write.format(st=st))
-    shop.sql("INSERT INTO other VALUES (1)")
+            shop.sql(write.format(st=st, home=st.parent))
+    shop.sql("INSERT OVERWRITE other VALUES (1)")
+    shop.sql(f"INSERT OVERWRITE DIRECTORY '{st.parent}/beside' USING csv SELECT 9 AS id")
+    shop.sql("DROP TABLE inner")
     shop.sql("DROP TABLE files")  # of a table at a LOCATION, the name goes alone
 
 

@@ -187,7 +187,7 @@ case class DirectWriteCheck(session: SparkSession, replaces: Boolean = false) ex
   private def around(path: String): Option[Target] =
     Places.tableAround(session, path).flatMap(root => atPath(root.toString, None))
 
-  /** What is done to a schema, or to a table that was led elsewhere, and a stream table below its folder, which would be deleted. */
+  /** What is done to a schema, to a table that was led elsewhere, or to a folder, and a stream table below, which would be deleted. */
   private def takenAlong(node: LogicalPlan): Option[(String, String)] = node match {
     case w: DropDatabaseCommand => inSchema(w.databaseName)
     case DropNamespace(ResolvedNamespace(catalog, Seq(schema), _), _, _) if isSessionCatalog(catalog) =>
@@ -200,7 +200,12 @@ case class DirectWriteCheck(session: SparkSession, replaces: Boolean = false) ex
         if at != session.sessionState.catalog.defaultTablePath(entry.identifier)
         found <- Places.streamTableIn(session, at.toString)
       } yield s"DROP TABLE on ${entry.identifier.nameParts.quoted}" -> found.nameParts.quoted
-    case _ => None
+    case w =>
+      Places
+        .emptied(session, w)
+        .flatMap(place => Places.streamTableIn(session, place))
+        .headOption
+        .map(found => s"the command ${w.nodeName}" -> found.nameParts.quoted)
   }
 
   private def inSchema(schema: String): Option[(String, String)] = {

@@ -6,7 +6,7 @@ import scala.util.Try
 
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.{SaveMode, SparkSession}
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.catalog.{CatalogStorageFormat, CatalogTable}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, TableSpec, TableSpecBase, UnresolvedTableSpec}
@@ -14,7 +14,7 @@ import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.delta.DeltaTableUtils
 import org.apache.spark.sql.execution.command._
 import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand
-import org.apache.spark.sql.hive.execution.InsertIntoHiveDirCommand
+import org.apache.spark.sql.hive.execution.{InsertIntoHiveDirCommand, InsertIntoHiveTable}
 
 /** Where stream tables are: a path that leads into the folder of one, above it, or to it by another name. */
 private object Places {
@@ -24,10 +24,31 @@ private object Places {
     case w: InsertIntoHadoopFsRelationCommand => Seq(w.outputPath.toString)
     case w: InsertIntoDataSourceDirCommand => located(w.storage)
     case w: InsertIntoHiveDirCommand => located(w.storage)
-    case w: LoadDataCommand => Seq(w.path)
+    case w: InsertIntoHiveTable => located(w.table.storage)
+    case w: LoadDataCommand => Seq(fixed(w.path))
     case w: AlterTableSetLocationCommand => Seq(w.location)
     case w: AlterTableAddPartitionCommand => w.partitionSpecsAndLocs.flatMap(_._2)
     case _ => Nil
+  }
+
+  /** Folders that a command may empty, or that a name is led to: not the one of its own name, in which nothing else is. */
+  def emptied(session: SparkSession, command: LogicalPlan): Seq[String] = {
+    def unlessOwn(entry: CatalogTable) = {
+      val own = s"${same(session.sessionState.catalog.defaultTablePath(entry.identifier).toString)}/"
+      of(command).filterNot(place => s"${same(place)}/".startsWith(own))
+    }
+    command match {
+      case w: InsertIntoHadoopFsRelationCommand if w.mode != SaveMode.Overwrite => Nil
+      case w: InsertIntoHadoopFsRelationCommand => w.catalogTable.fold(of(w))(unlessOwn)
+      case w: InsertIntoHiveTable => if (w.overwrite) unlessOwn(w.table) else Nil
+      case other => of(other)
+    }
+  }
+
+  /** The folder of a pattern that holds all that it may mean. */
+  private def fixed(pattern: String): String = pattern.indexWhere("*?[{".contains(_)) match {
+    case -1 => pattern
+    case first => pattern.take(pattern.lastIndexOf('/', first).max(0) + 1)
   }
 
   /** Where a table is to be made. */
@@ -40,9 +61,17 @@ private object Places {
     location.toSeq ++ CaseInsensitiveMap(spec.properties).get("location")
   }
 
-  /** The table of Delta in whose folder a path is, if it is in one. */
+  /** The table of Delta in whose folder a path is, if it is in one. Delta itself takes a path in a log for no part of a table. */
   def tableAround(session: SparkSession, path: String): Option[Path] =
-    Try(DeltaTableUtils.findDeltaTableRoot(session, new Path(path))).toOption.flatten
+    Try(DeltaTableUtils.findDeltaTableRoot(session, outsideOfLogs(new Path(path)))).toOption.flatten
+
+  private def outsideOfLogs(path: Path): Path = Iterator
+    .iterate(path)(_.getParent)
+    .takeWhile(_ != null)
+    .filter(each => each.getName == "_delta_log" || each.getName == "_samples")
+    .toSeq
+    .lastOption
+    .fold(path)(_.getParent)
 
   /** A stream table whose folder is in another one, and whose name is not in the schema `but`. */
   def streamTableIn(session: SparkSession, folder: String, but: Option[String] = None): Option[TableIdentifier] = {
