@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -40,7 +41,8 @@ def test_drop_of_a_table_with_a_location_leaves_what_others_put_there(shop: Spar
     (place / "link").symlink_to(outside)
     (place / "_streamtable" / "link").symlink_to(outside)
     own = {each.name for each in place.glob("part-*")}
-    shop.range(3).write.mode("append").parquet(str(place))  # files that are called like Delta's
+    shop.range(3).write.parquet(str(tmp_path / "made"))
+    shutil.copytree(tmp_path / "made", place, dirs_exist_ok=True)  # files that are called like Delta's
     shop.range(3).write.format("delta").save(str(place / "inner"))
     ((name, status),) = answer(shop, "DROP STREAM TABLE st")
     assert name == "spark_catalog.shop.st"
