@@ -169,7 +169,7 @@ def test_cascade_uses_one_vector_or_refuses(hurried: SparkSession, monkeypatch: 
     before = latest(hurried, "j")
     with monkeypatch.context() as patched:
         patched.setattr("streamtable.schedule.cycle.refresh", after_another)
-        with pytest.raises(ConcurrentRefresh, match="another session refreshed tables that spark_catalog.shop.j reads"):
+        with pytest.raises(ConcurrentRefresh, match="another session refreshed tables that spark_catalog.shop.j read meanwhile"):
             hurried.sql("REFRESH STREAM TABLE j CASCADE")
     assert latest(hurried, "j") == before
     assert mixed_versions(hurried) == []
