@@ -72,10 +72,14 @@ private object Instead {
 
   /** Whether nothing but the comment of a column is changed: a statement changes one thing of each. */
   private def comments(spec: AlterColumnSpec): Boolean =
-    spec.newComment.isDefined && spec.column.name.size == 1 && spec.copy(newComment = None).productIterator.drop(1).forall {
-      case None | false => true
-      case _ => false // a type, a place, a default
-    }
+    spec.newComment.isDefined && spec.column.name.size == 1 && spec
+      .copy(newComment = None)
+      .productIterator
+      .drop(1)
+      .forall {
+        case None | false => true
+        case _ => false // a type, a place, a default
+      }
 
   private def full(table: TableIdentifier) = Seq(SESSION_CATALOG_NAME) ++ table.database ++ Seq(table.table)
   private def text(value: String) = Literal(value).sql
