@@ -46,7 +46,7 @@ def shop() -> Status:
         table("shop", "top_customers", [name("shop.revenue_per_customer")], late=25, history=lines[6:]),
         table("office", "forecast", [name("shop.revenue_per_region")], schedule="MANUAL", late=90, history=lines[20:]),
     ]
-    tables = [replace(each, comment=None) for each in tables]
+    tables = [replace(each, comment=None, expectations=()) for each in tables]
     tables[1] = replace(tables[1], statement=QUERY, comment="what each region earns, day by day", size=Size(48_210, 1_900_000))
     now = consoles.NOW
     return Status(

@@ -24,6 +24,7 @@ from streamtable import configure
 
 ROWS = round(float(os.environ.get("SCALE", "1")) * 1_000_000)
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
+STATE = os.environ.get("STATE", "auto").upper()
 SIDES = os.environ.get("SIDES", "refresh,merge,full").split(",")
 
 CHANGES = {

@@ -1,8 +1,8 @@
 """Everyday tables of a shop with scattered keys: each refreshed, merged by hand where that is known, and recomputed, in turn.
 
 `./run bench shop` takes 4 M events, `SCALE=10 ./run bench shop` 40 M. `CHANGE` is mixed (three commits of inserts, updates and
-deletions, the default), appends or late (corrections of old days). `MODE=AUTO` lets the engine choose. `ROUNDS` and `ONLY` choose
-less.
+deletions, the default), appends or late (corrections of old days). `MODE=AUTO` lets the engine choose.
+`STATE=none|auto|all` is that of the tables. `ROUNDS` and `ONLY` choose less.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.feed import latest
-from bench.run import milliseconds, session
+from bench.run import STATE, milliseconds, session
 from bench.shop_by_hand import merge
 from bench.shop_tables import CHANGES, SHAPES, Shop
 from pyspark.sql import SparkSession
@@ -53,7 +53,7 @@ def create(spark: SparkSession) -> None:
     """Make the stream tables, and those that MERGE maintains."""
     for shape, query in CHOSEN.items():
         name = table_of(shape)
-        spark.sql(f"CREATE STREAM TABLE {name} REFRESH MODE {MODE} AS {query}")
+        spark.sql(f"CREATE STREAM TABLE {name} REFRESH MODE {MODE} STATE {STATE} AS {query}")
         if merge(shape, name, dict.fromkeys(("since", "upto", "since_abroad", "upto_abroad"), 0)):
             properties = "TBLPROPERTIES ('delta.enableDeletionVectors'='true')"
             spark.sql(f"CREATE TABLE merged_{name} USING delta {properties} AS {query}")
@@ -105,7 +105,7 @@ def main() -> None:
     shop.load()
     create(spark)
     found = rounds(spark, shop)
-    title = f"a shop of {EVENTS:,} events, {CHANGE} changes, {MODE}, {os.cpu_count()} cores, medians of {ROUNDS}"
+    title = f"a shop of {EVENTS:,} events, {CHANGE} changes, {MODE}, STATE {STATE}, {os.cpu_count()} cores, medians of {ROUNDS}"
     heads = ["shape", "refresh ms", "in jobs", "planning", "MERGE ms", "full ms", "refresh / MERGE", "full / refresh"]
     shown = Table(*heads, "jobs", "rows read", "MB read", "action", "verified", title=title)
     ratios = []

@@ -2,6 +2,7 @@
 
 `./run bench tpch` takes scale factor 1, `SCALE=10 ./run bench tpch` 10; `ROUNDS` and `ONLY=q3,q5` choose less.
 The orders that come and go lie together, as those of TPC-H's generator do; with `KEYS=scattered` they lie all over the table.
+`STATE=none|auto|all` is that of the tables.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 import statistics
 from pathlib import Path
 
-from bench.run import milliseconds, session
+from bench.run import STATE, milliseconds, session
 from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
@@ -58,7 +59,7 @@ def main() -> None:
     spark = session(folder)
     load(spark, folder / "parquet", SCALE)
     for name, query in CHOSEN.items():
-        spark.sql(f"CREATE STREAM TABLE {name} REFRESH MODE DIFFERENTIAL AS {query}")
+        spark.sql(f"CREATE STREAM TABLE {name} REFRESH MODE DIFFERENTIAL STATE {STATE} AS {query}")
     found: dict[str, list[tuple[float, float, float, int, int]]] = {name: [] for name in CHOSEN}
     for turn in range(ROUNDS + 1):
         change(spark, turn)
@@ -69,7 +70,7 @@ def main() -> None:
                 spark.sql(f"REFRESH STREAM TABLE {name}")
     where = "scattered" if SCATTERED else "together"
     title = f"TPC-H at scale factor {SCALE:g}, one order in {ONE_IN} comes and goes, {where}"
-    title += f", {os.cpu_count()} cores, medians of {ROUNDS}"
+    title += f", STATE {STATE}, {os.cpu_count()} cores, medians of {ROUNDS}"
     shown = Table("query", "refresh ms", "in jobs", "full ms", "full / refresh", "jobs", "rows read", "verified", title=title)
     ratios = []
     for name, rounds in found.items():

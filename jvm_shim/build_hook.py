@@ -46,10 +46,13 @@ class ShimBuildHook(BuildHookInterface[WheelBuilderConfig]):
     """Have the jar in place before hatchling collects the files of the wheel."""
 
     def dependencies(self) -> list[str]:
-        """Return what the build needs: nothing beside an installed Spark, for which the jar is then made."""
-        versions = _of_package(Path(self.root), "versions")
-        pair = versions.PAIRS[-1]
-        return [] if find_spec("pyspark") and find_spec("delta") else [f"pyspark=={pair.tested}", f"delta-spark=={pair.delta}"]
+        """Return what the build needs: the pair of the installed Spark, else the newest one; nothing where both are installed."""
+        if find_spec("pyspark") and find_spec("delta"):
+            return []
+        root = Path(self.root)
+        versions = _of_package(root, "versions")
+        pair = versions.pair_of(_installed(root)) if find_spec("pyspark") else versions.PAIRS[-1]
+        return [f"pyspark=={pair.tested}", f"delta-spark=={pair.delta}"]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Build the jar when it is missing or out of date, and leave out those for other versions that are."""

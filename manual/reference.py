@@ -15,6 +15,7 @@ from prometheus_client.core import Metric
 from manual.syntax import statements, text
 from streamtable import errors
 from streamtable.hosts.server.metrics import Metrics, families
+from streamtable.observe.expectations import MOST, VIOLATIONS
 from streamtable.observe.functions import FUNCTIONS
 from streamtable.settings.server_file import ServerSettings
 from streamtable.settings.session import SETTINGS, Setting
@@ -56,9 +57,14 @@ All settings of streamtable: those of a session, and those of a server. What a q
 
 ## Of a session
 
-`SET` changes them at once for what is read again and again, such as the settings of a scheduler. Those of `spark.streamtable.python` are read
-when the application starts. `spark.streamtable.patches.off` stands apart: it [switches off](../explanation/architecture.md#patches) what
-streamtable does in place of Spark or Delta.
+`SET` refuses a value that a setting cannot have, and a setting that there is not. It changes them at once for what is read again and
+again, such as the settings of a scheduler. Those of `spark.streamtable.python` are read when the application starts.
+`spark.streamtable.patches.off` stands apart: it [switches off](../explanation/architecture.md#patches) what streamtable does in place of
+Spark or Delta.
+
+A session does not start with a value that is none. Where [no Python has started Spark](../how-to/jvm.md), `SET` starts none: the first statement of streamtable judges
+what was set before it. After a wrong `SET`, a statement that needs the setting fails, and work that nobody waits for goes on with
+the default and one warning: scheduled refreshes, spans and lineage.
 
 {_table(("setting", "default", ""), ((f"`{each.key}`", _default(each), each.doc) for each in SETTINGS))}
 ## Of a server
@@ -109,9 +115,15 @@ def functions() -> str:
 
 What there is to see of stream tables, queues and replication, as tables for any query. [Monitoring](monitoring.md) says what the columns mean.
 
-All arguments may be left out. `name` is a constant text, written as in a statement; without it the rows are those of all objects.
+Arguments in brackets may be left out. `name` is a constant text, written as in a statement; without it the rows are those of all objects.
 """
-    return opening + "".join(parts)
+    violations = f"""
+## {VIOLATIONS.name}
+
+`{VIOLATIONS.name}(name, expectation[, limit])` has the rows of a stream table's query that fail an [expectation](../how-to/expectations.md), over
+the sources as they are now. Its columns are those of the table. Without a limit, more than {MOST:,} rows are an error.
+"""
+    return opening + "".join(parts) + violations
 
 
 def metrics() -> str:
@@ -122,7 +134,7 @@ def metrics() -> str:
 What a [server](../how-to/server.md#metrics) tells Prometheus on `metrics_port`, to write queries and alert rules with. It asks the tables every
 `spark.streamtable.scheduler.pollSeconds`, and less often where they take long; a scrape gets what they said last.
 
-{_table(("metric", "kind", "labels", ""), (_metric(each) for each in (*Metrics().collect(), *families([], [], 0.0))))}
+{_table(("metric", "kind", "labels", ""), (_metric(each) for each in (*Metrics().collect(), *families([], [], [], 0.0))))}
 `process_...` and `python_info` are those of the Python process, as in any Python program.
 """
 

@@ -23,6 +23,7 @@ SHORT, LONG, WIDTH = 48, 80, 100
 MASKED = {"columns": "expression, ...", "events": "column type, ..."}  # what a `condition` is in these rules
 NAMES = {  # what stands for a rule or a terminal: Spark reads it, or everybody knows it
     **{name: name for name in MASKED.values()},
+    "expected": "condition",
     **{rule: rule for rule in ("bound", "condition", "identifier", "name", "query", "relation")},
     "namespace": "schema",
     "inner_query": "query",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -19,9 +20,11 @@ from streamtable import configure
 SMALL = LEAN | {
     "spark.driver.memory": "5g",
     # Plans are many and each is used once: with its usual thresholds, two fifths of Java's time go to its second compiler.
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:ReservedCodeCacheSize=512m -XX:TieredStopAtLevel=4 "
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:ParallelGCThreads=2 -Xms3g -XX:MetaspaceSize=256m "
+    "-XX:ReservedCodeCacheSize=512m -XX:TieredStopAtLevel=4 "
     "-XX:Tier4InvocationThreshold=40000 -XX:Tier4MinInvocationThreshold=5000 "
-    "-XX:Tier4CompileThreshold=120000 -XX:Tier4BackEdgeThreshold=320000",
+    "-XX:Tier4CompileThreshold=120000 -XX:Tier4BackEdgeThreshold=320000 "
+    "-Dderby.system.durability=test",  # the metastore waits for the disk at each of its thousands of commits otherwise
     "spark.ui.enabled": "false",
     "spark.ui.retainedStages": "50",  # what Spark remembers of its past is the most of its memory otherwise
     "spark.ui.retainedTasks": "200",
@@ -48,11 +51,15 @@ def starts_spark(config: pytest.Config) -> bool:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write what fixtures expect anew, instead of comparing it")
+    parser.addoption("--wheel", help="the wheel that tests of an installation install, instead of one that they build")
+    parser.addoption("--layouts", action="store_true", help="try every query that is created again over sources of each layout")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    settings.register_profile("untimed", deadline=None)  # the machine decides how long an example takes
-    settings.load_profile("untimed")
+    # The machine decides how long an example takes. A run twice is the same run, unless EXAMPLES asks for that many new ones.
+    settings.register_profile("settled", deadline=None, derandomize=True)
+    settings.register_profile("random", deadline=None, max_examples=int(os.environ.get("EXAMPLES", "100")))
+    settings.load_profile("random" if "EXAMPLES" in os.environ else "settled")
     if not is_since("4.2"):  # PySpark leaves it to Python to close the sockets of its answers
         config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
     if starts_spark(config):
@@ -61,6 +68,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header() -> str:
     return f"Spark {SPARK}" + (f": queries with {', '.join(LACKING)} are left out" if LACKING else "")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what tests recorded of their kills, as a table of docs/explanation/reliability.md."""
+    reports = [each for several in terminalreporter.stats.values() for each in several if getattr(each, "when", None) == "call"]
+    kills = [told for report in reports for key, told in report.user_properties if key == "kills"]
+    if not kills:
+        return
+    total = ["all", "", *map(sum, zip(*(told[2:] for told in kills), strict=True))]
+    head = ["date", "statement", "at each n-th event", "tried", "survived", "seconds"]
+    today = time.strftime("%Y-%m-%d")
+    terminalreporter.section("kills")
+    for row in (head, ["---"] * len(head), *([today, *told] for told in [*kills, total])):
+        terminalreporter.write_line(f"| {' | '.join(map(str, row))} |")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -95,6 +116,19 @@ def spark(working_folder: Path, request: pytest.FixtureRequest) -> Iterator[Spar
     yield session
     session.stop()
     del request.config.stash[STARTED]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def layouts(request: pytest.FixtureRequest, record_testsuite_property: Callable[[str, object], None]) -> Iterator[None]:
+    """With --layouts: every query of which a test creates a stream table is tried over sources of each layout."""
+    if not request.config.getoption("layouts"):
+        yield
+        return
+    from tests.oracle.layouts import trying  # most runs do without
+
+    with trying(request.getfixturevalue("spark")) as happened:
+        yield
+    record_testsuite_property("layouts", dict(happened))
 
 
 @pytest.fixture(scope="module", autouse=True)

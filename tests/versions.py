@@ -16,6 +16,7 @@ SINCE = {
     "DISTINCT ON": "4.2",
     "QUALIFY": "4.2",
     "WITH RECURSIVE": "4.1",
+    "v:field": "4.1",
     "CREATE STREAMING TABLE": "4.1",
     "CREATE MATERIALIZED VIEW": "4.1",
 }

@@ -17,8 +17,10 @@ private[sql] object Versions {
   val spark = "4.0"
 
   /** Statements with parameters get their values after they were parsed. */
-  def inject(extensions: SparkSessionExtensions): Unit =
-    extensions.injectResolutionRule(session => BoundStatements(session))
+  def inject(extensions: SparkSessionExtensions): Unit = {
+    extensions.injectResolutionRule(_ => BoundStatements)
+    extensions.injectPostHocResolutionRule(_ => UnboundStatements)
+  }
 
   /** The relation that an INSERT asks the catalog for. */
   def inserting(relation: UnresolvedRelation): UnresolvedRelation = relation.requireWritePrivileges(Seq(INSERT))

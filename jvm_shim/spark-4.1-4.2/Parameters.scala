@@ -12,14 +12,18 @@ private[streamtable] trait ParsesParameters extends ParserOfOurs {
   /** A statement of ours to which no values were given. */
   protected def unbound(sql: String): LogicalPlan = statement(sql)
 
+  /** A statement of Spark or Delta to which no values were given. */
+  protected def theirs(sql: String)(parse: String => LogicalPlan): LogicalPlan = parse(sql)
+
   override def parsePlanWithParameters(sql: String, context: ParameterContext): LogicalPlan =
     Guard.parsed(session, sql, planWithParameters(_, context))
 
   private def planWithParameters(sql: String, context: ParameterContext): LogicalPlan =
-    if (Openings.begin(sql)) statement(Parameters.inOurs(substituted(sql), context))
-    else if (Parameters.isEmpty(context) || SQLConf.get.legacyParameterSubstitutionConstantsOnly)
-      plain(Pins.marked(sql, Scripts.parsed(sql)(delegate.parsePlanWithParameters(_, context))))
-    else parseSubstituted(substituted(sql), context)
+    oursOr(sql)(statement(Parameters.inOurs(substituted(sql), context))) {
+      if (Parameters.isEmpty(context) || SQLConf.get.legacyParameterSubstitutionConstantsOnly)
+        plain(Pins.marked(sql, Scripts.parsed(sql)(delegate.parsePlanWithParameters(_, context))))
+      else parseSubstituted(substituted(sql), context)
+    }
 
   // Delta's parser drops the parameters (delta#7640), so that they must be in the text before it is asked. Spark
   // substitutes ${variables} first and parameters second: again, the delegate would expand a ${...} in a value.

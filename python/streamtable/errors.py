@@ -27,6 +27,7 @@
     │   ├── HistoryLost           the change history since the frontier is no longer complete
     │   ├── ConcurrentRefresh     another refresh of the same table committed first
     │   ├── ReplicationConflict   a subscription cannot apply a change
+    │   ├── ExpectationFailed     rows fail an expectation with ON VIOLATION FAIL UPDATE; some of them are shown
     │   └── StreamTableSuspended  the table is suspended; RESUME it first
     ├── StorageFailed             the storage failed in a statement
     ├── StatementFailed           Spark failed in a statement that is no refresh; its own text is kept
@@ -61,6 +62,7 @@ __all__ = [
     "DependencyCycle",
     "DependentsExist",
     "DirectWriteRefused",
+    "ExpectationFailed",
     "HistoryLost",
     "InternalError",
     "InvalidQuery",
@@ -102,7 +104,7 @@ class StreamTableError(PySparkException):
         self.hint = hint
         text = message + (f"\nWhat to do: {hint}" if hint else "")
         parts = {"reason": message, **({"hint": hint} if hint else {})}
-        super().__init__(message=f"{text} SQLSTATE: {self.sqlstate}", messageParameters=parts)  # str() puts [condition] in front
+        super().__init__(message=f"{text}\nSQLSTATE: {self.sqlstate}", messageParameters=parts)  # str() puts [condition] in front
 
     def getCondition(self) -> str:  # noqa: N802  (pyspark's own spelling)
         """Return the error class, as pyspark's exceptions do."""
@@ -338,6 +340,14 @@ class ReplicationConflict(RefreshError):
         super().__init__(message, hint=hint)
         self.position = position
         self.insert_exists = insert_exists
+
+
+class ExpectationFailed(RefreshError):
+    """Rows of the query fail an expectation with ON VIOLATION FAIL UPDATE; some of them are shown."""
+
+    condition = "STREAMTABLE_EXPECTATION_FAILED"
+    sqlstate = "23514"
+    remedy = "correct the sources, or take ON VIOLATION DROP ROW; `expectation_violations()` returns such rows"
 
 
 class StreamTableSuspended(RefreshError):

@@ -6,7 +6,7 @@ Delta lists a table's files by a query of its own, for each query anew: this was
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 
@@ -23,17 +23,23 @@ PLAIN = {
 """With copies of one partition, most queries are one job of one task."""
 
 
+_idle: list[SparkSession] = []
+"""Sessions whose copies are gone: a new one costs more than a comparison."""
+
+
 class Copies:
     """A session in which the names of sources are views of their rows, as Delta gave them after their last commit.
 
-    `sources` are tables of the database that is current now, by their names alone; the list may grow.
+    `sources` are tables of the database that is current now, by their names alone; the list may grow. `kept` are the columns of
+    those whose columns come, go and move: a query that was written before means these.
     """
 
-    def __init__(self, spark: SparkSession, sources: Sequence[str]) -> None:
-        self._spark, self._sources = spark, sources
+    def __init__(self, spark: SparkSession, sources: Sequence[str], kept: Mapping[str, Sequence[str]] | None = None) -> None:
+        self._spark, self._sources, self._kept = spark, sources, kept or {}
         self._database = spark.catalog.currentDatabase()
         self._folder = Path(str(spark.conf.get("spark.sql.warehouse.dir")).removeprefix("file:")) / f"{self._database}.db"
-        self._session = spark.newSession()
+        idle = bool(_idle) and _idle[-1].sparkContext is spark.sparkContext
+        self._session = _idle.pop() if idle else spark.newSession()
         self._session.sql(f"USE {self._database}")
         for key, value in PLAIN.items():
             self._session.conf.set(key, value)
@@ -49,6 +55,13 @@ class Copies:
             for name in self._sources:
                 self._take(name)
         return self._session
+
+    def close(self) -> None:
+        """Leave the session to the next, without the copies."""
+        for name, commits in self._commits.items():
+            if commits:
+                self._session.catalog.dropTempView(name.strip("`"))
+        _idle.append(self._session)
 
     def rows(self) -> dict[str, Counter[str]]:
         """Return what each source holds."""
@@ -66,6 +79,7 @@ class Copies:
         self._rows.pop(name, None)
         self._commits[name] = commits
         if commits:
-            contents(self._session, f"{self._database}.{name}").coalesce(1).localCheckpoint().createOrReplaceTempView(name)
+            rows = contents(self._session, f"{self._database}.{name}").select(*self._kept.get(name, "*"))
+            rows.coalesce(1).localCheckpoint().createOrReplaceTempView(name)
         else:  # the table is elsewhere: Delta itself is asked
             self._session.catalog.dropTempView(name)

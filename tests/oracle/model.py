@@ -49,7 +49,7 @@ class Table:
         place = spark.sql(f"DESCRIBE DETAIL {name}").collect()[0]["location"].removeprefix("file:")
         self._log, self._ids, self._named, self._since = Path(place) / "_delta_log", 0, 0, 0
         self.states = [State((*KEPT, "x0"), (), "insert")]
-        self._widened = False
+        self.widened = False
 
     @property
     def now(self) -> State:
@@ -78,9 +78,9 @@ class Table:
         change = self._rnd.choice(choices).format(new=new, extra=old, any=moved)
         columns, renamed = list(self.now.columns), {old: new} if "RENAME" in change else {}
         if "TYPE" in change:
-            if self._widened:
+            if self.widened:
                 return None
-            self._widened = True
+            self.widened = True
         elif "ADD" in change:
             columns.append(new)
         elif "DROP" in change:

@@ -5,7 +5,7 @@ Each query has one meaning: row_number and LIMIT have orders that decide, lists 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TypeVar
@@ -15,14 +15,41 @@ from tests.versions import LACKING
 
 T = TypeVar("T")
 Columns = tuple[tuple[str, str], ...]
-"""Names with their kind: int, text or decimal."""
+"""Names with their kind: int, text, decimal and the like."""
 
 TABLES: dict[str, Columns] = {
     "l": (("k", "int"), ("v", "int"), ("d", "decimal"), ("s", "text")),
     "r": (("k", "int"), ("w", "int")),
     "x": (("k", "int"), ("t", "text")),
 }
+TYPED: dict[str, Columns] = TABLES | {
+    "x": (
+        *TABLES["x"],
+        ("c", "text"),
+        ("n", "time"),
+        ("f", "double"),
+        ("st", "nested"),
+        ("z", "instant"),
+        ("va", "int"),
+        ("vc", "text"),
+    ),
+    "y": (("k", "int"), ("w", "int")),
+}
+"""The same with columns of more types (CHAR, VARCHAR, both timestamps, floats with NaN, structs of arrays with NULLs at each depth, what a
+variant holds), and a view, whose text changes."""
+LEAVES = {"x": "SELECT k, t, c, n, f, st, z, try_variant_get(va, '$.a', 'int') AS va, vc FROM x"}
+"""How a table is read that is not read as it is."""
 LITERALS = {"int": ("0", "1", "2", "5", "NULL"), "text": ("'a'", "'b'", "''", "'A'"), "decimal": ("0.10", "2.55", "-3.00")}
+LITERALS |= {
+    "time": (
+        "TIMESTAMP_NTZ '2026-03-29 02:30:00'",
+        "TIMESTAMP_NTZ '0001-01-01 00:00:00'",
+        "TIMESTAMP_NTZ '+12000-01-01 00:00:00'",
+    ),
+    "instant": ("TIMESTAMP '2026-03-29 01:30:00Z'", "TIMESTAMP '1900-01-01 00:00:00Z'", "TIMESTAMP '+12000-06-01 00:00:00Z'"),
+    "double": ("0.5D", "CAST('NaN' AS DOUBLE)", "-1e300D"),
+    "nested": ("named_struct('a', 1, 'b', array('x', NULL))", "named_struct('a', CAST(NULL AS INT), 'b', array('y'))"),
+}
 JOINS = ("JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN")
 SET_OPERATIONS = ("UNION ALL", "UNION", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL")
 
@@ -44,6 +71,7 @@ class Grower:
 
     draw: Callable[[st.SearchStrategy[T]], T]
     joins: int = 3
+    tables: Mapping[str, Columns] = field(default_factory=lambda: TABLES)
     names: count[int] = field(default_factory=count)
 
     def pick(self, options: Sequence[T]) -> T:
@@ -55,10 +83,13 @@ class Grower:
     def name(self) -> str:
         return f"c{next(self.names)}"
 
+    def leaf(self, table: str) -> str | None:
+        return LEAVES.get(table) if self.tables is TYPED else None
+
     def relation(self, depth: int) -> Relation:
         if depth <= 0:
-            table = self.pick(list(TABLES))
-            return Relation(f"SELECT * FROM {table}", TABLES[table])
+            table = self.pick(list(self.tables))
+            return Relation(self.leaf(table) or f"SELECT * FROM {table}", self.tables[table])
         twice = (self.joined, self.grouped)
         once = (self.filtered, self.projected, self.combined, self.distinct, self.ranked, self.top, self.grouping_sets)
         return self.pick((*twice, *twice, *once))(depth - 1)
@@ -133,7 +164,7 @@ class Grower:
         some, kind = self.pick(child.columns)
         calls = [("count(*)", "int"), (f"count(DISTINCT {some})", "int"), (f"min({some})", kind), (f"max({some})", kind)]
         calls.append((f"size(collect_set({some}))", "int"))
-        if kind != "text":
+        if kind in ("int", "decimal"):
             calls += [(f"sum({some})", kind), (f"sum({some})", kind)]
         call, made = self.pick(calls)
         if not call.startswith("size") and self.pick((0, 0, 1)):
@@ -207,29 +238,34 @@ class Grower:
 
     def comparison(self, columns: Columns, alias: str) -> str:
         name, kind = self.pick(columns)
-        return self.pick(
-            (
-                f"{alias}.{name} {self.pick(('=', '<', '>=', '<>', '<=>'))} {self.pick(LITERALS[kind])}",
-                f"{alias}.{name} IS NOT NULL",
-                f"{alias}.{name} IN ({LITERALS[kind][0]}, {LITERALS[kind][1]})",
-            )
-        )
+        value, literal = f"{alias}.{name}", self.pick(LITERALS[kind])
+        options = [
+            f"{value} {self.pick(('=', '<', '>=', '<>', '<=>'))} {literal}",
+            f"{value} IS NOT NULL",
+            f"{value} IN ({LITERALS[kind][0]}, {LITERALS[kind][1]})",
+        ]
+        if self.tables is TYPED and kind == "text":
+            options.append(f"{value} COLLATE UTF8_LCASE {self.pick(('=', '<', '<>'))} {literal}")
+        if kind in ("time", "instant"):
+            options.append(f"{value} - {literal} > INTERVAL '1' DAY")
+        return self.pick(options)
 
     def subquery_predicate(self, columns: Columns, alias: str) -> str:
-        table = self.pick(list(TABLES))
+        table = self.pick(list(self.tables))
+        source = f"({leaf})" if (leaf := self.leaf(table)) else table
         name, kind = self.pick(columns)
-        inner = [each for each, other in TABLES[table] if other == kind]
+        inner = [each for each, other in self.tables[table] if other == kind]
         if not inner:
-            return f"EXISTS (SELECT 1 FROM {table} i WHERE {self.comparison(TABLES[table], 'i')})"
+            return f"EXISTS (SELECT 1 FROM {source} i WHERE {self.comparison(self.tables[table], 'i')})"
         column = self.pick(inner)
-        where = self.comparison(TABLES[table], "i")
+        where = self.comparison(self.tables[table], "i")
         return self.pick(
             (
-                f"EXISTS (SELECT 1 FROM {table} i WHERE i.{column} = {alias}.{name} AND {where})",
-                f"NOT EXISTS (SELECT 1 FROM {table} i WHERE i.{column} = {alias}.{name})",
-                f"{alias}.{name} IN (SELECT i.{column} FROM {table} i WHERE {where})",
-                f"{alias}.{name} NOT IN (SELECT i.{column} FROM {table} i WHERE {where})",
-                f"{alias}.{name} > (SELECT min(i.{column}) FROM {table} i WHERE {where})",
+                f"EXISTS (SELECT 1 FROM {source} i WHERE i.{column} = {alias}.{name} AND {where})",
+                f"NOT EXISTS (SELECT 1 FROM {source} i WHERE i.{column} = {alias}.{name})",
+                f"{alias}.{name} IN (SELECT i.{column} FROM {source} i WHERE {where})",
+                f"{alias}.{name} NOT IN (SELECT i.{column} FROM {source} i WHERE {where})",
+                f"{alias}.{name} > (SELECT min(i.{column}) FROM {source} i WHERE {where})",
             )
         )
 
@@ -240,6 +276,6 @@ class Grower:
 
 
 @st.composite
-def queries(draw: Callable[[st.SearchStrategy[T]], T], depth: int = 5) -> str:
-    """Return queries of up to `depth` operators over each other."""
-    return Grower(draw).relation(draw(st.integers(1, depth))).sql  # type: ignore[arg-type]
+def queries(draw: Callable[[st.SearchStrategy[T]], T], depth: int = 5, typed: bool = False) -> str:
+    """Return queries of up to `depth` operators over each other; `typed` over columns of more types."""
+    return Grower(draw, tables=TYPED if typed else TABLES).relation(draw(st.integers(1, depth))).sql  # type: ignore[arg-type]

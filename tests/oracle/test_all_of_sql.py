@@ -1,9 +1,12 @@
-"""Every operator of Spark SQL under random DML: incremental in each round, and equal to the query after it."""
+"""Every operator of Spark SQL under random DML: incremental in each round, and equal to the query after it.
+
+In CI those that no test of a pattern has (tests/spark/test_patterns*.py), by `./run fuzz` all.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import pytest
 from pyspark.sql import SparkSession
@@ -14,6 +17,32 @@ from tests.oracle.together import together
 from tests.oracle.workload import SOURCES, create_sources, statements
 
 from streamtable.engine import limits
+
+IN_PATTERNS = {
+    "full_outer": 7,
+    "outer_under_groups": 8,
+    "exists": 10,
+    "not_exists": 10,
+    "in_under_or": 12,
+    "in_two_columns": 13,
+    "scalar_uncorrelated": 15,
+    "lateral": 16,
+    "lateral_left": 16,
+    "exists_in_case": 17,
+    "scalar_max": 17,
+    "intersect": 30,
+    "intersect_all": 30,
+    "except": 30,
+    "except_all": 30,
+    "union": 30,
+    "coerced_sets": 30,
+    "ranks": 33,
+    "two_partitions": 33,
+    "rows_frame": 33,
+    "over_groups": 33,
+    "walk": 41,
+}
+"""Queries of which a test of a pattern, by its number, keeps the same operator under changes that are chosen for it."""
 
 
 @pytest.fixture
@@ -26,8 +55,8 @@ def database(spark: SparkSession) -> Iterator[SparkSession]:
     spark.sql("DROP DATABASE all_of_sql CASCADE")
 
 
-def check(spark: SparkSession, seed: int, rounds: int) -> None:
-    """Create all queries as stream tables, then change, refresh and compare; name every one that is wrong."""
+def check(spark: SparkSession, seed: int, rounds: int, names: Collection[str] = QUERIES.keys()) -> None:
+    """Create queries as stream tables, then change, refresh and compare; name every one that is wrong."""
     create_sources(spark, seed)
     copies = Copies(spark, SOURCES)
     moved: set[str] = set()
@@ -43,18 +72,19 @@ def check(spark: SparkSession, seed: int, rounds: int) -> None:
             moved.add(name)
         assert_exact(copies.session(), name, QUERIES[name])
 
-    together(create, QUERIES)
+    together(create, names)
     rnd = random.Random(seed + 1)
     for _ in range(rounds):
         for statement in statements(rnd):
             spark.sql(statement)
-        together(refresh, QUERIES)
-    assert len(moved) > len(QUERIES) / 3, "the random DML changed too little"
+        together(refresh, names)
+    assert len(moved) > len(names) / 3, "the random DML changed too little"
 
 
 @pytest.mark.timeout(1800)
 def test_all_of_sql_stays_exact(database: SparkSession) -> None:
-    check(database, seed=11, rounds=1)  # its one round changes both l and r
+    rest = [name for name in QUERIES if name not in IN_PATTERNS]
+    check(database, seed=11, rounds=1, names=rest)  # its one round changes both l and r
 
 
 @pytest.mark.fuzz

@@ -1,4 +1,4 @@
-"""Queues, subscriptions to publications and SUBSCRIBE to queries under random statements and deaths, against a model in plain Python.
+"""Stream tables, queues, replicas and SUBSCRIBE to queries under random statements and deaths, against a model in plain Python.
 
 After each round every follower catches up: what it was told since the beginning is then what its query, or its publication, says of
 the model's tables. It may be told in several batches, again after a death, and by another session.
@@ -10,7 +10,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 from unittest.mock import patch
@@ -20,22 +20,27 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.oracle.comparison import rows_of
 from tests.oracle.model import Row, State, Table
+from tests.oracle.workload import SETTINGS
 
 from streamtable import open_queue
 from streamtable.algebra.columns import WEIGHT
 from streamtable.catalog import objects
-from streamtable.delta.commit import commit
-from streamtable.errors import InvalidStatement, StreamTableError
+from streamtable.catalog.entries import load
+from streamtable.delta.commit import RowChange, Transaction, commit
+from streamtable.errors import InvalidStatement, SourceChanged, StreamTableError
 from streamtable.language.names import Name
 from streamtable.language.queue.ast import Limits
 from streamtable.queue import consumers, retries
 from streamtable.queue.reader import OpenBatch
+from streamtable.refresh import execute
+from streamtable.refresh.run import refresh
 from streamtable.replication import run, writer
 from streamtable.replication.source import SourceTable
 from streamtable.subscribing.output import Output
 
 KINDS = ("insert", "insert", "update", "update", "delete", "merge", "merge", "overwrite", "truncate", "restore", "optimize")
 FEED, VECTORS = "delta.enableChangeDataFeed = true", "delta.enableDeletionVectors = true"
+LAYOUTS = {"rows": "PARTITIONED BY (id)", "grouped": "PARTITIONED BY (g)", "joined": "CLUSTER BY (id)", "top": "CLUSTER BY (v)"}
 Bag = Counter[Any]
 
 
@@ -83,11 +88,14 @@ class World:
     happened: Counter[str] = field(default_factory=Counter)
 
     def session(self) -> SparkSession:
-        """Return the session, or another one."""
+        """Return the session, or another one with settings of its own."""
         if self.rnd.random() < 0.8:
             return self.spark
         other = self.spark.newSession()
         other.sql("USE flw")
+        for key, values in SETTINGS.items():
+            if self.rnd.random() < 0.4:
+                other.conf.set(key, self.rnd.choice(values))
         return other
 
     def contents(self, query: str, time: int | None = None) -> Bag:
@@ -120,7 +128,7 @@ class World:
             return call
 
         places: list[tuple[Any, str]] = [(objects, "commit"), (writer, "commit"), (consumers, "commit"), (retries, "commit")]
-        places.append((writer.Writer, "_merge"))
+        places += [(writer.Writer, "_merge"), (execute, "commit")]
         patches = [patch.object(place, name, deadly(getattr(place, name))) for place, name in places]
         try:
             for each in patches:
@@ -135,6 +143,39 @@ class World:
 
 def negative(bag: Bag) -> list[Any]:
     return [row for row, count in bag.items() if count < 0]
+
+
+@dataclass
+class Maintained:
+    """A stream table of a query, which is replaced when a column that it shows gets another type."""
+
+    world: World
+    query: str
+    replaced: bool = False
+
+    def __post_init__(self) -> None:
+        self._create("CREATE")
+
+    def catch_up(self) -> None:
+        reached = changed = False
+        while not reached and not changed:
+            with self.world.dying():
+                session = self.world.session()
+                try:
+                    done = refresh(session, load(session, Name((f"st_{self.query}",))))
+                    self.world.happened[done.action.value] += 1
+                    reached = True
+                except SourceChanged:
+                    changed = True
+        if changed:
+            assert not self.replaced and any(self.world.tables[each].widened for each in QUERIES[self.query][1]), self.query
+            self.replaced = True
+            self._create("CREATE OR REPLACE")
+        columns = self.world.spark.table(f"st_{self.query}").columns
+        assert Counter(rows_of(self.world.spark, f"st_{self.query}", *columns)) == self.world.contents(self.query), self.query
+
+    def _create(self, how: str) -> None:
+        self.world.spark.sql(f"{how} STREAM TABLE st_{self.query} {LAYOUTS.get(self.query, '')} AS {QUERIES[self.query][0]}")
 
 
 @dataclass
@@ -341,11 +382,13 @@ def live(world: World, rounds: int, queries: Sequence[str] = tuple(QUERIES), rep
     followers: list[Any] = [Replica(world, *each) for each in replicas]
     for query in queries:
         spark.sql(f"CREATE QUEUE q_{query} FOR SUBSCRIBE ({QUERIES[query][0]})")
-        followers += [Subscriber(world, query), Consumer(world, query, "first")]
+        followers += [Maintained(world, query), Subscriber(world, query), Consumer(world, query, "first")]
     for n in range(rounds):
         for _ in range(rnd.randint(1, 5)):
             world.tables[rnd.choice("kb")].act(KINDS)
             world.happened["statements"] += 1
+        if rnd.random() < 0.5:
+            spark.sql(f"CACHE TABLE {rnd.choice('kb')}")
         for each in followers:
             if rnd.random() < 0.8:
                 each.catch_up()
@@ -362,6 +405,8 @@ def _alter(world: World, followers: list[Any]) -> None:
     """Change the columns of a table; before that all catch up, because Delta cannot read what was before a column went."""
     for each in followers:
         each.catch_up()
+    for cached in "kb":
+        world.spark.sql(f"UNCACHE TABLE IF EXISTS {cached}")
     name = world.rnd.choice("kb")
     before, done = world.tables[name].now, world.tables[name].ddl()
     if done is None:
@@ -390,8 +435,8 @@ def test_followers_are_told_what_the_model_says(database: SparkSession) -> None:
     assert {"statements", "deaths", "ddl"} <= happened.keys(), happened
 
 
-def _without_position(*arguments: Any, **named: Any) -> Any:
-    return commit(*arguments, **{**named, "application": "nobody"})
+def _without_position(session: SparkSession, path: str, version: int, by: Transaction, rows: RowChange) -> Any:
+    return commit(session, path, version, replace(by, application="nobody"), rows)
 
 
 def _without_retractions(output: Output, changes: DataFrame, several: bool = True) -> DataFrame:

@@ -76,3 +76,7 @@ def test_spellings_that_a_collation_holds_equal_are_not_the_same(s: Scenario) ->
     for name in ("groups", "kinds"):
         assert "collation" in s.refresh(name, "FULL")["reason"]
     assert s.rows("groups") == [("X", 1), ("y", 1)]
+    s.stream("folded", "SELECT lower(CAST(c AS STRING)) AS c, count(*) AS n FROM c GROUP BY lower(CAST(c AS STRING))")
+    s.change("INSERT INTO c VALUES (4, 'Y')")
+    s.refresh("folded", "DIFFERENTIAL")
+    assert s.rows("folded") == [("x", 1), ("y", 2)]

@@ -40,25 +40,68 @@ QUERIES = {
 }
 
 
+SETTINGS = {
+    "spark.sql.ansi.enabled": ("false", "true"),
+    "spark.sql.session.timeZone": ("Asia/Tokyo", "America/New_York"),
+    "spark.sql.adaptive.enabled": ("false", "true"),
+    "spark.sql.autoBroadcastJoinThreshold": ("-1", "1kb"),
+    "spark.sql.shuffle.partitions": ("1", "7"),
+    "spark.sql.codegen.wholeStage": ("false",),
+}
+"""Settings of users, under which contents stay the same, or follow the meaning that the query has there."""
+
 SOURCES = ("l", "r", "x")
 """The tables of `create_sources`."""
 
 
-def create_sources(spark: SparkSession, seed: int, count: int = 24) -> None:
-    """Create l, r and x, of `count` rows and more: with change feed and vectors, with neither, with vectors alone."""
+COLUMNS = {"l": "k INT, v INT, d DECIMAL(9,2), s STRING", "r": "k INT, w INT", "x": "k INT, t STRING"}
+TYPED_COLUMNS = (
+    ", c CHAR(3), n TIMESTAMP_NTZ, f DOUBLE, st STRUCT<a: INT, b: ARRAY<STRING>>, z TIMESTAMP, va VARIANT, vc VARCHAR(4)"
+)
+TYPED_VALUES = (
+    ("'a'", "'abc'", "''"),
+    ("TIMESTAMP_NTZ '2026-03-29 02:30:00'", "TIMESTAMP_NTZ '0001-01-01 00:00:00'", "TIMESTAMP_NTZ '+12000-01-01 00:00:00'"),
+    ("0.5D", "CAST('NaN' AS DOUBLE)", "-1e300D"),
+    ("named_struct('a', 1, 'b', array('x', NULL))", "named_struct('a', NULL, 'b', NULL)", "named_struct('a', 2, 'b', array())"),
+    ("TIMESTAMP '2026-03-29 01:30:00Z'", "TIMESTAMP '+12000-06-01 00:00:00Z'", "TIMESTAMP '1900-01-01 00:00:00Z'"),
+    ("parse_json('{\"a\": 1}')", 'parse_json(\'{"a": null, "b": [1, null]}\')', "parse_json('null')"),
+    ("'a'", "'Ab'", "''"),
+)
+"""What x has besides, where it has columns of more types."""
+
+
+VIEWS = ("SELECT k, w FROM r", "SELECT k, w + 1 AS w FROM r WHERE w > 0", "SELECT k, v AS w FROM l WHERE k IS NOT NULL")
+"""The texts of the view y, where there is one."""
+
+
+def create_sources(spark: SparkSession, seed: int, count: int = 24, typed: bool = False) -> None:
+    """Create l, r and x, of `count` rows and more: with change feed and vectors, with neither, with vectors alone.
+
+    Where they are `typed`, x has columns of more types, their layouts differ, columns may come and go, and y is a view.
+    """
     rnd = random.Random(seed)
     features = {
         "l": "'delta.enableChangeDataFeed'='true', 'delta.enableDeletionVectors'='true'",
         "r": "'delta.enableDeletionVectors'='false'",
         "x": "'delta.enableDeletionVectors'='true'",
     }
-    columns = {"l": "k INT, v INT, d DECIMAL(9,2), s STRING", "r": "k INT, w INT", "x": "k INT, t STRING"}
+    columns = COLUMNS | {"x": COLUMNS["x"] + (TYPED_COLUMNS if typed else "")}
     for table, properties in features.items():
-        spark.sql(f"CREATE TABLE {table} ({columns[table]}) USING delta TBLPROPERTIES ({properties})")
-        spark.sql(f"INSERT INTO {table} VALUES {rows(rnd, table, count)}")
+        layout = rnd.choice(("", "PARTITIONED BY (k)", "CLUSTER BY (k)")) if typed else ""
+        mapped = ", 'delta.columnMapping.mode'='name'" if typed else ""
+        spark.sql(f"CREATE TABLE {table} ({columns[table]}) USING delta {layout} TBLPROPERTIES ({properties}{mapped})")
+        spark.sql(f"INSERT INTO {table} VALUES {rows(rnd, table, count, typed)}")
+    if typed:
+        spark.sql(f"CREATE VIEW y AS {VIEWS[0]}")
 
 
-def rows(rnd: random.Random, table: str, count: int) -> str:
+def names(table: str, typed: bool = False) -> list[str]:
+    """Return the columns of a table of `create_sources`, in their order."""
+    text = COLUMNS[table] + (TYPED_COLUMNS if typed and table == "x" else "")
+    return re.findall(r"(?:^|, )(\w+) ", re.sub(r"<.*>|\(.*?\)", "", text))
+
+
+def rows(rnd: random.Random, table: str, count: int, typed: bool = False) -> str:
     """Spell random rows: one key in three is 1, one value in eight NULL, and some rows occur twice."""
 
     def some(values: list[str]) -> str:
@@ -75,19 +118,22 @@ def rows(rnd: random.Random, table: str, count: int) -> str:
             case "r":
                 value = f"({key()}, {some([str(n) for n in range(4)])})"
             case _:
-                value = f"({key()}, {some(['chr(65)', 'chr(66)'])})"
+                more = "".join(f", {some(list(values))}" for values in TYPED_VALUES) if typed else ""
+                value = f"({key()}, {some(['chr(65)', 'chr(66)'])}{more})"
         made += [value] * (2 if rnd.random() < 0.2 else 1)
     return ", ".join(made)
 
 
-def statements(rnd: random.Random) -> Iterator[str]:
-    """Yield the DML of one round: one to four statements over the sources."""
+def statements(rnd: random.Random, typed: bool = False) -> Iterator[str]:
+    """Yield the DML of one round: one to four statements over the sources; where they are `typed`, now and then one of DDL."""
+    if typed and rnd.random() < 0.5:
+        yield from _ddl(rnd)
     for _ in range(rnd.randint(1, 4)):
         table = rnd.choice(["l", "l", "r", "x"])
         number = {"l": "v", "r": "w", "x": "k"}[table]
         yield rnd.choice(
             [
-                f"INSERT INTO {table} VALUES {rows(rnd, table, 4)}",
+                f"INSERT INTO {table} ({', '.join(names(table, typed))}) VALUES {rows(rnd, table, 4, typed)}",
                 f"UPDATE {table} SET {number} = {number} + 1 WHERE k = {rnd.randint(1, 5)}",
                 f"UPDATE {table} SET k = {rnd.choice(['1', '3', 'NULL'])} WHERE {number} = {rnd.randint(0, 4)}",
                 f"DELETE FROM {table} WHERE k = {rnd.randint(1, 5)} AND {number} < {rnd.randint(1, 6)}",
@@ -98,6 +144,21 @@ def statements(rnd: random.Random) -> Iterator[str]:
                 f"INSERT INTO {table} SELECT * FROM {table} LIMIT 2",
             ]
         )
+
+
+def _ddl(rnd: random.Random) -> Iterator[str]:
+    """Yield changes of columns that no query reads, or another text of the view."""
+    table, new = rnd.choice(SOURCES), f"e{rnd.randrange(10**6)}"
+    change = rnd.randrange(5)
+    if change == 4:
+        yield f"CREATE OR REPLACE VIEW y AS {rnd.choice(VIEWS)}"
+        return
+    yield f"ALTER TABLE {table} ADD COLUMN {new} INT"
+    yield f"ALTER TABLE {table} ALTER COLUMN {rnd.choice((new, 'k', names(table)[-1]))} FIRST"
+    if change == 2:
+        yield f"ALTER TABLE {table} RENAME COLUMN {new} TO {new}x"
+    elif change == 3:
+        yield f"ALTER TABLE {table} DROP COLUMN {new}"
 
 
 def kind_and_table(statement: str) -> tuple[str, str]:

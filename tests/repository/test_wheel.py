@@ -29,7 +29,6 @@ def test_the_wheel_holds_the_jar_and_the_grammar(tmp_path: Path) -> None:
             "py.typed",
             f"shim/{SHIM.name}",
             "grammar/streamtable.lark",
-            "hosts/cli/demo.sql",
             "hosts/cli/streamtable.toml",
             *(path.relative_to(package).as_posix() for kind in ("static", "templates") for path in pages_of(package, kind)),
         }

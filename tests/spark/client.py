@@ -1,7 +1,8 @@
-"""What somebody does who has nothing but pyspark-client: run by hosts.py, in an environment of its own, with the URL of the server."""
+"""What somebody does who has nothing but pyspark-client: run by hosts.py with the URL of the server."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -53,7 +54,7 @@ def try_another_token(url: str) -> None:
 if __name__ == "__main__":
     assert not hosts.JARS.exists() and not find_spec("streamtable"), "this is to run where there is pyspark-client alone"
     remote = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
-    sys.stdout.write(hosts.written(hosts.in_session(remote.sql)))
+    sys.stdout.write(hosts.written(hosts.in_session(remote.sql, json.load(sys.stdin))))
     use_frames(remote)
     remote.stop()
     try_another_token(sys.argv[1])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark import hosts
+from tests.spark.script import BRIEF, SCRIPT
 
 HURRIED = {
     "scheduler.pollSeconds": "0.2",
@@ -44,14 +45,27 @@ def hurried(shop: SparkSession) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def expected(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[hosts.Answer]:
-    """Return what spark.sql answers to the script of all hosts in this process, or in the one beside it that asked before."""
+    """Return what spark.sql answers to the whole script of hosts."""
+    return told_in_session(spark, tmp_path_factory, "whole", SCRIPT)
+
+
+@pytest.fixture(scope="session")
+def expected_briefly(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[hosts.Answer]:
+    """Return what spark.sql answers to the brief script of hosts."""
+    return told_in_session(spark, tmp_path_factory, "brief", BRIEF)
+
+
+def told_in_session(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, name: str, script: Sequence[str]
+) -> list[hosts.Answer]:
+    """Return what spark.sql answers in this process, or in the one beside it that asked before."""
     own = tmp_path_factory.getbasetemp()
     shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
-    if not (told := shared / "expected").exists():
+    if not (told := shared / f"answers-{name}").exists():
         try:
-            answers = hosts.in_session(spark.sql)
+            answers = hosts.in_session(spark.sql, script)
         finally:
             spark.sql("USE default")
-        (own / "told").write_text(hosts.written(answers))
-        (own / "told").rename(told)  # never half of it
+        (own / name).write_text(hosts.written(answers))
+        (own / name).rename(told)  # never half of it
     return hosts.read(told.read_text())

@@ -27,6 +27,10 @@ QUERY = "SELECT id, max(amount) AS most, count(*) AS n FROM sales GROUP BY id HA
 TABLE, QUEUE = f"CREATE STREAM TABLE st AS {QUERY}", "CREATE QUEUE jobs (body STRING)"
 PUBLICATION, SLOT = "CREATE PUBLICATION goods FOR TABLE sales", "CREATE REPLICATION SLOT kept FOR PUBLICATION goods"
 SUBSCRIPTION = "CREATE SUBSCRIPTION copies.shelf CONNECTION 'database=shop' PUBLICATION goods WITH (slot_name = 'shelf')"
+SUBSCRIBED = (PUBLICATION, SUBSCRIPTION)
+BOTH = tuple(f"CREATE TABLE {schema}.parts (id INT) USING delta" for schema in ("shop", "copies"))
+"""A table at the publisher and the subscriber."""
+UNSUBSCRIBED = ("DROP SUBSCRIPTION copies.shelf", "DROP PUBLICATION goods")
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,9 @@ class Case:
 
 CASES = {
     "CREATE": Case(TABLE, after=("SELECT * FROM st",), finally_=("DROP STREAM TABLE st",)),
+    "CREATE AT LOCATION": Case(
+        TABLE.replace(" AS", " LOCATION 'place' AS", 1), after=("SELECT * FROM st",), finally_=("DROP STREAM TABLE st",)
+    ),
     "CREATE OR REPLACE": Case(
         "CREATE OR REPLACE STREAM TABLE st AS SELECT id, amount FROM sales",
         before=(TABLE,),
@@ -68,6 +75,12 @@ CASES = {
         "ALTER QUEUE jobs SET (max_count = 500)", before=(QUEUE,), after=("SHOW QUEUES",), finally_=("DROP QUEUE jobs",)
     ),
     "REGISTER CONSUMER": Case("REGISTER CONSUMER worker ON jobs", before=(QUEUE,), finally_=("DROP QUEUE jobs FORCE",)),
+    "UNREGISTER CONSUMER": Case(
+        "UNREGISTER CONSUMER worker ON jobs",
+        before=(QUEUE, "REGISTER CONSUMER worker ON jobs"),
+        after=("SHOW CONSUMERS ON jobs",),
+        finally_=("DROP QUEUE jobs",),
+    ),
     "CREATE PUBLICATION": Case(PUBLICATION, finally_=("DROP PUBLICATION goods",)),
     "ALTER PUBLICATION": Case(
         "ALTER PUBLICATION goods SET (publish = 'insert')", before=(PUBLICATION,), finally_=("DROP PUBLICATION goods",)
@@ -76,15 +89,67 @@ CASES = {
         "ALTER PUBLICATION goods RENAME TO stock", before=(PUBLICATION,), finally_=("DROP PUBLICATION stock",)
     ),
     "DROP PUBLICATION": Case("DROP PUBLICATION goods", before=(PUBLICATION,)),
+    "DROP PUBLICATIONS": Case("DROP PUBLICATION goods, more", before=(PUBLICATION, PUBLICATION.replace("goods", "more"))),
     "CREATE SLOT": Case(SLOT, before=(PUBLICATION,), finally_=("DROP REPLICATION SLOT kept", "DROP PUBLICATION goods")),
     "DROP SLOT": Case("DROP REPLICATION SLOT kept", before=(PUBLICATION, SLOT), finally_=("DROP PUBLICATION goods",)),
-    "CREATE SUBSCRIPTION": Case(
-        SUBSCRIPTION, before=(PUBLICATION,), finally_=("DROP SUBSCRIPTION copies.shelf", "DROP PUBLICATION goods")
+    "CREATE SUBSCRIPTION": Case(SUBSCRIPTION, before=(PUBLICATION,), finally_=UNSUBSCRIBED),
+    "ALTER SUBSCRIPTION": Case(
+        "ALTER SUBSCRIPTION copies.shelf SET (disable_on_error = true)", before=SUBSCRIBED, finally_=UNSUBSCRIBED
     ),
-    "DROP SUBSCRIPTION": Case(
-        "DROP SUBSCRIPTION copies.shelf", before=(PUBLICATION, SUBSCRIPTION), finally_=("DROP PUBLICATION goods",)
+    "ALTER SUBSCRIPTION CONNECTION": Case(
+        "ALTER SUBSCRIPTION copies.shelf CONNECTION 'database=spark_catalog.shop'",
+        before=SUBSCRIBED,
+        after=("SELECT connection, slot_name FROM subscriptions()",),
+        finally_=UNSUBSCRIBED,
+    ),
+    "ALTER SUBSCRIPTION ENABLE": Case(
+        "ALTER SUBSCRIPTION copies.shelf ENABLE",
+        before=(*SUBSCRIBED, "ALTER SUBSCRIPTION copies.shelf DISABLE"),
+        after=("SELECT name, enabled FROM subscriptions()",),
+        finally_=UNSUBSCRIBED,
+    ),
+    "ALTER SUBSCRIPTION REFRESH": Case(
+        "ALTER SUBSCRIPTION copies.shelf REFRESH PUBLICATION",
+        before=(*SUBSCRIBED, *BOTH, "ALTER PUBLICATION goods ADD TABLE parts"),
+        after=("SELECT `table`, state FROM subscription_tables()", "SELECT `table` FROM replication_slots()"),
+        finally_=(*UNSUBSCRIBED, "DROP TABLE parts", "DROP TABLE copies.parts"),
+    ),
+    "ALTER SUBSCRIPTION ADD PUBLICATION": Case(
+        "ALTER SUBSCRIPTION copies.shelf ADD PUBLICATION more",
+        before=(*SUBSCRIBED, *BOTH, "CREATE PUBLICATION more FOR TABLE parts"),
+        after=("SELECT publications FROM subscriptions()", "SELECT `table`, state FROM subscription_tables()"),
+        finally_=(*UNSUBSCRIBED, "DROP PUBLICATION more", "DROP TABLE parts", "DROP TABLE copies.parts"),
+    ),
+    "RENAME SUBSCRIPTION": Case(
+        "ALTER SUBSCRIPTION copies.shelf RENAME TO copies.shelves",
+        before=SUBSCRIBED,
+        finally_=("DROP SUBSCRIPTION copies.shelves", "DROP PUBLICATION goods"),
+    ),
+    "DROP SUBSCRIPTION": Case("DROP SUBSCRIPTION copies.shelf", before=SUBSCRIBED, finally_=("DROP PUBLICATION goods",)),
+}
+
+
+KILLED = {
+    **CASES,
+    "DROP SCHEMA": Case(
+        "DROP DATABASE IF EXISTS extra CASCADE",
+        before=("CREATE DATABASE extra", TABLE.replace("st", "extra.st", 1), QUEUE.replace("jobs", "extra.jobs")),
+        after=("SHOW DATABASES",),
+    ),
+    "COMPACTION": Case(
+        "OPTIMIZE st",
+        before=(TABLE, "INSERT INTO sales VALUES (3, 30)", "REFRESH STREAM TABLE st"),
+        after=("SELECT * FROM st", "VERIFY STREAM TABLE st"),
+        finally_=("DROP STREAM TABLE st", "DELETE FROM sales WHERE id = 3"),
+    ),
+    "CREATE OR REPLACE TABLE": Case(
+        "CREATE OR REPLACE TABLE st USING delta AS SELECT id, amount FROM sales",
+        before=(TABLE,),
+        after=("SELECT * FROM st", "DROP STREAM TABLE IF EXISTS other"),
+        finally_=("DROP TABLE st",),
     ),
 }
+"""With commands of Spark's and Delta's, whose errors are theirs."""
 
 
 class Shop:
@@ -179,7 +244,7 @@ class Killed(Shop):
 
     def ready(self, name: str) -> None:
         """Learn what is right after a statement, unless it is known, and do what comes before it."""
-        case, expected = CASES[name], Path(name)
+        case, expected = KILLED[name], Path(name)
         self.run(case.before)
         if not expected.exists():
             self.run((case.statement,))
@@ -190,7 +255,7 @@ class Killed(Shop):
     def go_on(self, name: str) -> None:
         """Run the statement again that was killed; what it says when all was done but the answer is that it is done."""
         self.spark.sql("USE shop")
-        case = CASES[name]
+        case = KILLED[name]
         with suppress(InvalidStatement):
             self.run((case.statement,))
         found = [self.answers(case), sorted(self.places())]

@@ -1,4 +1,4 @@
-"""One scripted session, and each host as a function that runs it: the answers must be the same wherever SQL is typed."""
+"""Scripted sessions, and each host as a function that runs one: the answers must be the same wherever SQL is typed."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 
 import pyspark
 from pyspark.errors import PySparkException
+from tests.settings import QUICK
 from tests.spark.script import MEASURED, REFUSED, SCRIPT, SILENT
 
 ROOT = Path(__file__).parents[2]
@@ -79,14 +80,14 @@ def read(text: str) -> list[Answer]:
     ]
 
 
-def in_session(sql: Callable[[str], Any]) -> list[Answer]:
-    """Run the script by something like spark.sql, of this process or of Spark Connect."""
+def in_session(sql: Callable[[str], Any], script: Sequence[str] = SCRIPT) -> list[Answer]:
+    """Run a script by something like spark.sql, of this process or of Spark Connect."""
 
     def ask(statement: str) -> Answer:
         frame = sql(statement)
         return answer(frame.columns, frame.collect())
 
-    return [_caught(ask, statement, PySparkException) for statement in SCRIPT]
+    return [_caught(ask, statement, PySparkException) for statement in script]
 
 
 def in_cursor(cursor: Any, kind: type[Exception]) -> list[Answer]:
@@ -110,13 +111,13 @@ def _caught(ask: Callable[[str], Answer], statement: str, kind: type[Exception])
         return _failed({"condition": error.getCondition(), "sqlstate": error.getSqlState(), "message": str(error)})
 
 
-def in_beeline(folder: Path, url: str, user: str, password: str) -> list[Answer]:
-    """Run the script by beeline: rows with tabs on stdout, errors on stderr in the order of the statements."""
-    done = beeline(folder, url, user, password, "--force=true", "-f", str(_marked(folder)))
+def in_beeline(folder: Path, url: str, user: str, password: str, script: Sequence[str] = SCRIPT) -> list[Answer]:
+    """Run a script by beeline: rows with tabs on stdout, errors on stderr in the order of the statements."""
+    done = beeline(folder, url, user, password, "--force=true", "-f", str(_marked(folder, script)))
     errors = [line for line in done.stderr.split("Error: ") if "(state=" in line]
     for error in errors:  # what JDBC hands over beside the text
         assert f"(state={failure(error).sqlstate},code=0)" in error
-    return _blocks([line.split("\t") for line in done.stdout.splitlines() if line], errors)
+    return _blocks(script, [line.split("\t") for line in done.stdout.splitlines() if line], errors)
 
 
 def beeline(folder: Path, url: str, user: str, password: str, *options: str) -> subprocess.CompletedProcess[str]:
@@ -134,15 +135,15 @@ def as_beeline_shows(said: Answer) -> Answer:
     return Answer(said.columns, tuple(rows), said.condition, said.sqlstate, said.message)
 
 
-def in_spark_sql(folder: Path, properties: Path) -> tuple[list[Answer], str]:
-    """Run the script by the spark-sql program, a JVM without Python; return what it printed on stderr as well."""
+def in_spark_sql(folder: Path, properties: Path, script: Sequence[str] = SCRIPT) -> tuple[list[Answer], str]:
+    """Run a script by the spark-sql program, a JVM without Python; return what it printed on stderr as well."""
     settings = ("hive.cli.errors.ignore=true", "hive.cli.print.header=true")
     options = [part for setting in settings for part in ("--hiveconf", setting)]
     # It hands a statement over with the end of the line of the one before, which errors would count.
-    script = _marked(folder, after_mark="")
-    done = spark_sql(folder, "--properties-file", str(properties), *options, "-f", str(script))
+    marked = _marked(folder, script, after_mark="")
+    done = spark_sql(folder, "--properties-file", str(properties), *options, "-f", str(marked))
     rows = [line.split("\t") for line in done.stdout.splitlines() if line]
-    return _blocks(rows, errors_in(done.stderr)), done.stderr
+    return _blocks(script, rows, errors_in(done.stderr)), done.stderr
 
 
 def errors_in(stderr: str) -> list[str]:
@@ -151,11 +152,12 @@ def errors_in(stderr: str) -> list[str]:
     return texts
 
 
-def in_client(python: Path, url: str) -> list[Answer]:
-    """Run the script by pyspark-client: another interpreter, which has neither Spark's jars nor our package."""
+def in_client(python: Path, url: str, script: Sequence[str] = SCRIPT) -> list[Answer]:
+    """Run a script by pyspark-client: another interpreter, which has neither Spark's jars nor our package."""
     environment = {**environment_without_spark(), "PYTHONPATH": str(ROOT)}
     program = str(Path(__file__).with_name("client.py"))
-    done = subprocess.run([python, program, url], capture_output=True, text=True, timeout=600, env=environment)
+    told = json.dumps(script)
+    done = subprocess.run([python, program, url], capture_output=True, text=True, timeout=600, env=environment, input=told)
     assert done.returncode == 0, done.stderr[-3000:]
     return read(done.stdout)
 
@@ -207,18 +209,23 @@ def environment_of_commands() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "TERM": "dumb"}
 
 
+def environment_of_quick_sessions() -> dict[str, str]:
+    """Return what tells a program of ours, which takes no settings, to plan as the sessions of the tests do."""
+    return {"PYSPARK_SUBMIT_ARGS": " ".join([*(f"--conf {key}={value}" for key, value in QUICK.items()), "pyspark-shell"])}
+
+
 def environment_without_spark() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_HOME", "SPARK_REMOTE", "PYSPARK"))}
 
 
-def _marked(folder: Path, after_mark: str = "\n") -> Path:
-    """Write the script with a mark before each statement, so that the output can be cut into answers."""
+def _marked(folder: Path, script: Sequence[str], after_mark: str = "\n") -> Path:
+    """Write a script with a mark before each statement, so that the output can be cut into answers."""
     path = folder / "script.sql"
-    path.write_text("".join(f"SELECT '{MARK}' AS mark;{after_mark}{statement};\n" for statement in SCRIPT))
+    path.write_text("".join(f"SELECT '{MARK}' AS mark;{after_mark}{statement};\n" for statement in script))
     return path
 
 
-def _blocks(lines: Iterable[Sequence[str]], errors: Sequence[str]) -> list[Answer]:
+def _blocks(script: Sequence[str], lines: Iterable[Sequence[str]], errors: Sequence[str]) -> list[Answer]:
     blocks = list[list[Sequence[str]]]()
     for line in lines:
         if list(line) == [MARK]:
@@ -232,7 +239,7 @@ def _blocks(lines: Iterable[Sequence[str]], errors: Sequence[str]) -> list[Answe
 
     found = [
         failure(next(remaining)) if statement in REFUSED else said(*(block or [()]))
-        for statement, block in zip(SCRIPT, blocks, strict=True)
+        for statement, block in zip(script, blocks, strict=True)
     ]
     assert (more := next(remaining, None)) is None, more
     return found

@@ -10,10 +10,9 @@ from xml.etree import ElementTree as ET
 import nbclient
 import nbformat
 from tests.spark.hosts import Answer, answer, failure
-from tests.spark.script import SCRIPT
 
 
-def in_cells(folder: Path, statements: Sequence[str] = SCRIPT) -> list[Answer]:
+def in_cells(folder: Path, statements: Sequence[str]) -> list[Answer]:
     """Run statements by cells of a notebook, in a kernel of its own: on the server that SPARK_REMOTE names, or by itself."""
     cells = ["%load_ext streamtable", *(f"%%sql\n{statement}" for statement in statements)]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])  # type: ignore[no-untyped-call]
@@ -23,6 +22,8 @@ def in_cells(folder: Path, statements: Sequence[str] = SCRIPT) -> list[Answer]:
     def said(cell: Any) -> Answer:
         output = cell.outputs[-1]
         if output["output_type"] == "error":
+            # The text of an error of Spark ends with its plan or, over Spark Connect, with Java's stack: no cell shows these.
+            assert output["evalue"].startswith("\n".join(output["traceback"])), output["traceback"]
             return failure(output["evalue"])
         table, _, note = output["data"]["text/html"].partition("<small>")
         if not table:

@@ -1,4 +1,8 @@
-"""The session that every host runs: each kind of statement, and each class of errors that a person may type."""
+"""The sessions that hosts run.
+
+SCRIPT has each kind of statement, and each class of errors that a person may type: one host runs it through each door, Thrift and
+Spark Connect. Hosts that differ only in how they show an answer run BRIEF; `./run fuzz` has them run SCRIPT.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +32,21 @@ SCRIPT = (
     "ALTER STREAM TABLE busy RESUME",
     "ALTER STREAM TABLE busy SET SCHEDULE '2d'",
     "ALTER STREAM TABLE busy SET REFRESH MODE FULL",
+    "ALTER STREAM TABLE busy SET STATE NONE",
     "ALTER STREAM TABLE busy SET TBLPROPERTIES (team = 'finance')",
     "ALTER STREAM TABLE busy UNSET TBLPROPERTIES (team)",
     "ALTER STREAM TABLE busy SET COMMENT 'by a tool'",
     "ALTER MATERIALIZED VIEW busy ALTER COLUMN region COMMENT 'where'",
     "ALTER STREAM TABLE busy AS SELECT region FROM by_region WHERE n > 0",
+    "ALTER STREAM TABLE busy ADD CONSTRAINT named EXPECT (region IS NOT NULL)",
+    "SELECT expectation, passed, failed FROM expectations('busy')",
+    "SELECT region FROM expectation_violations('busy', 'named')",
+    "ALTER STREAM TABLE busy DROP CONSTRAINT named",
+    "ALTER STREAM TABLE busy SET FROZEN WHERE (region = 'north')",
+    "ALTER STREAM TABLE busy DROP FROZEN",
     "ALTER STREAM TABLE busy ACCEPT DEFINITION",
     "ALTER STREAM TABLE busy RENAME TO busiest",
+    "ALTER SCHEDULER RESUME",
     "SHOW REFRESH HISTORY FOR busiest",
     "SELECT name, status, refresh_mode, schedule FROM stream_tables() WHERE name LIKE '%scripted.busiest'",
     "SELECT name, action, status, rows_inserted FROM refresh_history('busiest') ORDER BY version",
@@ -106,6 +118,10 @@ SCRIPT = (
     "CREATE STREAM TABLE wrong AS SELECT 1 / (id - 1) AS a FROM sales",
     "SELECT * FROM nothing",
     "CREATE STREAM TABLE wrong REFRESH MODE DIFFERENTIAL AS SELECT rand() AS a FROM sales",
+    "ALTER STREAM TABLE by_region SET SCHEDULE IMMEDIATE",
+    "INSERT INTO sales VALUES (6, 'north', 6.00)",
+    "SELECT n, total FROM by_region WHERE region = 'north'",
+    "ALTER DATABASE default SET DBPROPERTIES ('streamtable.immediate' = 'false')",
     "DELETE FROM by_region WHERE region = 'north'",
     "DROP STREAM TABLE by_region",
     "DROP STREAM TABLE by_region CASCADE",
@@ -113,6 +129,52 @@ SCRIPT = (
     "DROP DATABASE copies CASCADE",
     "DROP DATABASE scripted CASCADE",
 )
+BRIEF = (
+    "CREATE DATABASE scripted",
+    "USE scripted",
+    "CREATE TABLE sales (id INT, region STRING, amount DECIMAL(10, 2)) USING delta TBLPROPERTIES (streamtable.replicaIdentity = 'id')",
+    "INSERT INTO sales VALUES (1, 'north', 10.00), (2, 'south', 20.00), (3, NULL, 30.00)",
+    "CREATE STREAM TABLE by_region SCHEDULE CALCULATED AS SELECT region, count(*) AS n, sum(amount) AS total FROM sales GROUP BY region",
+    "CREATE OR REPLACE STREAM TABLE busy SCHEDULE '1d' COMMENT 'on top' AS SELECT region FROM by_region WHERE n > 1",
+    "INSERT INTO sales VALUES (4, 'north', 5.50)",
+    "REFRESH STREAM TABLE by_region",
+    "SELECT * FROM by_region ORDER BY region",
+    "SHOW CREATE STREAM TABLE busy",
+    "EXPLAIN STREAM TABLE by_region",
+    "VERIFY STREAM TABLE by_region",
+    "ALTER STREAM TABLE busy SUSPEND",
+    "REFRESH STREAM TABLE busy",
+    "ALTER STREAM TABLE busy RESUME",
+    "ALTER STREAM TABLE busy RENAME TO busiest",
+    "ALTER SCHEDULER RESUME",
+    "SELECT * FROM stream_table_dependencies('busiest')",
+    "COPY (SUBSCRIBE (SELECT region FROM sales WHERE id IN (1, 3)) WITHIN TIMESTAMP ORDER BY region AS OF 1 UP TO 2) TO STDOUT",
+    "DECLARE changes CURSOR FOR SUBSCRIBE sales WITHIN TIMESTAMP ORDER BY id",
+    "FETCH ALL changes",
+    "CLOSE changes",
+    "FETCH nobody",
+    "CREATE PUBLICATION goods FOR TABLE sales",
+    "ALTER PUBLICATION goods RENAME TO stock",
+    "SELECT * FROM publications('stock')",
+    "DROP PUBLICATION stock",
+    "CREATE QUEUE jobs (body STRING)",
+    "REGISTER CONSUMER worker ON jobs",
+    "INSERT INTO jobs VALUES ('only')",
+    "NEXT BATCH FROM jobs FOR worker",
+    "NEXT BATCH FROM jobs FOR nobody",
+    "DROP QUEUE jobs FORCE",
+    "REFRESH STREAM TABLE nobody",
+    "CREATE STREAM TABLE wrong SCHEDULE AS SELECT 1 AS a",
+    "CREATE STREAM TABLE wrong AS SELECT nothing FROM sales",
+    "CREATE STREAM TABLE wrong AS SELECT 1 / (id - 1) AS a FROM sales",
+    "SELECT * FROM nothing",
+    "DELETE FROM by_region WHERE region = 'north'",
+    "DROP STREAM TABLE by_region",
+    "DROP STREAM TABLE by_region CASCADE",
+    "USE default",
+    "DROP DATABASE scripted CASCADE",
+)
+"""Of the statements above, one for each shape of answer: nothing, text of lines and with tabs, numbers, truth, NULL, errors of ours and of Spark."""
 REFUSED = {
     "REFRESH STREAM TABLE busy": ("STREAMTABLE_SUSPENDED", "55000"),
     "FETCH nobody": ("STREAMTABLE_CURSOR_NOT_FOUND", "34000"),
@@ -130,8 +192,9 @@ REFUSED = {
     "DELETE FROM by_region WHERE region = 'north'": ("STREAMTABLE_DIRECT_WRITE", "42809"),
     "DROP STREAM TABLE by_region": ("STREAMTABLE_DEPENDENTS_EXIST", "2BP01"),
 }
-"""Statements of the script that are errors, with condition and SQLSTATE."""
-SILENT = ("CREATE DATABASE", "USE", "CREATE TABLE", "INSERT", "DROP DATABASE")
+"""Statements of the scripts that are errors, with condition and SQLSTATE."""
+SILENT = ("ALTER DATABASE", "CREATE DATABASE", "USE", "CREATE TABLE", "INSERT", "DROP DATABASE")
 """How the statements begin that are Spark's own and answer nothing."""
-MEASURED = frozenset(("duration_ms", "at", "registered_at", "seen_at", "taken_at", "lag_seconds", "batch"))
+TIMES = ("at", "registered_at", "seen_at", "taken_at", "last_success", "last_attempt", "next_due")
+MEASURED = frozenset((*TIMES, "duration_ms", "lag_seconds", "staleness_seconds", "size_bytes", "batch"))
 """Columns of answers that are other ones each time."""

@@ -8,8 +8,9 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,6 +87,13 @@ def cursor_at(port: int, password: str | None = PASSWORD, user: str = USER) -> I
         closing(connection.cursor()) as made,
     ):
         yield made
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
+    while not happened():
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.1)
 
 
 @contextmanager

@@ -61,12 +61,19 @@ def test_the_same_plan_in_other_words_changes_the_definition_alone(s: Scenario) 
 @pytest.mark.parametrize("change", ["CREATE OR REPLACE", "ALTER"])
 def test_explain_says_beforehand_which_it_would_be(s: Scenario, change: str) -> None:
     def effect(query: str) -> str:
-        rows = s.spark.sql(f"EXPLAIN {change} STREAM TABLE sums AS {query}").collect()
+        mode = "REFRESH MODE DIFFERENTIAL" if change == "CREATE OR REPLACE" else ""
+        rows = s.spark.sql(f"EXPLAIN {change} STREAM TABLE sums {mode} AS {query}").collect()
         return str(rows[-1]["reason"])
 
-    assert effect("SELECT k, sum(v) AS total FROM t GROUP BY k") == "the plan of the query is the same: only the definition changes"
+    assert effect("SELECT k, sum(v) AS total FROM t GROUP BY k") == "the definition is the same; nothing changes"
+    assert effect("SELECT k, sum(v) AS total FROM t GROUP BY 1") == "the plan of the query is the same: only the definition changes"
     assert effect("SELECT k, max(v) AS total FROM t GROUP BY k") == "the table is rebuilt in one commit; its history stays"
     assert effect("SELECT k, sum(v) AS n FROM t GROUP BY k") == "the table is rebuilt in one commit; its history stays"
+    s.spark.sql("CREATE OR REPLACE TABLE t USING delta AS SELECT 1 AS k, 2 AS v")
+    same = effect("SELECT k, sum(v) AS total FROM t GROUP BY k")
+    assert same == "the definition is the same; the table is rebuilt in one commit; its history stays"
+    s.stream("reader", "SELECT k, total FROM sums")
+    assert "it is refused: spark_catalog" in effect("SELECT k, sum(v) AS n FROM t GROUP BY k")
 
 
 @pytest.mark.parametrize(
@@ -83,7 +90,11 @@ def test_explain_says_beforehand_which_it_would_be(s: Scenario, change: str) -> 
 def test_what_is_refused_changes_nothing(s: Scenario, query: str, error: type[Exception], words: str) -> None:
     s.stream("reader", "SELECT k, total FROM sums")
     before = version(s), s.spark.sql("SHOW CREATE STREAM TABLE sums").collect()
-    for explain in ("EXPLAIN ", ""):
+    if error is DependentsExist:
+        assert words in s.spark.sql(f"EXPLAIN ALTER STREAM TABLE sums AS {query}").collect()[-1]["reason"]
+    else:
         with pytest.raises(error, match=words):
-            s.spark.sql(f"{explain}ALTER STREAM TABLE sums AS {query}")
+            s.spark.sql(f"EXPLAIN ALTER STREAM TABLE sums AS {query}")
+    with pytest.raises(error, match=words):
+        s.spark.sql(f"ALTER STREAM TABLE sums AS {query}")
     assert (version(s), s.spark.sql("SHOW CREATE STREAM TABLE sums").collect()) == before

@@ -72,6 +72,8 @@ def test_what_is_refused(shop: SparkSession) -> None:
     made.drop()
     with pytest.raises(InvalidStatement, match="use one of AUTO, DIFFERENTIAL, DIFFERENTIAL STRICT, FULL"):
         tables.create("t", "SELECT 1 AS a", mode="fast")
+    with pytest.raises(InvalidStatement, match="use one of NONE, AUTO, ALL"):
+        tables.create("t", "SELECT 1 AS a", state="some")
     with pytest.raises(StreamTableNotFound):
         tables.get("nobody")
     with pytest.raises(AnalysisException):

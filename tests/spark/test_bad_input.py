@@ -180,7 +180,7 @@ def test_a_vanished_source_keeps_the_last_good_state(database: SparkSession) -> 
             database.sql("REFRESH STREAM TABLE orphan").collect()
         assert [row["id"] for row in database.table("orphan").collect()] == [1]
         database.sql("ALTER STREAM TABLE orphan SET REFRESH MODE FULL")
-        with pytest.raises(InvalidQuery, match="vanishing"):
+        with pytest.raises(SourceUnavailable, match="vanishing"):
             database.sql("ALTER STREAM TABLE orphan SET REFRESH MODE DIFFERENTIAL")
     finally:
         database.sql("DROP STREAM TABLE orphan")

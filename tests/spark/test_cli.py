@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,10 +13,10 @@ from unittest.mock import Mock
 
 import pytest
 import typer
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.sql import SparkSession
-from tests.spark import hosts
-from tests.spark.serving import COMMAND
 from typer.testing import CliRunner
 
 from streamtable.api.tables import StreamTables
@@ -25,8 +24,10 @@ from streamtable.errors import NotEnabled
 from streamtable.hosts import start
 from streamtable.hosts.cli import doctor, options, sessions, shell
 from streamtable.hosts.cli.app import app
+from streamtable.hosts.cli.backslash import Backslash
+from streamtable.hosts.cli.completion import Completions
 from streamtable.hosts.cli.output import Printer
-from streamtable.hosts.cli.shell import completions
+from streamtable.hosts.cli.shell import banner, completions
 from streamtable.sessions import remote
 
 
@@ -82,7 +83,11 @@ def test_a_day_at_the_command_line(command: CliRunner, shop: SparkSession, tmp_p
     assert [past["action"] for past in told(command, "history", "total")] == ["DIFFERENTIAL", "REINITIALIZE"]
     assert "Aggregate" in asked(command, "explain", "total").stdout
     assert [verdict["ok"] for verdict in told(command, "verify", "large", "total")] == [True, True]
-    assert "spark_catalog.shop.total" in asked(command, "graph").stdout
+    assert "shop.total" in (drawn := asked(command, "graph").stdout) and "spark_catalog" not in drawn
+    assert (
+        re.search(r"^shop\.total +fresh ", (shown := asked(command, "status").stdout), re.MULTILINE)
+        and "spark_catalog" not in shown
+    )
     assert asked(command, "graph", "--format", "svg").stdout.startswith("<svg")
     assert "total" in completions(shop) and "STREAM" in completions(shop)
 
@@ -107,26 +112,95 @@ def test_a_day_at_the_command_line(command: CliRunner, shop: SparkSession, tmp_p
     shop.sql("DROP DATABASE annex CASCADE")
 
 
-@pytest.mark.parametrize(
-    "ending", ["", "-- it's; a comment", "-- it goes on\\", "-- COMMAND ----------", "/* ; */ -- MAGIC %python"]
-)
-def test_an_export_is_imported_whatever_the_definitions_hold(
-    command: CliRunner, shop: SparkSession, tmp_path: Path, ending: str
-) -> None:
+def test_several_tables_are_refreshed_and_statements_have_parameters(command: CliRunner, shop: SparkSession) -> None:
+    script = (
+        "CREATE STREAM TABLE large AS SELECT * FROM sales WHERE amount > :least;"
+        "CREATE STREAM TABLE of_region AS SELECT id FROM large WHERE region = :region"
+    )
+    assert len(asked(command, "run", "-e", script, "-p", "least:int=15", "-p", "region=west", "--json").stdout.splitlines()) == 2
+    shop.sql("INSERT INTO sales VALUES (9, 'west', 90)")
+
+    def refreshed(*arguments: str) -> list[tuple[str, str]]:
+        return [(row["name"].rpartition(".")[2], row["action"]) for row in told(command, "refresh", *arguments)]
+
+    assert refreshed("--stale", "--schema", "shop") == [("large", "DIFFERENTIAL"), ("of_region", "DIFFERENTIAL")]
+    assert refreshed("--stale", "--schema", "spark_catalog.shop") == []
+    assert refreshed("of_region", "large", "--full") == [("of_region", "FULL"), ("large", "FULL")]
+    shop.sql("ALTER STREAM TABLE large SUSPEND")
+    assert refreshed("--all", "--schema", "shop") == [("of_region", "NO_DATA"), ("large", "SKIPPED")]
+    assert [each["ok"] for each in told(command, "verify", "--schema", "shop")] == [True, True]
+    assert [each["name"] for each in told(command, "status", "--schema", "SHOP")] == [
+        "spark_catalog.shop.large",
+        "spark_catalog.shop.of_region",
+    ]
+    assert "SCHEMA_NOT_FOUND" in asked(command, "status", "--schema", "nowhere", code=1).stderr
+
+    typed = "SELECT :text AS a, :day AS b, :at AS c, :n AS d, :m AS e, :yes AS f, ':no' AS g FROM of_region WHERE id = :n"
+    values = (
+        "text=o'; --",
+        "day:date=2026-01-05",
+        "at:timestamp=2026-01-05 12:30:00",
+        "n:int=9",
+        "m:decimal(5,2)=1.50",
+        "yes:boolean=true",
+    )
+    assert told(command, "run", "-e", typed, *(part for each in values for part in ("-p", each))) == [
+        {"a": "o'; --", "b": "2026-01-05", "c": "2026-01-05T12:30:00", "d": 9, "e": "1.50", "f": True, "g": ":no"}
+    ]
+    assert "no DATE: someday" in asked(command, "run", "-e", "SELECT :a", "-p", "a:date=someday", code=1).stderr
+
+
+def test_the_shell_knows_what_the_catalog_holds(shop: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    shop.sql("CREATE STREAM TABLE large AS SELECT * FROM sales WHERE amount > 15")
+    shop.sql("CREATE VIEW seen AS SELECT id FROM sales")
+    backslash = Backslash(shop, Printer(as_json=True))
+    for text in ("\\d", "\\dt shop", "\\d shop.large", "\\d seen", "\\q"):
+        assert backslash.run(text) is (text != "\\q")
+    relations, tables, columns, stream, of_view = map(json.loads, capsys.readouterr().out.splitlines())
+    kinds = {each["name"]: each["kind"] for each in relations}
+    assert kinds == {"sales": "table", "large": "stream table", "seen": "view"} | kinds  # and what other tests left
+    assert {"name": "large", "kind": "stream table"} in tables and not any(each["kind"] == "view" for each in tables)
+    assert [each["col_name"] for each in columns[:3]] == ["id", "region", "amount"]
+    assert {"property": "status", "value": "ACTIVE"} in stream and [each["col_name"] for each in of_view] == ["id"]
+
+    def offered(text: str) -> set[str]:
+        return {each.text for each in Completions(shop).get_completions(Document(text), CompleteEvent())}
+
+    assert "shop.large" in offered("SELECT * FROM shop.la") and "amount" in offered("SELECT * FROM shop.large WHERE am")
+    assert shop.version in banner(shop, None)
+    shop.sql("DROP VIEW seen")
+
+
+ENDINGS = {
+    "`order`": "",
+    "`select`": "-- it's; a comment",
+    "`from`": "-- it goes on\\",
+    "`where`": "-- COMMAND ----------",
+    "`group`": "/* ; */ -- MAGIC %python",
+}
+
+
+def test_an_export_is_imported_whatever_the_definitions_hold(command: CliRunner, shop: SparkSession, tmp_path: Path) -> None:
     nasty = "it's; -- \\ /* \r\n `\"\u2028 ; DROP TABLE sales; --"
-    query = f"SELECT id, region AS `sel``ect`, r'\\;' AS x, ';-- /*' AS y FROM sales {ending}"
     tables = StreamTables(shop)
-    tables.create("`order`", query, comment=nasty, properties={nasty: nasty, "a": nasty}, columns=dict.fromkeys("abcd", nasty))
+    for name, ending in ENDINGS.items():
+        query = f"SELECT id, region AS `sel``ect`, r'\\;' AS x, ';-- /*' AS y FROM sales {ending}"
+        tables.create(name, query, comment=nasty, properties={nasty: nasty, "a": nasty}, columns=dict.fromkeys("abcd", nasty))
     tables.create("last", "SELECT a FROM `order`", schedule="CRON '0 5 * * *' AT TIME ZONE 'Europe/Berlin'")
-    before = shop.table("`order`").collect(), (shown := tables.get("`order`").show_create()).partition(ending or ";;;")[0]
+
+    def look() -> dict[str, Any]:
+        definitions = {name: tables.get(name).show_create().partition(ending or ";;;")[0] for name, ending in ENDINGS.items()}
+        return {name: (sorted(shop.table(name).collect()), text.rstrip()) for name, text in definitions.items()}
+
+    before = look()
     exported = tmp_path / "exported.sql"
     exported.write_text(asked(command, "export").stdout)
-    shop.sql("DROP STREAM TABLE `order` CASCADE")
+    for name in ENDINGS:
+        shop.sql(f"DROP STREAM TABLE {name} CASCADE")
     asked(command, "import", str(exported))
-    after = shop.table("`order`").collect(), tables.get("`order`").show_create().partition(ending or ";;;")[0]
-    assert sorted(after[0]) == sorted(before[0])
-    assert after[1].rstrip() == before[1].rstrip(), shown
-    assert [each.name for each in tables.list("shop")] == ["spark_catalog.shop.last", "spark_catalog.shop.order"]
+    assert look() == before
+    names = sorted(f"spark_catalog.shop.{name.strip('`')}" for name in (*ENDINGS, "last"))
+    assert sorted(each.name for each in tables.list("shop")) == names
     assert shop.table("sales").count() == 4
 
 
@@ -209,21 +283,8 @@ def test_a_live_status_is_drawn_over_what_it_showed(
     for key, value in {"FORCE_COLOR": "1", "COLUMNS": "200"}.items():  # a terminal, for rich
         monkeypatch.setenv(key, value)
     first, up, second = asked(command, "status", "--watch", "1", code=130).stdout.partition("\x1b[1A")
-    assert up and "large" in first and "ACTIVE" in first and "SUSPENDED" not in first
-    assert "large" in second and "SUSPENDED" in second and "ACTIVE" not in second
-
-
-def test_the_demo_proves_what_it_shows_and_leaves_nothing(tmp_path: Path) -> None:
-    environment = {**hosts.environment_of_commands(), "TMPDIR": str(tmp_path), "SPARK_REMOTE": "sc://localhost:1"}
-    done = subprocess.run([*COMMAND, "demo"], cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    _, _, told = done.stdout.partition("\nREFRESH STREAM TABLE department_cost;\n")
-    refreshed, _, verified = told.partition("\nVERIFY STREAM TABLE department_cost;\n")
-    assert re.search(r"department_cost +DIFFERENTIAL +1 of 2 sources changed +1 +1 ", refreshed), done.stdout
-    assert re.search(r"Research +2 +9700\.00", refreshed)
-    assert re.search(r"department_cost +True +0 +0\n", verified)
-    left = [path.name for path in tmp_path.iterdir() if path.name.startswith("streamtable")]
-    assert left == []
+    assert up and "large" in first and "fresh" in first and "suspended" not in first
+    assert "large" in second and "suspended" in second and "fresh" not in second
 
 
 def test_a_table_that_is_not_exact_is_an_exit_code(command: CliRunner, shop: SparkSession) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from tests.settings import QUICK
 from tests.spark import hosts
+from tests.spark.script import BRIEF, SCRIPT
 
 from streamtable.hosts.server.endpoints import wait_for
 from streamtable.jvm.jars import delta_jars, shim_jar
@@ -67,8 +68,8 @@ QUERIES = {
     "grouped": "SELECT k, count(*) AS n, sum(v) AS total, max(v) AS hi FROM facts GROUP BY k",
     "joined": "SELECT f.id, f.v, n.name FROM facts f LEFT JOIN names n ON f.k = n.k WHERE f.v > 50",
 }
-for name, query in QUERIES.items():
-    spark.sql(f"CREATE STREAM TABLE {name} REFRESH MODE DIFFERENTIAL AS {query}")
+for name in {kill.partition(":")[0] for kill in sys.argv[1:]}:
+    spark.sql(f"CREATE STREAM TABLE {name} REFRESH MODE DIFFERENTIAL AS {QUERIES[name]}")
 for n, kill in enumerate(sys.argv[1:], 1):
     name, _, jobs = kill.partition(":")
     spark.sql(f"INSERT INTO facts SELECT id + {n} * 10000000, id % 1100, hash(id, {n}) % 100 FROM range(0, 60000, 1, 4)")
@@ -164,9 +165,15 @@ def test_folders_can_be_hidden_from_executors(tmp_path: Path) -> None:
     assert subprocess.run([*hiding, "ls", str(tmp_path)], check=True, capture_output=True, text=True).stdout == ""
 
 
-def test_spark_sql_starts_its_own_python(properties: Path, expected: list[hosts.Answer]) -> None:
-    """A JVM that no Python started runs the script of all hosts here, so that nothing is left to one process by accident."""
-    found, errors = hosts.in_spark_sql(properties.parent, properties)
+def test_spark_sql_starts_its_own_python(properties: Path, expected_briefly: list[hosts.Answer]) -> None:
+    """A JVM that no Python started runs a script of all hosts here, so that nothing is left to one process by accident."""
+    found, errors = hosts.in_spark_sql(properties.parent, properties, BRIEF)
+    assert found == expected_briefly, errors[-3000:]
+
+
+@pytest.mark.fuzz
+def test_the_whole_script_in_spark_sql(properties: Path, expected: list[hosts.Answer]) -> None:
+    found, errors = hosts.in_spark_sql(properties.parent, properties, SCRIPT)
     assert found == expected, errors[-3000:]
 
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
+import signal
+import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
+from urllib.request import HTTPCookieProcessor, build_opener
 
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 from starlette.testclient import TestClient
+from tests.spark.hosts import environment_of_commands, environment_of_quick_sessions
+from tests.spark.serving import COMMAND
 
 from streamtable import console
+from streamtable.hosts.cli.output import ExitCode
 from streamtable.hosts.console.access import Doors
 from streamtable.hosts.console.board import Act, Board, Job, Work
 from streamtable.hosts.console.hands import SparkHands
@@ -69,6 +77,13 @@ def test_a_shop_in_the_console(shop: SparkSession) -> None:
     browser = TestClient(application(board, doors := Doors(None), "c"), HOST)
     text = browser.get(f"/?token={doors.link()}").text
     assert "stale" in text and "few" in text
+    why = "It lacks 1 commit of shop.sales, the first"
+    assert why in browser.get(f"/table?name={REGIONS}").text
+    shop.sql("ALTER SCHEDULER SUSPEND")
+    board._next = 0.0
+    board.turn(0.0)
+    assert board.trouble is None and board.status.suspended_since is not None
+    shop.sql("ALTER SCHEDULER RESUME")
     csrf = re.search(r'name="csrf" value="([^"]+)"', text)
     assert csrf
     page = browser.post("/act", data={"csrf": csrf[1], "name": REGIONS, "act": "refresh"})  # follows to the table's page
@@ -85,6 +100,18 @@ def test_a_shop_in_the_console(shop: SparkSession) -> None:
         found_page = browser.get(path)
         assert found_page.status_code == 200 and "<odd>" not in found_page.text, path
     assert "&lt;odd&gt;" in browser.get(f"/table?name={REGIONS}").text and "&lt;odd&gt;" in browser.get(f"/rows?name={few}").text
+    explained = hands.explain(tuple(few.split(".", 2)))
+    assert explained.said[0].operator == "Verdict"
+    assert {each.operator for each in explained.said}.isdisjoint(each.operator for each in explained.tree)
+    depths = [each.depth for each in explained.tree]
+    assert depths == list(range(len(depths))) and explained.tree[-1].operator.startswith("Scan")
+    assert explained.tree[-1].did == "all 4 rows", "the last refresh of this table was one in full"
+    explained = hands.explain(tuple(REGIONS.split(".", 2)))
+    assert explained.last and explained.last.record.action.value == "DIFFERENTIAL" and explained.last.record.phases
+    assert explained.effort and explained.effort.jobs >= 1 and 1 <= explained.effort.rows < 1000
+    of_regions = explained.tree
+    assert of_regions[-1].did == "1 changed row of 1 commit"
+    assert [each.did for each in of_regions if each.operator.startswith("Aggregate")] == ["1 group written"]
     assert "Verdict" in browser.get(f"/explain?name={few}").text
     assert "west" in browser.get(f"/rows?name={REGIONS}").text and "NULL" in browser.get(f"/rows?name={REGIONS}").text
     assert done(board, Act.SUSPEND, few).ok
@@ -144,3 +171,27 @@ def test_a_session_shows_its_console_on_loopback_until_it_is_stopped(shop: Spark
             assert page.status == 200 and b"Log in" in page.read()
     finally:
         opened.stop()
+
+
+def test_the_command_is_a_console_of_its_own_until_ctrl_c(tmp_path: Path) -> None:
+    environment = environment_of_commands() | environment_of_quick_sessions()
+    command = [*COMMAND, "console", "--json", "--conf", "spark.master=local[1]", "--scheduler"]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        link = json.loads(process.stdout.readline())["console"]
+        with build_opener().open(f"{link.partition('?')[0]}tables") as page:
+            assert b"Log in" in page.read(), "who has no link sees nothing"
+        browser = build_opener(HTTPCookieProcessor())
+        with browser.open(link) as page:
+            assert b"Log out" in page.read()
+        with build_opener().open(link) as page:
+            assert b"This link was used before" in page.read()
+        port = link.partition("?")[0].rpartition(":")[2].strip("/")
+        second = subprocess.run(
+            [*COMMAND, "console", "--port", port], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert (
+            second.returncode == ExitCode.NO_SESSION and f"127.0.0.1:{port}" in second.stderr and "Traceback" not in second.stderr
+        )
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0

@@ -68,12 +68,10 @@ def equivalents(page: str) -> Iterator[Example]:
 
 @pytest.fixture
 def database(spark: SparkSession) -> Iterator[None]:
-    """Give the page a database of its own, and leave none of its stream tables behind."""
+    """Give the page a database of its own."""
     spark.sql("CREATE DATABASE docs_page")
     spark.sql("USE docs_page")
     yield
-    for row in spark.sql("SHOW STREAM TABLES IN docs_page").collect():
-        spark.sql(f"DROP STREAM TABLE IF EXISTS {row['name']} CASCADE")
     spark.sql("USE default")
     spark.sql("DROP DATABASE docs_page CASCADE")
 

@@ -8,19 +8,22 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
-from tests.spark.statements import answer, folder
+from tests.spark.statements import answer, done, folder
 
 from streamtable.catalog import intents
-from streamtable.catalog.halves import FOLDER, ID, Kind, Part, forget, properties_at
+from streamtable.catalog.halves import FOLDER, ID, Kind, Part, forget, marked, properties_at
 from streamtable.catalog.intents import intended
 from streamtable.definitions.leftovers import leftovers
-from streamtable.errors import InvalidStatement, StorageFailed, StreamTableError, StreamTableNotFound
+from streamtable.delta.ddl import as_engine
+from streamtable.delta.tables import find_table
+from streamtable.errors import InvalidStatement, SourceUnavailable, StorageFailed, StreamTableError, StreamTableNotFound
+from streamtable.jvm.gateway import java_class
 
 ALL = "SELECT id, amount FROM sales"
 GROUPS = "SELECT id, max(amount) AS most FROM sales GROUP BY id HAVING count(*) < 9"
@@ -103,20 +106,20 @@ def test_storage_that_does_not_let_go_keeps_the_table(shop: SparkSession, read_o
     assert not in_folder(read_only)
 
 
-@pytest.mark.parametrize("name", ["`a b`", "`ä`", "`a.b`", "`a/b`"])
-def test_a_name_that_the_catalog_refuses_leaves_nothing(shop: SparkSession, name: str) -> None:
+def test_a_name_that_the_catalog_refuses_leaves_nothing(shop: SparkSession) -> None:
     home = folder(shop, "sales").parent
     shop.sql(f"CREATE STREAM TABLE st AS {ALL}")
     before = in_folder(home)
-    for statement in (
-        f"CREATE STREAM TABLE {name} AS {ALL}",
-        f"CREATE QUEUE {name} (body STRING)",
-        f"CREATE PUBLICATION {name} FOR TABLE sales",
-        f"ALTER STREAM TABLE st RENAME TO {name}",
-    ):
-        with pytest.raises(InvalidStatement, match="letters, digits and underscores|cannot be named by a path"):
-            shop.sql(statement)
-        assert in_folder(home) == before
+    for name in ("`a b`", "`ä`", "`a.b`", "`a/b`"):
+        for statement in (
+            f"CREATE STREAM TABLE {name} AS {ALL}",
+            f"CREATE QUEUE {name} (body STRING)",
+            f"CREATE PUBLICATION {name} FOR TABLE sales",
+            f"ALTER STREAM TABLE st RENAME TO {name}",
+        ):
+            with pytest.raises(InvalidStatement, match="letters, digits and underscores|cannot be named by a path"):
+                shop.sql(statement)
+            assert in_folder(home) == before, statement
     assert_exact(shop, "st", ALL)
 
 
@@ -170,6 +173,7 @@ def test_an_intent_that_somebody_planted_harms_nobody_elsewhere(shop: SparkSessi
     (tmp_path / "broken" / "_delta_log").mkdir(parents=True)
     (tmp_path / "broken" / "_delta_log" / f"{7:020}.json").write_text("{}")
     (tmp_path / "broken" / "_streamtable").mkdir()
+    (tmp_path / "theirs" / "_streamtable" / "kept").mkdir(parents=True)
     before = sorted(map(str, tmp_path.rglob("*")))
     for place in ("theirs", "st", "unnamed", "plain", "broken"):
         path = f"file:{tmp_path}/{place}"
@@ -184,7 +188,131 @@ def test_an_intent_that_somebody_planted_harms_nobody_elsewhere(shop: SparkSessi
                 assert sorted(map(str, tmp_path.rglob("*"))) == before, (place, name, kind)
                 assert file.exists() == (place == "broken"), (place, name, kind)
                 file.unlink(missing_ok=True)
+            file = planted(shop, Kind.REPLACE, Part(name, path, (ID, "another")))
+            shop.sql("DROP STREAM TABLE IF EXISTS other")
+            assert sorted(map(str, tmp_path.rglob("*"))) == before, (place, name)
+            file.unlink(missing_ok=True)
     assert shop.table("theirs").count() == 1
+    assert_exact(shop, "st", ALL)
+
+
+def test_a_killed_create_or_replace_table_leaves_the_stream_table_or_nothing_of_it(shop: SparkSession) -> None:
+    shop.sql(f"CREATE STREAM TABLE st AS {GROUPS}")
+    place, located = folder(shop, "st"), find_table(shop, ("spark_catalog", "shop", "st"))
+    part = marked(shop, located.name, located.path)
+    file = planted(shop, Kind.REPLACE, part)
+    shop.sql("DROP STREAM TABLE IF EXISTS other")
+    assert not file.exists() and in_folder(place / "_streamtable")
+    assert done(shop, "REFRESH STREAM TABLE st")[0] == "NO_DATA"
+    planted(shop, Kind.REPLACE, part)
+    with as_engine(shop):  # this is how far a killed statement came
+        shop.sql("CREATE OR REPLACE TABLE st USING delta AS SELECT 1 AS id")
+    assert find_table(shop, located.name).accepted and in_folder(place / "_streamtable")
+    place.rename(place.with_suffix(".away"))
+    java_class(shop, "org.apache.spark.sql.delta.DeltaLog").clearCache()
+    shop.sql("DROP STREAM TABLE IF EXISTS other")
+    assert file.exists()
+    place.with_suffix(".away").rename(place)
+    shop.sql("DROP STREAM TABLE IF EXISTS other")
+    assert not find_table(shop, located.name).accepted and not in_folder(place / "_streamtable")
+    assert shop.table("st").count() == 1
+
+
+def test_a_killed_create_or_replace_table_leaves_no_hidden_state_where_the_table_is_dropped(
+    shop: SparkSession, tmp_path: Path
+) -> None:
+    place = tmp_path / "place"
+    shop.sql(f"CREATE STREAM TABLE st LOCATION '{place}' AS {GROUPS}")
+    located = find_table(shop, ("spark_catalog", "shop", "st"))
+    file = planted(shop, Kind.REPLACE, marked(shop, located.name, located.path))
+    with as_engine(shop):
+        shop.sql("CREATE OR REPLACE TABLE st USING delta AS SELECT 1 AS id")
+    shop.sql("DROP TABLE st")
+    assert in_folder(place / "_streamtable")
+    shop.sql("DROP STREAM TABLE IF EXISTS other")
+    assert not in_folder(place / "_streamtable") and not file.exists()
+    assert shop.read.format("delta").load(str(place)).count() == 1
+
+
+def test_a_killed_rename_waits_for_its_table_to_be_readable(shop: SparkSession) -> None:
+    shop.sql(f"CREATE STREAM TABLE st AS {ALL}")
+    place, located = folder(shop, "st"), find_table(shop, ("spark_catalog", "shop", "st"))
+    mark = ("streamtable.id", properties_at(shop, located.path)["streamtable.id"])
+    moved = Part((*located.name[:2], "moved"), f"{located.path.rpartition('/')[0]}/moved", mark)
+    file = planted(shop, Kind.RENAME, Part(located.name, located.path, mark), moved)
+    away = place.rename(place.with_name("away"))
+    java_class(shop, "org.apache.spark.sql.delta.DeltaLog").clearCache()
+    shop.sql("DROP STREAM TABLE IF EXISTS other")
+    with pytest.raises(SourceUnavailable, match="may have moved it"):
+        shop.sql(f"CREATE STREAM TABLE moved AS {ALL}")
+    assert file.exists()
+    away.rename(place.with_name("moved"))
+    shop.sql("DROP STREAM TABLE IF EXISTS other")
+    assert not file.exists() and not place.with_name("moved").exists()
+    assert_exact(shop, "st", ALL)
+
+
+def renaming(shop: SparkSession) -> tuple[Path, Path]:
+    """Make a stream table whose RENAME was killed when it had moved the folder; return the intent, and the folder."""
+    shop.sql(f"CREATE STREAM TABLE st AS {GROUPS}")
+    place, located = folder(shop, "st"), find_table(shop, ("spark_catalog", "shop", "st"))
+    mark = ("streamtable.id", properties_at(shop, located.path)["streamtable.id"])
+    after = Part((*located.name[:2], "moved"), f"{located.path.rpartition('/')[0]}/moved", mark)
+    file = planted(shop, Kind.RENAME, Part(located.name, located.path, mark), after)
+    place = place.rename(place.with_name("moved"))
+    java_class(shop, "org.apache.spark.sql.delta.DeltaLog").clearCache()
+    return file, place
+
+
+def test_a_drop_takes_the_folder_along_that_a_killed_rename_had_moved(shop: SparkSession) -> None:
+    home, named = folder(shop, "sales").parent, ("spark_catalog.shop.st", "DROPPED")
+    renaming(shop)
+    assert answer(shop, "DROP STREAM TABLE st") == [named]
+    assert in_folder(home) == {"sales"}
+    file, moved = renaming(shop)
+    (home / "st").mkdir()
+    (home / "st" / "notes.txt").write_text("mine")  # so that it cannot go back
+    (told,) = answer(shop, "DROP STREAM TABLE st")
+    assert told[1].startswith("DROPPED, left") and told[1].endswith("/st")
+    assert not moved.exists() and in_folder(home / "st") == {"notes.txt"}
+    shop.sql("DROP STREAM TABLE IF EXISTS other")
+    assert not file.exists()
+    (home / "st" / "notes.txt").unlink()
+    (home / "st").rmdir()
+
+
+def test_doctor_finds_the_table_of_a_killed_rename_whose_name_was_dropped(shop: SparkSession) -> None:
+    file, moved = renaming(shop)
+    away = moved.rename(moved.with_name("away"))
+    forget(shop, ("spark_catalog", "shop", "st"))  # as DROP does while nobody can read the table
+    away.rename(moved)
+    shop.sql("DROP STREAM TABLE IF EXISTS other")
+    assert not file.exists() and not moved.exists()
+    (found,) = leftovers(shop)
+    assert found.mend and "a whole table that the catalog does not know" in found.found
+    found.mend()
+    shop.sql("ALTER STREAM TABLE st ACCEPT DEFINITION")
+    assert_exact(shop, "st", GROUPS)
+
+
+def test_a_killed_drop_is_finished_when_its_storage_is_back(shop: SparkSession, tmp_path: Path) -> None:
+    storage = tmp_path / "mounted"
+    shop.sql(f"CREATE STREAM TABLE st LOCATION '{storage}/st' AS {GROUPS}")
+    located = find_table(shop, ("spark_catalog", "shop", "st"))
+    file = planted(shop, Kind.DROP, replace(marked(shop, located.name, located.path), alone=False))
+    forget(shop, located.name)
+    away = storage.rename(tmp_path / "away")
+    storage.mkdir()  # the place where it was mounted
+    java_class(shop, "org.apache.spark.sql.delta.DeltaLog").clearCache()
+    shop.sql(f"CREATE STREAM TABLE st AS {ALL}")
+    (found,) = leftovers(shop)
+    assert file.exists() and "DROP of spark_catalog.shop.st was not finished" in found.found and found.mend
+    with pytest.raises(SourceUnavailable, match="unknown whether files of spark_catalog.shop.st are left"):
+        found.mend()
+    storage.rmdir()
+    away.rename(storage)
+    shop.sql("DROP STREAM TABLE IF EXISTS other")
+    assert not file.exists() and in_folder(storage) == set()
     assert_exact(shop, "st", ALL)
 
 
@@ -197,6 +325,21 @@ def test_what_lies_beside_intents_is_in_nobodys_way(shop: SparkSession) -> None:
     shop.sql("DROP STREAM TABLE st")
     assert len(in_folder(beside)) == 3
     subprocess.run(["rm", "-r", beside], check=True)
+
+
+def test_a_file_that_is_no_intent_is_in_nobodys_way_and_doctor_lists_it(shop: SparkSession) -> None:
+    file = planted(shop, Kind.CREATE, Part(("spark_catalog", "shop", "no"), "file:/nowhere", ("streamtable.id", "none")))
+    for text in ("{}", "[]", json.dumps({**json.loads(file.read_text()), "kind": "X"})):
+        file.write_text(text)
+        os.utime(file, (time.time() - 600, time.time() - 600))
+        shop.sql(f"CREATE STREAM TABLE st AS {ALL}")
+        shop.sql("DROP STREAM TABLE st")
+        with pytest.raises(StreamTableNotFound):
+            shop.sql("REFRESH STREAM TABLE st")
+        (listed,) = leftovers(shop)
+        assert listed.mend is None and file.name in listed.found
+    file.unlink()
+    file.parent.rmdir()
 
 
 def test_a_table_that_came_to_the_place_of_a_killed_create_is_somebodys(shop: SparkSession, tmp_path: Path) -> None:
@@ -226,6 +369,7 @@ def test_doctor_finds_what_earlier_releases_left(shop: SparkSession) -> None:
     found = list(leftovers(shop))
     assert len(found) == 6, [each.found for each in found]
     for each in found:
+        assert each.mend
         each.mend()
     assert list(leftovers(shop)) == []
     assert_exact(shop, "whole", GROUPS)

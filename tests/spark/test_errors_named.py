@@ -62,7 +62,8 @@ def test_a_term_of_a_delta_that_fails_where_the_query_does_not(abc: SparkSession
 
 
 def test_an_error_of_the_query_is_ours_and_is_shown(abc: SparkSession) -> None:
-    queries = {f"q{n}": f"SELECT a.k, {each} AS d {JOINED}" for n, each in enumerate(EXPRESSIONS.values())}
+    some = [EXPRESSIONS[name] for name in ("a division by zero", "a cast", "an assertion")]  # a table for each takes the same way
+    queries = {f"q{n}": f"SELECT a.k, {each} AS d {JOINED}" for n, each in enumerate(some)}
     for name, query in queries.items():
         abc.sql(f"CREATE STREAM TABLE {name} AS {query}")
     abc.sql("UPDATE c SET w = 0 WHERE k = 1")

@@ -14,6 +14,7 @@ from tests.spark.tampering import tamper
 from streamtable.catalog.halves import FOLDER
 from streamtable.definitions.leftovers import leftovers
 from streamtable.errors import (
+    DependentsExist,
     DirectWriteRefused,
     InvalidStatement,
     SourceUnavailable,
@@ -51,7 +52,10 @@ def test_a_table_whose_folder_is_gone_does_not_block_its_name(shop: SparkSession
         with pytest.raises(SourceUnavailable, match="forget the name: DROP STREAM TABLE `spark_catalog`.`shop`.`st`"):
             shop.sql(statement)
     ((name, status, *nothing, error),) = answer(shop, "SHOW STREAM TABLES")
-    assert (name, status, nothing) == (NAME, "UNREADABLE", [None] * 4) and "there is no Delta table at" in error
+    assert (name, status, set(nothing)) == (NAME, "UNREADABLE", {None}) and "there is no Delta table at" in error
+    assert answer(shop, "SELECT name, status, state, error FROM stream_tables() WHERE name LIKE '%.shop.%'") == [
+        (NAME, "UNREADABLE", None, error)
+    ]
     assert answer(shop, "DROP TABLE st" if at else "DROP STREAM TABLE st") == [(NAME, "DROPPED")]
     assert answer(shop, "DROP STREAM TABLE IF EXISTS st") == []
     shop.sql(create)
@@ -73,6 +77,7 @@ def test_an_ordinary_table_whose_folder_is_gone_says_so(shop: SparkSession) -> N
 @pytest.mark.parametrize("how", ["no log", "no JSON", "a gap"])
 def test_a_drop_without_a_log_leaves_the_files_and_names_their_folder(shop: SparkSession, how: str) -> None:
     shop.sql(f"CREATE STREAM TABLE st AS {GROUPS}")
+    shop.sql("CREATE STREAM TABLE reader WITH NO DATA AS SELECT id FROM st")
     place = folder(shop, "st")
     log = place / "_delta_log"
     if how == "no log":
@@ -84,7 +89,10 @@ def test_a_drop_without_a_log_leaves_the_files_and_names_their_folder(shop: Spar
             each.unlink()
     forgotten(shop)
     before = sorted(place.rglob("*"))
-    (told,) = answer(shop, "DROP STREAM TABLE st")
+    with pytest.raises(DependentsExist, match="read by spark_catalog.shop.reader"):
+        shop.sql("DROP TABLE st")
+    shop.sql("DROP STREAM TABLE reader")
+    (told,) = answer(shop, "DROP STREAM TABLE st" if how == "no log" else "DROP TABLE st")
     assert told == (NAME, f"DROPPED, left what the table's log does not name: file:{place}")
     assert sorted(place.rglob("*")) == before
     with pytest.raises(InvalidStatement, match="is not empty: it holds"):
@@ -212,19 +220,16 @@ def test_objects_whose_folders_are_gone_say_how_the_name_becomes_free(shop: Spar
         shop.sql(f"DROP {noun} o")
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
+def test_no_statement_names_a_queue_or_a_subscription_by_a_path(shop: SparkSession, tmp_path: Path) -> None:
+    for statement in (
         "CREATE QUEUE {} ON sales",
         "REGISTER CONSUMER w ON {}",
         "NEXT BATCH FROM {} FOR w",
         "CREATE SUBSCRIPTION {} CONNECTION 'database=shop' PUBLICATION p",
         "APPLY SUBSCRIPTION {}",
-    ],
-)
-def test_no_statement_names_a_queue_or_a_subscription_by_a_path(shop: SparkSession, tmp_path: Path, statement: str) -> None:
-    with pytest.raises(InvalidStatement, match="cannot be named by a path"):
-        shop.sql(statement.format(f"delta.`{tmp_path}/o`"))
+    ):
+        with pytest.raises(InvalidStatement, match="cannot be named by a path"):
+            shop.sql(statement.format(f"delta.`{tmp_path}/o`"))
 
 
 def test_doctor_forgets_no_name_of_others_and_none_while_the_storage_is_not_mounted(shop: SparkSession) -> None:

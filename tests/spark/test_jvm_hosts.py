@@ -73,6 +73,7 @@ assert on_command_lines("the-key-of-a-store") == []
 Path("sent_away").touch()
 """
 PYTHONS_THAT_FAIL = """
+SET spark.streamtable.scheduler.retries = never;
 SHOW STREAM TABLES;
 !cp outdated python;
 SHOW STREAM TABLES;
@@ -85,6 +86,9 @@ SET spark.streamtable.python.startSeconds = 2;
 SHOW STREAM TABLES;
 !cp dying python;
 RESET spark.streamtable.python.startSeconds;
+SHOW STREAM TABLES;
+RESET spark.streamtable.scheduler.retries;
+SET spark.streamtable.scheduler.retries = 3;
 CREATE TABLE source USING delta AS SELECT 1 AS id;
 CREATE STREAM TABLE copied AS SELECT id FROM source;
 INSERT INTO source VALUES (2);
@@ -138,8 +142,10 @@ def test_a_python_that_lacks_the_package_or_has_another_does_not_exist_hangs_or_
     options = ("--properties-file", str(properties), "--hiveconf", "hive.cli.errors.ignore=true")
     done = hosts.spark_sql(tmp_path, *options, "-f", str(script))
     errors = hosts.errors_in(done.stderr)
-    assert [hosts.failure(error).condition for error in errors] == ["STREAMTABLE_NOT_ENABLED"] * 6, done.stderr[-3000:]
-    lacking, outdated, missing, misspelt, hanging, killed = errors
+    conditions = ["STREAMTABLE_NOT_ENABLED"] * 5 + ["STREAMTABLE_INVALID_STATEMENT", "STREAMTABLE_NOT_ENABLED"]
+    assert [hosts.failure(error).condition for error in errors] == conditions, done.stderr[-3000:]
+    lacking, outdated, missing, misspelt, hanging, judged, killed = errors  # SET needs no Python, and is judged when one is there
+    assert "spark.streamtable.scheduler.retries cannot be 'never'" in judged
     assert f"{python}, which is to answer the statement, ended at once:\nNo module named streamtable" in lacking
     assert f"ended at once:\nits streamtable is 0.0.1, the jar of this application is that of {version('streamtable')}" in outdated
     assert f"{python}, which is to answer the statement, does not start" in missing

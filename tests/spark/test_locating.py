@@ -10,6 +10,7 @@ from tests.oracle.scenario import Scenario
 
 from streamtable.algebra.columns import Column
 from streamtable.engine import limits, locate
+from streamtable.engine.netting import NET
 from streamtable.engine.workspace import Workspace
 
 
@@ -38,17 +39,26 @@ def test_what_is_appended_to_a_join_looks_for_no_row(s: Scenario, monkeypatch: p
     s.refresh("joined")
 
 
-@pytest.mark.parametrize("handed_out", [limits.BROADCAST_ROWS, 0])
-def test_rows_go_again_and_again(s: Scenario, handed_out: int, monkeypatch: pytest.MonkeyPatch) -> None:
+LAYOUTS = {
+    "plain": "",
+    "parted": "PARTITIONED BY (part)",
+    "mapped": "TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'delta.minReaderVersion' = '3', 'delta.minWriterVersion' = '7')",
+}
+
+
+@pytest.mark.parametrize(
+    ("handed_out", "layouts"),
+    [
+        (limits.BROADCAST_ROWS, ["parted"]),
+        (0, ["mapped"]),
+        *(pytest.param(rows, [*LAYOUTS], marks=pytest.mark.fuzz) for rows in (limits.BROADCAST_ROWS, 0)),
+    ],
+)
+def test_rows_go_again_and_again(s: Scenario, handed_out: int, layouts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "BROADCAST_ROWS", handed_out)
-    layouts = {
-        "plain": "",
-        "parted": "PARTITIONED BY (part)",
-        "mapped": "TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'delta.minReaderVersion' = '3', 'delta.minWriterVersion' = '7')",
-    }
-    for name, layout in layouts.items():
+    for name in layouts:
         query = "SELECT id, part, v FROM t"
-        s.spark.sql(f"CREATE STREAM TABLE {name} REFRESH MODE DIFFERENTIAL {layout} AS {query}")
+        s.spark.sql(f"CREATE STREAM TABLE {name} REFRESH MODE DIFFERENTIAL {LAYOUTS[name]} AS {query}")
         s.queries[name] = query
     s.stream("equal_rows", "SELECT part, v FROM t")
     s.step("DELETE FROM t WHERE id % 4 = 0")
@@ -64,7 +74,7 @@ def test_rows_go_again_and_again(s: Scenario, handed_out: int, monkeypatch: pyte
 def test_the_column_that_most_likely_tells_all_rows_apart_is_tried_first(spark: SparkSession) -> None:
     columns = [Column("a", "often", "BIGINT"), Column("b", "always", "INT"), Column("c", "never", "BIGINT")]
     with Workspace(spark) as workspace:
-        rows = spark.range(1000).selectExpr("id % 850 AS a", "CAST(id AS INT) AS b", "id % 10 AS c", f"-1 AS {locate.NET}")
+        rows = spark.range(1000).selectExpr("id % 850 AS a", "CAST(id AS INT) AS b", "id % 10 AS c", f"-1 AS {NET}")
         workspace.name("delta", rows)
         found = locate.measure(workspace, "delta", columns, None).probes
     assert [(probe.name, least, most) for probe, least, most in found] == [("always", "0", "999"), ("often", "0", "849")]

@@ -12,10 +12,12 @@ from pyspark.sql import SparkSession
 from tests.spark.statements import answer, done, folder
 
 from streamtable.engine import clock
-from streamtable.errors import DependentsExist, InvalidStatement, NotIncremental, StreamTableNotFound
+from streamtable.errors import DependentsExist, InvalidStatement, NotIncremental, RefreshError, StreamTableNotFound
 from streamtable.jvm.gateway import java_class
 from streamtable.observe.alerts import Alert
 from streamtable.observe.functions import FUNCTIONS
+from streamtable.observe.look import look
+from streamtable.observe.status_rows import LISTED
 from streamtable.observe.watch import Watch
 
 ST = "spark_catalog.shop.st"
@@ -44,6 +46,7 @@ def test_columns_of_every_function_and_rows_that_join(shop: SparkSession) -> Non
         "staleness": 3,
         "source_health": 3,
         "stream_table_dependencies": 3,
+        "expectations": 0,
         "alerts": 1,
         "publications": 0,
         "subscriptions": 0,
@@ -62,7 +65,7 @@ def test_columns_of_every_function_and_rows_that_join(shop: SparkSession) -> Non
         "SELECT t.name, t.last_action, s.total_refreshes, s.total_rows_inserted, s.total_rows_deleted, t.is_populated, t.stale"
         " FROM stream_tables() t JOIN refresh_stats() s USING (name) WHERE t.schedule = 'MANUAL' OR t.version > 1 ORDER BY ALL",
     ) == [
-        ("spark_catalog.shop.empty", None, 0, 0, 0, False, None),
+        ("spark_catalog.shop.empty", None, 0, 0, 0, False, True),
         ("spark_catalog.shop.large", "DIFFERENTIAL", 2, 2, 1, True, None),
         (ST, "DIFFERENTIAL", 2, 4, 1, True, False),
     ]
@@ -70,6 +73,7 @@ def test_columns_of_every_function_and_rows_that_join(shop: SparkSession) -> Non
         ("DIFFERENTIAL", "COMPLETED", 1, 1, "MANUAL"),
         ("REINITIALIZE", "COMPLETED", 3, 0, "INITIAL"),
     ]
+    assert answer(shop, "SELECT last_full_ms > 0, auto_full_share IS NULL FROM refresh_stats('st')") == [(True, True)]
     assert len(answer(shop, "SELECT * FROM refresh_history('st', 1)")) == 1
     assert [row[5:7] for row in answer(shop, "SHOW REFRESH HISTORY FOR st")] == [(1, 1), (3, 0)]
     assert answer(
@@ -80,6 +84,59 @@ def test_columns_of_every_function_and_rows_that_join(shop: SparkSession) -> Non
     for call in ("stream_tables('st', 1)", "refresh_history('st', 'many')"):
         with pytest.raises(InvalidStatement, match=r"call it as"):
             shop.sql(f"SELECT * FROM {call}")
+
+
+def test_all_who_show_the_status_show_the_same_and_a_failure_at_once(shop: SparkSession) -> None:
+    shop.sql("CREATE STREAM TABLE st AS SELECT id, 10 DIV amount AS share FROM sales")
+    shop.sql("CREATE STREAM TABLE empty WITH NO DATA AS SELECT id FROM sales")
+    names = LISTED.names
+
+    def told(name: str) -> dict[str, Any]:
+        """Return the status, which SHOW STREAM TABLES, stream_tables() and what pages and metrics read tell alike."""
+        shown = shop.sql(f"SHOW STREAM TABLES LIKE '{name}'").select(*names).first()
+        listed = shop.sql(f"SELECT * FROM stream_tables('{name}')").first()
+        looked = look(shop).table(f"spark_catalog.shop.{name}")
+        assert shown and listed and looked
+        row = listed.asDict()
+        of_look = {
+            "state": looked.standing.value,
+            "last_success": looked.succeeded_at and looked.succeeded_at.astimezone(),
+            "last_action": looked.last_action,
+            "error": looked.trouble,
+            "error_condition": looked.condition,
+            "consecutive_errors": looked.failures,
+            "row_count": looked.size.rows if looked.size else None,
+        }
+        assert {**row, **of_look, "last_success": row["last_success"]} == row
+        timeless = [each for each in names if each != "staleness_seconds"]
+        assert [shown[each] for each in timeless] == [row[each] for each in timeless]
+        return row
+
+    fresh = told("st")
+    assert (fresh["state"], fresh["row_count"], fresh["last_success"], fresh["next_due"]) == (
+        "fresh",
+        4,
+        fresh["last_attempt"],
+        None,
+    )
+    assert (told("empty")["state"], told("empty")["staleness_seconds"], told("empty")["last_success"]) == ("stale", None, None)
+    shop.sql("UPDATE sales SET amount = 0 WHERE id = 1")
+    behind = told("st")
+    assert (behind["state"], behind["staleness_seconds"] > 0, behind["stale"]) == ("stale", True, None)  # it is MANUAL
+    with pytest.raises(RefreshError):
+        shop.sql("REFRESH STREAM TABLE st")
+    failed = told("st")
+    assert (failed["state"], failed["status"], failed["last_action"], failed["consecutive_errors"]) == (
+        "failing",
+        "ACTIVE",
+        "FAILED",
+        1,
+    )
+    assert failed["error_condition"] == "STREAMTABLE_REFRESH_FAILED" and "DIVIDE_BY_ZERO" in failed["error"]
+    assert failed["last_success"] == fresh["last_success"] < failed["last_attempt"]
+    shop.sql("UPDATE sales SET amount = 5 WHERE id = 1")
+    shop.sql("REFRESH STREAM TABLE st")
+    assert (told("st")["state"], told("st")["error"], told("st")["consecutive_errors"]) == ("fresh", None, 0)
 
 
 def test_what_rests_is_not_stale_until_the_date_changes(shop: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from tests.oracle.scenario import Scenario
 
-from streamtable.errors import StreamTableError
+from streamtable.errors import RefreshError, StreamTableError
 
 ZONE = "spark.sql.session.timeZone"
 COLUMNS = "k INT, x TIMESTAMP, d DOUBLE, b BINARY, s STRING, dt DATE, n TIMESTAMP_NTZ, c CHAR(4), v VARCHAR(9), q DECIMAL(5, 2)"
@@ -51,10 +50,17 @@ def test_a_value_that_delta_would_not_give_back_is_refused_when_it_comes(s: Scen
         s.spark.sql(f"CREATE STREAM TABLE of_{column} PARTITIONED BY ({column}) AS SELECT k, {column} FROM p")
         for value in values:
             s.spark.sql(f"UPDATE p SET {column} = {value} WHERE k = 3")
-            with pytest.raises((StreamTableError, PySparkException), match=f"the column {column} has the value .*PARTITIONED BY"):
-                s.spark.sql(f"REFRESH STREAM TABLE of_{column}")
+            for full in ("", " FULL"):
+                with pytest.raises(RefreshError, match=rf"of_{column}\b(.|\n)*the column {column} has the value .*PARTITIONED BY"):
+                    s.spark.sql(f"REFRESH STREAM TABLE of_{column}{full}")
             assert s.spark.table(f"of_{column}").where(f"k = 3 AND {column} IS NULL").count() == 1, "the last good contents"
-        with pytest.raises((StreamTableError, PySparkException), match=f"the column {column} has the value .*PARTITIONED BY"):
-            s.spark.sql(f"CREATE STREAM TABLE anew PARTITIONED BY ({column}) AS SELECT k, {column} FROM p")
+        as_query = f"AS SELECT k, {column} FROM p"
+        for name, statement in {
+            "anew": f"CREATE STREAM TABLE anew PARTITIONED BY ({column}) {as_query}",
+            f"of_{column}": f"CREATE OR REPLACE STREAM TABLE of_{column} PARTITIONED BY ({column}) {as_query} WHERE k < 9",
+            f"`of_{column}`": f"ALTER STREAM TABLE of_{column} {as_query} WHERE k < 8",
+        }.items():
+            with pytest.raises(StreamTableError, match=rf"{name}.*(.|\n)*the column {column} has the value .*PARTITIONED BY"):
+                s.spark.sql(statement)
         s.spark.sql(f"UPDATE p SET {column} = NULL, k = 3 WHERE k = 3")
         s.spark.sql(f"REFRESH STREAM TABLE of_{column}")

@@ -83,13 +83,9 @@ def test_pattern_06_insert_and_delete_of_an_equal_row_are_netted(s: Scenario) ->
 
 PATTERN_09 = {
     "reverse_order": "SELECT l.v, r.w FROM l JOIN r ON r.k = l.k",
-    "self_join": "SELECT a.v AS x, b.v AS y FROM l a JOIN l b ON b.k = a.k",
-    "three_times": "SELECT a.v AS x, b.v AS y, c.v AS z FROM l a JOIN l b ON a.k = b.k JOIN l c ON c.k = b.k",
     "not_equi": "SELECT a.v AS x, b.v AS y FROM l a JOIN l b ON a.v < b.v",
     "null_safe": "SELECT l.v, r.w FROM l JOIN r ON l.k <=> r.k",
-    "using_clause": "SELECT * FROM l JOIN r USING (k)",
     "natural_join": "SELECT * FROM l NATURAL JOIN r",
-    "product": "SELECT l.v, r.w FROM l CROSS JOIN r",
 }
 
 

@@ -17,14 +17,14 @@ def s(spark: SparkSession) -> Iterator[Scenario]:
         yield scenario
 
 
-@pytest.mark.parametrize("guest", ["double('NaN')", "double('Infinity')", "double('-Infinity')", "1e20D"])
-def test_pattern_25_a_special_float_enters_and_leaves(s: Scenario, guest: str) -> None:
-    s.source("t", "k INT, v DOUBLE", "(1, 1.0), (1, 2.0), (2, 0.5)")
+def test_pattern_25_special_floats_enter_and_leave(s: Scenario) -> None:
+    guests = {1: "double('NaN')", 2: "double('Infinity')", 3: "double('-Infinity')", 4: "1e20D"}
+    s.source("t", "k INT, v DOUBLE", ", ".join(f"({k}, 1.0), ({k}, 2.0)" for k in guests) + ", (5, 0.5)")
     s.stream("g", "SELECT k, sum(v) AS s, avg(v) AS a, min(v) AS lo, max(v) AS hi, count(*) AS n FROM t GROUP BY k")
     s.stream("scan", "SELECT v FROM t")
-    s.step(f"INSERT INTO t SELECT 1, {guest}")
-    s.step(f"DELETE FROM t WHERE v = {guest}")
-    assert s.rows("g") == [(1, 3.0, 1.5, 1.0, 2.0, 2), (2, 0.5, 0.5, 0.5, 0.5, 1)]
+    s.step("INSERT INTO t " + " UNION ALL ".join(f"SELECT {k}, {guest}" for k, guest in guests.items()))
+    s.step("DELETE FROM t WHERE " + " OR ".join(f"v = {guest}" for guest in guests.values()))
+    assert s.rows("g") == [*((k, 3.0, 1.5, 1.0, 2.0, 2) for k in guests), (5, 0.5, 0.5, 0.5, 0.5, 1)]
 
 
 def test_pattern_27_chained_joins_on_aggregates_into_a_populated_group(s: Scenario) -> None:
@@ -151,6 +151,6 @@ def test_pattern_32_identity_is_exact(s: Scenario) -> None:
     s.stream("groups_of", "SELECT p, q, count(*) AS n FROM t GROUP BY p, q")
     s.stream("distinct_of", "SELECT DISTINCT p, q FROM t")
     s.stream("nested_of", "SELECT struct(p, q) AS s, array(p, q) AS a FROM t")
-    for n in (1, 4, 6, 9):
-        s.step(f"DELETE FROM t WHERE id = {n}")
+    for gone in ("1, 6", "4, 9"):  # of two rows that a careless spelling makes the same, one at a time
+        s.step(f"DELETE FROM t WHERE id IN ({gone})")
     s.step("UPDATE t SET p = 'NULL' WHERE p IS NULL", "UPDATE t SET p = NULL WHERE p = ''")

@@ -11,7 +11,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark.statements import answer, folder
 
-from streamtable.errors import DirectWriteRefused
+from streamtable.errors import DirectWriteRefused, InvalidStatement
 
 QUERY = "SELECT id, region FROM sales"
 
@@ -106,7 +106,7 @@ def test_a_name_of_another_format_that_was_led_there_takes_no_files_along(shop: 
 
 
 @pytest.mark.parametrize("above", ["", "first"])
-def test_a_schema_at_the_place_of_another_takes_no_stream_tables_along(shop: SparkSession, tmp_path: Path, above: str) -> None:
+def test_a_schema_at_the_place_of_another_takes_nothing_of_ours_along(shop: SparkSession, tmp_path: Path, above: str) -> None:
     shop.sql(f"CREATE DATABASE first LOCATION '{tmp_path}/first'")
     shop.sql(f"CREATE STREAM TABLE first.st AS {QUERY}")
     shop.sql(f"CREATE DATABASE second LOCATION '{tmp_path}/{above}'")
@@ -115,5 +115,17 @@ def test_a_schema_at_the_place_of_another_takes_no_stream_tables_along(shop: Spa
             shop.sql(drop)
     assert answer(shop, "VERIFY STREAM TABLE first.st")[0][1] is True
     shop.sql("DROP STREAM TABLE first.st")
+    shop.sql("CREATE QUEUE first.jobs (body STRING)")
+    with pytest.raises(DirectWriteRefused, match=r"files of the queue .*first.*jobs"):
+        shop.sql("DROP SCHEMA second CASCADE")
+    shop.sql("DROP QUEUE first.jobs")
     shop.sql("DROP DATABASE second")
     shop.sql("DROP DATABASE first")
+
+
+def test_no_stream_table_is_made_in_the_folder_of_a_delta_table(shop: SparkSession, st: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(folder(shop, "sales"))
+    for place in (st / "inner", st / "a" / "b", folder(shop, "sales") / "inner", tmp_path / "link" / "inner"):
+        with pytest.raises(InvalidStatement, match="in the folder of the Delta table at"):
+            shop.sql(f"CREATE STREAM TABLE other LOCATION '{place}' AS {QUERY}")
+    assert [row[1] for row in answer(shop, "SHOW TABLES IN shop")] == ["sales", "st"]

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from streamtable.errors import StreamTableNotFound
-from streamtable.hosts import notebook
+from streamtable.hosts import notebook, progress
 from streamtable.hosts.cli import output
 from streamtable.hosts.progress import watched
 
@@ -50,7 +50,7 @@ def test_a_cell_and_a_terminal_tell(
         magics[0]("", "USE shop;\n\nREFRESH STREAM TABLE\nnobody; SELECT 1")
     assert re.search(r"\ndone, \d+\.\d s\n(?s:.*)\nfailed at line 4: REFRESH STREAM TABLE\n", f"\n{capsys.readouterr().out}")
 
-    monkeypatch.setattr(output, "watched", OFTEN)
+    monkeypatch.setattr(progress, "watched", OFTEN)
     out = output.Printer(as_json=False)
     out._errors = Console(stderr=True, force_terminal=True)
     out.answer(shop, "REFRESH STREAM TABLE counted FULL", limit=10)

@@ -12,7 +12,7 @@ from tests.spark.statements import answer
 from streamtable import open_queue
 from streamtable.delta.rows import read
 from streamtable.delta.tables import find_table, state
-from streamtable.errors import HistoryLost, InvalidStatement, QueueNotFound
+from streamtable.errors import HistoryLost, InvalidStatement, QueueNotFound, RefreshError
 from streamtable.language.names import Name
 from streamtable.queue import definition, space
 
@@ -52,6 +52,40 @@ def test_a_captured_table_that_is_dropped_and_created_again_is_another_one(s: Sp
     s.sql("UNREGISTER CONSUMER c ON q")
     s.sql("REGISTER CONSUMER c ON q AT 0")
     assert len(answer(s, "NEXT BATCH FROM q FOR c")) == 4
+
+
+def test_consumers_and_dead_letters_are_shown_whatever_became_of_the_source(s: SparkSession) -> None:
+    s.sql("CREATE TABLE read (n INT, `a.b` STRING) USING delta")
+    s.sql("CREATE VIEW seen AS SELECT * FROM read")
+    for name in ("given_up", "untouched"):
+        s.sql(f"CREATE QUEUE {name} FOR SUBSCRIBE seen")
+        s.sql(f"REGISTER CONSUMER c ON {name}")
+    s.sql("INSERT INTO read VALUES (1, 'x')")
+    (event,) = answer(s, "NEXT BATCH FROM given_up FOR c")
+    s.sql("GIVE UP EVENTS FROM given_up FOR c")
+    dead = [(*event[:-1], 1)]
+    columns = s.sql("SHOW DEAD LETTERS FROM given_up FOR c").columns
+    for change in ("CREATE OR REPLACE VIEW seen AS SELECT n + 1 AS n, `a.b` FROM read", "DROP TABLE read", "DROP VIEW seen"):
+        s.sql(change)
+        shown = s.sql("SHOW DEAD LETTERS FROM given_up FOR c")
+        assert (shown.columns, list(map(tuple, shown.collect()))) == (columns, dead)
+        assert [tuple(row) for row in open_queue(s, "given_up").dead_letters("c").collect()] == dead
+        assert answer(s, "SHOW DEAD LETTERS FROM untouched FOR c") == []
+        for name, batch in (("given_up", 1), ("untouched", None)):
+            (row,) = s.sql(f"SHOW CONSUMERS ON {name}").collect()
+            assert (row.consumer, row.batch, row.pending_commits, row.pending_events, row.lag_seconds) == (
+                "c",
+                batch,
+                None,
+                None,
+                None,
+            )
+        with pytest.raises(RefreshError):
+            s.sql("NEXT BATCH FROM untouched FOR c")
+    assert answer(s, "REPLAY DEAD LETTERS FROM given_up FOR c WHERE (n = 1)") == [("c", 1)]
+    for name in ("given_up", "untouched"):
+        s.sql(f"UNREGISTER CONSUMER c ON {name}")
+        s.sql(f"DROP QUEUE {name}")
 
 
 def test_a_stream_whose_table_is_dropped_and_created_again_ends(s: SparkSession, tmp_path: Path) -> None:
@@ -105,7 +139,7 @@ def test_rows_that_others_replace_in_a_free_standing_queue_are_events(s: SparkSe
     s.sql("INSERT INTO own VALUES (1)")
     s.sql("INSERT OVERWRITE own VALUES (2), (3)")
     s.sql("DELETE FROM own WHERE n = 3")
-    assert [(lag.pending_commits, lag.pending_events > 1) for lag in open_queue(s, "own").consumers()] == [(2, True)]
+    assert [(lag.pending_commits, (lag.pending_events or 0) > 1) for lag in open_queue(s, "own").consumers()] == [(2, True)]
     assert sorted(answer(s, "NEXT BATCH FROM own FOR c")) == [(1, 1, 0), (2, 2, 0), (2, 3, 0)]
     s.sql("FINISH BATCH FROM own FOR c")
     s.sql("INSERT OVERWRITE own VALUES (4)")
@@ -141,6 +175,40 @@ def test_a_client_that_comes_back_late_finishes_its_own_batch_alone(s: SparkSess
     assert answer(s, "NEXT BATCH FROM late FOR c") == [(3, 3, 0), (4, 4, 0)]
     with pytest.raises(QueueNotFound):
         s.sql("ALTER QUEUE lat SET (max_count = 2)")
+
+
+def test_a_batch_of_a_statement_is_bounded(s: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("statements.queue", "queue.limits"):
+        monkeypatch.setattr(f"streamtable.{module}.MOST_HELD", 3)
+    s.sql("CREATE QUEUE many (n INT)")
+    s.sql("REGISTER CONSUMER c ON many")
+    for values in ("VALUES (1), (2)", "VALUES (3), (4)", "SELECT id FROM range(10)"):
+        s.sql(f"INSERT INTO many {values}")
+    for expected in ([1, 2], [3, 4]):
+        assert sorted(n for _, n, _ in answer(s, "NEXT BATCH FROM many FOR c")) == expected
+        s.sql("FINISH BATCH FROM many FOR c")
+    with pytest.raises(InvalidStatement, match=r"(?s)batch 3 of c has more than 9 events.*open_queue\(spark, .*max_count = 90"):
+        s.sql("NEXT BATCH FROM many FOR c")
+    assert len(answer(s, "NEXT BATCH FROM many FOR c WITH (max_count = 90)")) == 10  # it is the same batch
+    s.sql("GIVE UP EVENTS FROM many FOR c")
+    with pytest.raises(InvalidStatement, match="c has given up more than 3 events"):
+        s.sql("SHOW DEAD LETTERS FROM many FOR c")
+    assert open_queue(s, "many").dead_letters("c").count() == 10
+
+
+def test_updates_of_a_consumer_that_is_far_behind_are_answered(s: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log counts an updated row once, and without a key it is two events; what is to come again is beside them."""
+    for module in ("statements.queue", "queue.limits"):
+        monkeypatch.setattr(f"streamtable.{module}.MOST_HELD", 4)
+    s.sql("CREATE TABLE moved USING delta AS SELECT CAST(id AS INT) AS n, 0 AS v FROM range(2)")
+    s.sql("CREATE QUEUE moves FOR SUBSCRIBE moved")
+    s.sql("REGISTER CONSUMER c ON moves")
+    for v in range(1, 5):
+        s.sql(f"UPDATE moved SET v = {v}")
+    for again in (0, 1):
+        assert len(answer(s, "NEXT BATCH FROM moves FOR c")) == 8 + again
+        s.sql("RETRY EVENTS FROM moves FOR c WHERE (n = 0 AND diff = 1 AND v = 1)")
+        s.sql("FINISH BATCH FROM moves FOR c")
 
 
 def test_what_came_again_and_was_finished_takes_no_space(s: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

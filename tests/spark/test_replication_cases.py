@@ -11,39 +11,26 @@ from tests.spark.statements import answer
 from tests.spark.work import Work
 
 from streamtable.catalog import objects
+from streamtable.catalog.kinds import PUBLICATION, SUBSCRIPTION
 from streamtable.engine import limits
 from streamtable.errors import HistoryLost, InvalidStatement, NotEnabled, ReplicationConflict, ReplicationObjectNotFound
 from streamtable.language.names import Name
-from streamtable.replication.kinds import PUBLICATION, SUBSCRIPTION
 
 KEYED = "USING delta TBLPROPERTIES (streamtable.replicaIdentity = 'id')"
 
 
-@pytest.fixture(scope="module")
-def schemas(spark: SparkSession) -> Iterator[SparkSession]:
-    """Return a session in the subscriber's schema; the publisher's is `sender`."""
-    for schema in ("sender", "receiver"):
-        spark.sql(f"CREATE DATABASE {schema}")
-    spark.sql("USE receiver")
-    yield spark
-    spark.sql("USE default")
-    for schema in ("sender", "receiver"):
-        spark.sql(f"DROP DATABASE {schema} CASCADE")
-
-
 @pytest.fixture
-def s(schemas: SparkSession) -> Iterator[SparkSession]:
-    """Return the session; the table `t` with the key `id` is at either end, that of the publisher has a row."""
-    run(schemas, f"CREATE TABLE sender.t (id INT, v INT) {KEYED}", "INSERT INTO sender.t VALUES (1, 1)")
-    run(schemas, "CREATE TABLE t (id INT, v INT) USING delta")
-    yield schemas
-    for row in answer(schemas, "SELECT name, enabled, slot_name FROM subscriptions()"):
-        run(schemas, f"ALTER SUBSCRIPTION {row[0]} DISABLE", f"ALTER SUBSCRIPTION {row[0]} SET (slot_name = NONE)")
-        run(schemas, f"DROP SUBSCRIPTION {row[0]}")
-    for schema in ("sender", "receiver"):
-        for namespace, table, temporary in answer(schemas, f"SHOW TABLES IN {schema}"):
-            if not temporary:  # views of the session, of other modules, are shown in every schema
-                run(schemas, f"DROP TABLE {namespace}.{table}")
+def s(spark: SparkSession) -> Iterator[SparkSession]:
+    """Return a session in the subscriber's schema; the publisher's is `sender`.
+
+    The table `t` with the key `id` is at either end, that of the publisher has a row.
+    """
+    run(spark, "CREATE DATABASE sender", "CREATE DATABASE receiver", "USE receiver")
+    run(spark, f"CREATE TABLE sender.t (id INT, v INT) {KEYED}", "INSERT INTO sender.t VALUES (1, 1)")
+    run(spark, "CREATE TABLE t (id INT, v INT) USING delta")
+    yield spark
+    # Not each by itself: a subscription is dropped by three statements, and every slot, publication and table is a table.
+    run(spark, "USE default", "DROP DATABASE receiver CASCADE", "DROP DATABASE sender CASCADE")
 
 
 def run(s: SparkSession, *statements: str) -> None:
@@ -128,7 +115,7 @@ def test_since_when_a_slot_is_inactive(s: SparkSession) -> None:
 
 def test_one_of_several_conditions_is_enough_and_none_lets_all_through(s: SparkSession) -> None:
     run(s, "INSERT INTO sender.t VALUES (2, 50), (3, 99)")
-    run(s, "CREATE PUBLICATION sender.low FOR TABLE sender.t WHERE (v < 10)")
+    run(s, "CREATE PUBLICATION sender.low FOR TABLE sender.t WHERE (v < ALL (array(10, 11)))")
     run(s, "CREATE PUBLICATION sender.high FOR TABLE sender.t WHERE (v > 90)")
     run(s, "CREATE PUBLICATION sender.every FOR TABLE sender.t")
     follow(s, "low, high")
@@ -211,6 +198,22 @@ def test_what_publications_are_for_is_altered(s: SparkSession) -> None:
     run(s, "ALTER SUBSCRIPTION s ADD PUBLICATION q WITH (copy_data = false)", "ALTER SUBSCRIPTION s DROP PUBLICATION p")
     assert answer(s, "SELECT table FROM subscription_tables('s')") == [("u",)]
     assert sent() == ("t, u", 1 + 1)  # the one that had come to u when nothing sent it
+
+
+def test_a_publication_whose_tables_do_not_fit_changes_nothing(s: SparkSession) -> None:
+    """Nor does a kill: the publications and the tables change in one commit, and the same statement may be given again."""
+    run(s, "CREATE TABLE sender.u (x INT) USING delta", "CREATE PUBLICATION sender.p FOR TABLE sender.t")
+    run(s, "CREATE PUBLICATION sender.q FOR TABLE sender.u")
+    follow(s)
+    for action in ("ADD PUBLICATION q", "SET PUBLICATION q"):
+        with pytest.raises(InvalidStatement, match="needs the Delta table"):
+            s.sql(f"ALTER SUBSCRIPTION s {action}")
+    assert answer(s, "SELECT publications FROM subscriptions('s')") == [("p",)]
+    run(s, "CREATE TABLE u (x INT) USING delta")
+    before = objects.load(s, SUBSCRIPTION, Name(("s",))).version
+    run(s, "ALTER SUBSCRIPTION s ADD PUBLICATION q")
+    assert objects.load(s, SUBSCRIPTION, Name(("s",))).version == before + 1
+    assert answer(s, "SELECT `table` FROM subscription_tables('s') ORDER BY 1") == [("t",), ("u",)]
 
 
 def test_a_publication_that_is_dropped_and_created_again_goes_on(s: SparkSession, caplog: pytest.LogCaptureFixture) -> None:

@@ -89,7 +89,7 @@ def test_a_subscribers_table(s: SparkSession, merges: list[str], kind: str) -> N
     name, rnd = kind.replace(" ", "_"), random.Random(kind)
     subscribe(s, name, columns, properties)
     assert not merges, "the first copy looks for no rows"
-    for _ in range(2):
+    for _ in range(2 if "vectors" in kind else 1):  # files that have deleted rows already
         some = [rnd.choice(changes(rnd, name)) for _ in range(rnd.randint(2, 4))]
         for statement in [*some, f"UPDATE sends.{name} SET v = v + 2 WHERE id < 5"]:
             s.sql(statement)

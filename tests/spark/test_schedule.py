@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from typing import Any
@@ -18,13 +19,19 @@ from streamtable.errors import ConcurrentRefresh, RefreshError, SourceUnavailabl
 from streamtable.language.names import Name
 from streamtable.observe.alerts import Alert
 from streamtable.refresh.frontier import Frontier, Vector
-from streamtable.refresh.records import Initiator
+from streamtable.refresh.records import Cause, Initiator
 from streamtable.refresh.run import Outcome, refresh
 from streamtable.schedule.failures import failure_record, write_failure
 
 TOTALS = "SELECT region, sum(amount) AS total FROM sales GROUP BY region"
 LARGE = "SELECT region, sum(amount) AS total FROM sales WHERE amount > 0 GROUP BY region"
 JOINED = "SELECT a.region, a.total AS x, b.total AS y FROM a FULL JOIN b ON a.region <=> b.region"
+
+
+@pytest.fixture(autouse=True)
+def told(caplog: pytest.LogCaptureFixture) -> None:
+    """Show each step of the scheduler beside a failure: many of them depend on the order of threads."""
+    caplog.set_level(logging.DEBUG, "streamtable.scheduler")
 
 
 def diamond(spark: SparkSession) -> None:
@@ -97,6 +104,42 @@ def test_a_chain_and_a_diamond_become_exact_by_themselves_and_then_cost_nothing(
     assert {action for action, _ in history(hurried, "j")} == {"REINITIALIZE", "DIFFERENTIAL"}
 
 
+def test_a_chain_on_update_follows_a_commit_in_one_cycle_and_waits_for_no_poll(hurried: SparkSession) -> None:
+    hurried.sql(f"CREATE STREAM TABLE a SCHEDULE CALCULATED AS {TOTALS}")
+    hurried.sql("CREATE STREAM TABLE b SCHEDULE ON UPDATE AS SELECT region, total FROM a")
+    hurried.sql("CREATE MATERIALIZED VIEW c TRIGGER ON UPDATE AS SELECT sum(total) AS total, count(*) AS n FROM b")
+    hurried.conf.set("spark.streamtable.scheduler.pollSeconds", "3600")
+    with start_scheduler(hurried):
+        for number in (5, 6):  # the first look may see the first one, only the file of its commit tells the second
+            write(hurried, number)
+            eventually(lambda: current(hurried, "a", "b", "c"))
+        before = jobs(hurried)
+        time.sleep(1.5)
+        assert jobs(hurried) == before, "what waits for a commit costs no Spark job"
+    frontiers = [Frontier.of(load(hurried, Name((name,))).state.frontier) for name in "abc"]
+    assert len({frontier.at for frontier in frontiers if frontier}) == 1
+    assert answer(hurried, "SELECT DISTINCT initiated_by FROM refresh_history('c') WHERE action = 'DIFFERENTIAL'") == [
+        ("SCHEDULER",)
+    ]
+    assert_exact(hurried, "b", TOTALS)
+    assert_exact(hurried, "c", f"SELECT sum(total) AS total, count(*) AS n FROM ({TOTALS})")
+
+
+def test_a_table_on_update_is_stale_when_nobody_follows(hurried: SparkSession) -> None:
+    hurried.sql(f"CREATE STREAM TABLE a SCHEDULE ON UPDATE AS {TOTALS}")
+    hurried.sql(f"CREATE STREAM TABLE seldom SCHEDULE ON UPDATE AT MOST EVERY '1h' AS {TOTALS}")
+
+    def stale() -> dict[str, bool]:
+        return {name.rpartition(".")[2]: late for name, late in answer(hurried, "SELECT name, stale FROM stream_tables()")}
+
+    assert stale() == {"a": False, "seldom": False}
+    write(hurried, 5)
+    eventually(lambda: stale()["a"])
+    assert stale() == {"a": True, "seldom": False}
+    hurried.sql("REFRESH STREAM TABLE a")
+    assert stale() == {"a": False, "seldom": False}
+
+
 def test_a_source_that_is_gone_suspends_the_table_and_resume_brings_it_back(hurried: SparkSession) -> None:
     hurried.sql("CREATE TABLE rates (region STRING, rate INT) USING delta")
     hurried.sql("INSERT INTO rates VALUES ('north', 2)")
@@ -144,18 +187,18 @@ def test_cascade_uses_one_vector_or_refuses(hurried: SparkSession, monkeypatch: 
     refreshed: list[str] = []
     moved: list[str] = []
 
-    def and_write(spark: SparkSession, entry: Entry, full: bool, vector: Vector, initiator: Initiator) -> Outcome:
+    def and_write(spark: SparkSession, entry: Entry, full: bool, vector: Vector, cause: Cause) -> Outcome:
         refreshed.append(entry.definition.name.rpartition(".")[2])
-        outcome = refresh(spark, entry, full, vector, initiator)
+        outcome = refresh(spark, entry, full, vector, cause)
         write(spark, 20 + len(refreshed))
         return outcome
 
-    def after_another(spark: SparkSession, entry: Entry, full: bool, vector: Vector, initiator: Initiator) -> Outcome:
+    def after_another(spark: SparkSession, entry: Entry, full: bool, vector: Vector, cause: Cause) -> Outcome:
         if not moved:
             moved.append(entry.definition.name)
             write(spark, 30)
             refresh(spark, entry)
-        return refresh(spark, load(spark, entry.definition.statement.name), full, vector, initiator)
+        return refresh(spark, load(spark, entry.definition.statement.name), full, vector, cause)
 
     write(hurried, 10)
     asked = latest(hurried, "sales")
@@ -224,7 +267,7 @@ def test_the_failures_in_a_row_end_with_a_success_and_with_resume(shop: SparkSes
 
     def in_a_row_after_failing(most: int) -> list[tuple[Any, ...]]:
         gone = SourceUnavailable("the source is gone")
-        write_failure(shop, path, gone, failure_record(gone, time.perf_counter(), Initiator.SCHEDULER), most)
+        write_failure(shop, path, gone, failure_record(gone, time.perf_counter(), Cause(Initiator.SCHEDULER)), most)
         return answer(shop, "SELECT status, consecutive_errors FROM stream_tables('a')")
 
     assert in_a_row_after_failing(9) == [("ACTIVE", 1)]

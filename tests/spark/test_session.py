@@ -49,6 +49,7 @@ def test_defaults() -> None:
         "spark.driver.extraClassPath": "/jars/delta.jar:/jars/shim.jar",
         "spark.executor.extraClassPath": "/jars/delta.jar:/jars/shim.jar",
         "spark.sql.codegen.cache.maxEntries": "5000",
+        "spark.delta.logStore.s3a.impl": f"{SHIM}.S3LogStore",
         "spark.authenticate": "true",
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
@@ -110,6 +111,11 @@ def test_on_a_cluster_the_jars_are_copied_and_deltas_own_defaults_stay() -> None
 
 def test_what_the_user_sets_in_place_of_a_default_is_left_alone() -> None:
     assert added(spark__sql__codegen__cache__maxEntries="50")["spark.sql.codegen.cache.maxEntries"] == "50"
+
+
+def test_a_log_store_of_the_user_is_left_alone() -> None:
+    assert added(spark__delta__logStore__s3a__impl="my.Store")["spark.delta.logStore.s3a.impl"] == "my.Store"
+    assert "spark.delta.logStore.s3a.impl" not in added(spark__delta__logStore__class="my.Store")  # Delta takes no other beside it
 
 
 def test_spark_defaults_and_submit_arguments_count_as_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,6 +256,22 @@ class TestLiveSession:
                 read_setting(spark, setting)
         finally:
             spark.conf.unset("streamtable.test.number")
+
+    @pytest.mark.parametrize(
+        ("key", "value", "said"),
+        [
+            ("scheduler.parallelism", "many", "cannot be 'many'"),
+            ("schedule.default", "5 minuts", "cannot be '5 minuts'.*duration"),
+            ("scheduler.polSeconds", "5", "Did you mean `spark.streamtable.scheduler.pollSeconds`"),
+        ],
+    )
+    def test_a_wrong_setting_is_refused_by_set(self, spark: SparkSession, key: str, value: str, said: str) -> None:
+        with pytest.raises(InvalidStatement, match=said) as refused:
+            spark.sql(f"SET spark.streamtable.{key} = {value}")
+        assert refused.value.getSqlState() == InvalidStatement.sqlstate
+        assert spark.conf.get(f"spark.streamtable.{key}", None) != value
+        spark.sql("SET spark.streamtable.scheduler.retries = 4")
+        spark.sql("RESET spark.streamtable.scheduler.retries")
 
     def test_a_crowd_of_refreshes_leaves_few_sessions(self, spark: SparkSession) -> None:
         def lent() -> list[SparkSession]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +17,7 @@ def cached(shop: SparkSession) -> Iterator[SparkSession]:
     shop.catalog.clearCache()
 
 
-@pytest.mark.parametrize("form", ["parquet", "csv", "parquet PARTITIONED BY (id)"])
+@pytest.mark.parametrize("form", ["parquet", "csv", "orc", "json", "parquet PARTITIONED BY (id)"])
 def test_files_that_came_are_read(cached: SparkSession, form: str) -> None:
     cached.sql(f"CREATE TABLE plain (v INT, id INT) USING {form}")
     cached.sql("INSERT INTO plain VALUES (7, 1)")
@@ -32,6 +33,36 @@ def test_files_that_came_are_read(cached: SparkSession, form: str) -> None:
     assert sorted(answer(cached, "SELECT * FROM joined")) == [(1, 7), (2, 9), (2, 9), (3, 8)]
     assert answer(cached, "VERIFY STREAM TABLE joined")[0][1]
     assert cached.catalog.isCached("plain")
+
+
+@pytest.mark.parametrize("form", ["text", "orc", "json", "jdbc"])
+def test_rows_that_came_beside_the_catalog_are_read(cached: SparkSession, form: str, tmp_path: Path) -> None:
+    """Nothing tells Spark of them: neither its list of files nor its cache is made anew."""
+    kind, place = "STRING" if form == "text" else "BIGINT", tmp_path / "plain"
+    database = {"url": "jdbc:derby:memory:stale;create=true", "driver": "org.apache.derby.iapi.jdbc.AutoloadedDriver"}
+
+    def write(id_: int) -> None:
+        rows = cached.range(id_, id_ + 1).selectExpr(f"CAST(id AS {kind}) AS value").write
+        if form == "jdbc":
+            rows.format("jdbc").options(**database, dbtable="kept").mode("append" if id_ > 1 else "overwrite").save()
+            return
+        rows.format(form).save(str(tmp_path / f"made{id_}"))
+        for file in (tmp_path / f"made{id_}").glob("part-*"):
+            shutil.copy(file, place)
+
+    place.mkdir()
+    write(1)
+    options = ", ".join(f"{key} '{value}'" for key, value in database.items())
+    at = f"OPTIONS ({options}, dbtable 'kept')" if form == "jdbc" else f"LOCATION '{place}'"
+    cached.sql(f"CREATE TABLE plain {'' if form == 'jdbc' else f'(value {kind})'} USING {form} {at}")
+    cached.sql("CACHE TABLE plain")
+    cached.sql("CREATE STREAM TABLE st AS SELECT value, count(*) AS n FROM plain GROUP BY value")
+    write(2)
+    assert answer(cached, "VERIFY STREAM TABLE st")[0][1:] == (False, 1, 0)
+    assert done(cached, "REFRESH STREAM TABLE st")[0] == "FULL"
+    assert sorted(int(value) for value, _ in answer(cached, "SELECT * FROM st")) == [1, 2]
+    assert answer(cached, "VERIFY STREAM TABLE st")[0][1]
+    assert answer(cached, "SELECT count(*) FROM plain") == [(1,)]  # the user's cache is the user's
 
 
 def test_a_cache_does_not_hide_what_another_program_wrote(cached: SparkSession, tmp_path: Path) -> None:

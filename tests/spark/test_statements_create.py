@@ -45,6 +45,21 @@ def test_or_replace_gives_another_definition_and_contents_in_one_commit(shop: Sp
     assert_exact(shop, "st", NORTH)
 
 
+def test_without_a_schedule_the_setting_decides(shop: SparkSession) -> None:
+    shop.sql("SET spark.streamtable.schedule.default = 5m")
+    try:
+        shop.sql(f"CREATE STREAM TABLE st AS {NORTH}")
+        shop.sql(f"CREATE STREAM TABLE said SCHEDULE MANUAL AS {NORTH}")
+        shop.sql("SET spark.streamtable.schedule.minimumSeconds = 600")
+        with pytest.raises(InvalidStatement, match="5m"):
+            shop.sql(f"CREATE STREAM TABLE too_often AS {NORTH}")
+    finally:
+        shop.sql("RESET spark.streamtable.schedule.default")
+        shop.sql("RESET spark.streamtable.schedule.minimumSeconds")
+    assert ["SCHEDULE '5m'" in shown(shop, name) for name in ("st", "said")] == [True, False]
+    assert answer(shop, f"EXPLAIN CREATE OR REPLACE STREAM TABLE said AS {NORTH}")[-1][2].endswith("nothing changes")
+
+
 def test_checksums_list_the_files_from_the_first_commit_on(shop: SparkSession) -> None:
     """Delta would look for them in the commit after one that does not."""
     shop.sql("CREATE STREAM TABLE st AS SELECT region, avg(amount) AS mean FROM sales GROUP BY region")
@@ -117,14 +132,14 @@ def test_who_comes_second_to_a_name_does_not_take_the_first_ones_table(
 
 def while_it_is_filled(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Let the next CREATE do something between its first effect and its last."""
-    fill = run.refresh
+    fill = run.populate
 
     def filled(*arguments: Any, **more: Any) -> Outcome:
         monkeypatch.undo()
         act()
         return fill(*arguments, **more)
 
-    monkeypatch.setattr(create, "refresh", filled)
+    monkeypatch.setattr(create, "populate", filled)
 
 
 def test_nobody_sees_a_table_before_it_is_whole(shop: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,23 +218,27 @@ def test_comment_and_properties_are_those_of_the_delta_table(shop: SparkSession)
     assert properties(shop, "st") == {"team.of": "me", "level": "3"}
 
 
-@pytest.mark.parametrize("key", ["streamtable.status", "STREAMTABLE.Views", "streamtable.anything"])
-def test_properties_that_hold_the_definition_are_refused(shop: SparkSession, key: str) -> None:
-    with pytest.raises(InvalidStatement, match=key):
-        shop.sql(f"CREATE STREAM TABLE st TBLPROPERTIES ('{key}' = 'x') AS {NORTH}")
+def test_properties_that_hold_the_definition_are_refused(shop: SparkSession) -> None:
+    keys = ("streamtable.status", "STREAMTABLE.Views", "streamtable.anything")
+    for key in keys:
+        with pytest.raises(InvalidStatement, match=key):
+            shop.sql(f"CREATE STREAM TABLE st TBLPROPERTIES ('{key}' = 'x') AS {NORTH}")
     shop.sql(f"CREATE STREAM TABLE st AS {NORTH}")
-    with pytest.raises(InvalidStatement, match=key):
-        shop.sql(f"ALTER STREAM TABLE st SET TBLPROPERTIES ('{key}' = 'x')")
+    for key in keys:
+        with pytest.raises(InvalidStatement, match=key):
+            shop.sql(f"ALTER STREAM TABLE st SET TBLPROPERTIES ('{key}' = 'x')")
     assert done(shop, "REFRESH STREAM TABLE st")[0] == "NO_DATA"
 
 
-@pytest.mark.parametrize("setting", ["'delta.enableDeletionVectors' = 'false'", "'Delta.AppendOnly' = 'TRUE'"])
-def test_properties_under_which_no_row_could_go_are_refused(shop: SparkSession, setting: str) -> None:
-    with pytest.raises(InvalidStatement, match="deletion vectors"):
-        shop.sql(f"CREATE STREAM TABLE st TBLPROPERTIES ({setting}) AS SELECT id, amount FROM sales")
+def test_properties_under_which_no_row_could_go_are_refused(shop: SparkSession) -> None:
+    settings = ("'delta.enableDeletionVectors' = 'false'", "'Delta.AppendOnly' = 'TRUE'")
+    for setting in settings:
+        with pytest.raises(InvalidStatement, match="deletion vectors"):
+            shop.sql(f"CREATE STREAM TABLE st TBLPROPERTIES ({setting}) AS SELECT id, amount FROM sales")
     shop.sql("CREATE STREAM TABLE st AS SELECT id, amount FROM sales")
-    with pytest.raises(InvalidStatement, match="leave the property out"):
-        shop.sql(f"ALTER STREAM TABLE st SET TBLPROPERTIES ({setting})")
+    for setting in settings:
+        with pytest.raises(InvalidStatement, match="leave the property out"):
+            shop.sql(f"ALTER STREAM TABLE st SET TBLPROPERTIES ({setting})")
     shop.sql("DELETE FROM sales WHERE id = 1")
     assert done(shop, "REFRESH STREAM TABLE st")[0] == "DIFFERENTIAL"
 
@@ -249,14 +268,18 @@ WRITTEN = [
 ]
 
 
-@pytest.mark.parametrize("text", WRITTEN)
-def test_ways_to_write_it(shop: SparkSession, text: str) -> None:
-    ((name, action, *_),) = answer(shop, text.format(q=NORTH))
-    assert (name.casefold(), action) == ("spark_catalog.shop.st", "REINITIALIZE")
-    for written in ("st", "`st`", "shop.ST", "`spark_catalog`.shop.`st`"):
+SPELLED = ["st", "`st`", "shop.ST", "`spark_catalog`.shop.`st`"]
+
+
+def test_ways_to_write_it(shop: SparkSession) -> None:
+    for n, text in enumerate(WRITTEN):
+        ((name, action, *_),) = answer(shop, text.format(q=NORTH))
+        assert (name.casefold(), action) == ("spark_catalog.shop.st", "REINITIALIZE"), text
+        written = SPELLED[n % len(SPELLED)]
         assert done(shop, f"/* again */ refresh Stream TABLE {written} ;")[0] == "NO_DATA"
         assert answer(shop, f"-- is it?\nVERIFY STREAM TABLE {written};")[0][1:] == (True, 0, 0)
-    assert f"\n{NORTH}" in shown(shop, "st")
+        assert f"\n{NORTH}" in shown(shop, "st"), text
+        shop.sql(f"DROP STREAM TABLE {written}")
 
 
 def test_names_that_are_keywords(shop: SparkSession) -> None:
@@ -270,12 +293,12 @@ def test_names_that_are_keywords(shop: SparkSession) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["nowhere.st", "spark_catalog.nowhere.st", "no_catalog.shop.st"])
-def test_a_schema_or_catalog_that_is_not_there(shop: SparkSession, name: str) -> None:
-    for statement in ("REFRESH", "VERIFY", "DROP", "DESCRIBE", "SHOW CREATE"):
-        with pytest.raises(StreamTableNotFound, match=name):
-            shop.sql(f"{statement} STREAM TABLE {name}")
-    assert answer(shop, f"DROP STREAM TABLE IF EXISTS {name}") == []
+def test_a_schema_or_catalog_that_is_not_there(shop: SparkSession) -> None:
+    for name in ("nowhere.st", "spark_catalog.nowhere.st", "no_catalog.shop.st"):
+        for statement in ("REFRESH", "VERIFY", "DROP", "DESCRIBE", "SHOW CREATE"):
+            with pytest.raises(StreamTableNotFound, match=name):
+                shop.sql(f"{statement} STREAM TABLE {name}")
+        assert answer(shop, f"DROP STREAM TABLE IF EXISTS {name}") == []
 
 
 def test_a_catalog_that_is_not_there_holds_no_new_table(shop: SparkSession) -> None:
@@ -353,6 +376,34 @@ def test_names_in_quotes_may_be_patterns(shop: SparkSession) -> None:
 def _settings(shop: SparkSession) -> set[str]:
     rows = answer(shop, "DESCRIBE STREAM TABLE EXTENDED st")
     return {key.removeprefix("setting ") for key, _ in rows if key.startswith("setting ")}
+
+
+@pytest.mark.parametrize(
+    ("clause", "query"),
+    [
+        ("", "SELECT id AS `the id` FROM sales"),
+        ("TBLPROPERTIES ('delta.columnMapping.mode' = 'id')", "SELECT id FROM sales"),
+    ],
+)
+def test_or_replace_keeps_column_mapping(shop: SparkSession, clause: str, query: str) -> None:
+    """Delta cannot remove it: neither what the names of the columns needed, nor what a statement asked for."""
+    shop.sql(f"CREATE STREAM TABLE st {clause} AS {query}")
+    mapping = detail(shop, "st")["properties"]["delta.columnMapping.mode"]
+    explained = answer(shop, f"EXPLAIN CREATE OR REPLACE STREAM TABLE st AS {query}")
+    assert explained[-1][-1] == "the definition is the same; nothing changes"
+    longer = query.replace(" FROM", ", amount FROM")
+    for asked in (query, f"{query} WHERE id > 1", longer):
+        shop.sql(f"CREATE OR REPLACE STREAM TABLE st AS {asked}")
+        assert_exact(shop, "st", asked)
+        assert detail(shop, "st")["properties"]["delta.columnMapping.mode"] == mapping
+    shop.sql("INSERT INTO sales VALUES (9, 'west', 90)")
+    assert done(shop, "REFRESH STREAM TABLE st")[0] == "DIFFERENTIAL"
+    with pytest.raises(NotSupported, match="cannot drop (the )?id while it writes rows"):
+        shop.sql("CREATE OR REPLACE STREAM TABLE st AS SELECT amount FROM sales")
+    assert_exact(shop, "st", longer)
+    without_feed = "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'false')"
+    shop.sql(f"CREATE OR REPLACE STREAM TABLE st {without_feed} AS SELECT amount FROM sales")
+    assert_exact(shop, "st", "SELECT amount FROM sales")
 
 
 def test_columns_of_any_name_under_column_mapping(shop: SparkSession) -> None:

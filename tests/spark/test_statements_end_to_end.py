@@ -43,11 +43,13 @@ RESULTS = {
     f"CREATE STREAM TABLE st AS {ALL}": REFRESHED,
     "REFRESH STREAM TABLE st": REFRESHED,
     "ALTER STREAM TABLE st SUSPEND": "name:string,status:string",
-    "SHOW STREAM TABLES": "name:string,status:string,refresh_mode:string,schedule:string,last_action:string,version:bigint,error:string",
+    "SHOW STREAM TABLES": "name:string,status:string,refresh_mode:string,schedule:string,state:string,last_success:timestamp,"
+    "last_attempt:timestamp,next_due:timestamp,staleness_seconds:double,row_count:bigint,size_bytes:bigint,reason:string,"
+    "last_action:string,version:bigint,error:string",
     "DESCRIBE STREAM TABLE st": "property:string,value:string",
     "SHOW CREATE STREAM TABLE st": "createtab_stmt:string",
     "SHOW REFRESH HISTORY": "name:string,version:bigint,at:timestamp,action:string,reason:string,rows_inserted:bigint,rows_deleted:bigint,duration_ms:bigint",
-    "SHOW STREAM TABLE DEPENDENCIES": "name:string,source:string,kind:string",
+    "SHOW STREAM TABLE DEPENDENCIES": "name:string,source:string,kind:string,columns:string",
     "EXPLAIN STREAM TABLE st": EXPLAINED,
     "VERIFY STREAM TABLE st": "name:string,ok:boolean,missing:bigint,surplus:bigint",
     "DROP STREAM TABLE st": "name:string,status:string",
@@ -383,10 +385,14 @@ def test_show_stream_tables(shop: SparkSession) -> None:
         ("spark_catalog.shop.other", "ACTIVE", "AUTO", "MANUAL", None, 0, None),
         (ST, "ACTIVE", "DIFFERENTIAL", "'30s'", "REINITIALIZE", 1, None),
     )
-    assert answer(shop, "SHOW STREAM TABLES") == [other, st]
-    assert answer(shop, "SHOW STREAM TABLES LIKE 'S*'") == [st]
-    assert answer(shop, "SHOW STREAM TABLES IN `spark_catalog`.shop LIKE 'sale*|oth*|no';") == [other]
-    assert answer(shop, "SHOW STREAM TABLES FROM default") == []
+
+    def shown(statement: str) -> list[tuple[object, ...]]:
+        return [(*row[:4], *row[-3:]) for row in answer(shop, statement)]
+
+    assert shown("SHOW STREAM TABLES") == [other, st]
+    assert shown("SHOW STREAM TABLES LIKE 'S*'") == [st]
+    assert shown("SHOW STREAM TABLES IN `spark_catalog`.shop LIKE 'sale*|oth*|no';") == [other]
+    assert shown("SHOW STREAM TABLES FROM default") == []
 
 
 def test_describe(shop: SparkSession) -> None:
@@ -477,9 +483,37 @@ def test_show_refresh_history_reaches_as_far_as_the_log(shop: SparkSession) -> N
 def test_show_dependencies(shop: SparkSession) -> None:
     shop.sql(f"CREATE STREAM TABLE st AS {ALL}")
     shop.sql("CREATE STREAM TABLE above AS SELECT st.id FROM st JOIN sales ON st.id = sales.id")
-    above = [("spark_catalog.shop.above", "spark_catalog.shop.sales", "table"), ("spark_catalog.shop.above", ST, "stream table")]
+    above = [
+        ("spark_catalog.shop.above", "spark_catalog.shop.sales", "table", "id"),
+        ("spark_catalog.shop.above", ST, "stream table", "id"),
+    ]
     assert sorted(answer(shop, "SHOW STREAM TABLE DEPENDENCIES FOR above")) == above
-    assert sorted(answer(shop, "SHOW STREAM TABLE DEPENDENCIES")) == [*above, (ST, "spark_catalog.shop.sales", "table")]
+    assert sorted(answer(shop, "SHOW STREAM TABLE DEPENDENCIES")) == [
+        *above,
+        (ST, "spark_catalog.shop.sales", "table", "amount, id, region"),
+    ]
+    shop.sql("CREATE VIEW seen AS SELECT id FROM sales")
+    shop.sql("CREATE FUNCTION twice(n INT) RETURNS INT RETURN 2 * n")
+    shop.sql("CREATE STREAM TABLE through AS SELECT twice(id) AS n FROM seen")
+    assert [row[1:] for row in answer(shop, "SHOW STREAM TABLE DEPENDENCIES FOR through")] == [
+        ("spark_catalog.shop.sales", "table", "id"),
+        ("spark_catalog.shop.seen", "view", None),
+        ("spark_catalog.shop.twice", "function", None),
+    ]
+    columns = "SELECT columns FROM stream_table_dependencies('{}')"
+    shop.sql("CREATE OR REPLACE VIEW seen AS SELECT amount AS id FROM sales")
+    shop.sql("REFRESH STREAM TABLE through")  # what the query means is what it read last
+    assert answer(shop, f"{columns.format('through')} WHERE kind = 'table'") == [("amount",)]
+    shop.sql("CREATE STREAM TABLE counted AS SELECT s.id, count(*) AS n FROM sales s CROSS JOIN st WHERE st.id > 1 GROUP BY s.id")
+    shop.sql("ALTER STREAM TABLE st RENAME TO renamed")
+    assert sorted(answer(shop, columns.format("counted"))) == [("id",), ("id",)]
+    shop.sql("ALTER STREAM TABLE renamed RENAME TO st")
+    shop.sql("CREATE STREAM TABLE every AS SELECT count(*) AS n FROM sales")
+    assert answer(shop, columns.format("every")) == [("",)]
+    for name in ("counted", "every"):
+        shop.sql(f"DROP STREAM TABLE {name}")
+    shop.sql("DROP STREAM TABLE through")
+    shop.sql("DROP FUNCTION twice")
 
 
 def test_a_refresh_leaves_no_temporary_view_and_no_kept_rows(shop: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.spark.statements import answer, detail, done, folder, properties, shown
 
+from streamtable.delta.tables import find_table
 from streamtable.errors import (
     DependentsExist,
     DirectWriteRefused,
@@ -17,6 +20,7 @@ from streamtable.errors import (
     StatementSyntaxError,
     StreamTableNotFound,
 )
+from streamtable.jvm.gateway import java_class
 
 QUERY = "SELECT region, sum(amount) AS total FROM sales GROUP BY region"
 
@@ -106,12 +110,36 @@ def test_a_slip_in_the_second_word_is_told(shop: SparkSession, slip: str) -> Non
         "CREATE MATERIALIZED LAKE VIEW t AS SELECT 1 AS a",
         "SHOW STREAM TABLE",
         "SHOW STREAM TABLE mv",
-        "CREATE MATERIALIZED VIEW t TRIGGER ON UPDATE AS SELECT 1 AS a",
+        "CREATE MATERIALIZED VIEW t TRIGGER ON COMMIT AS SELECT 1 AS a",
     ],
 )
 def test_words_of_others_get_an_answer_of_ours(shop: SparkSession, statement: str) -> None:
     with pytest.raises(StatementSyntaxError, match="What to do: "):
         shop.sql(statement)
+
+
+def test_a_trigger_on_update_is_a_schedule_in_every_statement_that_shows_it(shop: SparkSession) -> None:
+    shop.sql(f"CREATE MATERIALIZED VIEW mv TRIGGER ON UPDATE AS {QUERY}")
+    written = [answer(shop, "SHOW CREATE STREAM TABLE mv")[0][0]]
+    for statement, schedule in (
+        ("ALTER TRIGGER ON UPDATE AT MOST EVERY INTERVAL '5' MINUTES", "ON UPDATE AT MOST EVERY '5m'"),
+        ("DROP TRIGGER", "MANUAL"),
+        ("ADD TRIGGER ON UPDATE AT MOST EVERY INTERVAL 10 SECONDS", "ON UPDATE AT MOST EVERY '10s'"),
+        ("SET SCHEDULE ON UPDATE", "ON UPDATE"),
+    ):
+        shop.sql(f"ALTER MATERIALIZED VIEW mv {statement}")
+        assert dict(answer(shop, "DESCRIBE STREAM TABLE mv"))["schedule"] == schedule
+    written.append(answer(shop, "SHOW CREATE STREAM TABLE mv")[0][0])
+    assert written[0] == written[1]
+    shop.sql("DROP STREAM TABLE mv")
+    shop.sql(written[0])
+    assert answer(shop, "SELECT schedule FROM stream_tables() WHERE name = 'spark_catalog.shop.mv'") == [("ON UPDATE",)]
+    shop.conf.set("spark.streamtable.schedule.minimumSeconds", "60")
+    try:
+        with pytest.raises(InvalidStatement, match="write ON UPDATE AT MOST EVERY '60s'"):
+            shop.sql("ALTER STREAM TABLE mv SET SCHEDULE ON UPDATE")
+    finally:
+        shop.conf.unset("spark.streamtable.schedule.minimumSeconds")
 
 
 def test_comments_and_properties_by_statements_of_spark(made: SparkSession) -> None:
@@ -130,8 +158,15 @@ def test_comments_and_properties_by_statements_of_spark(made: SparkSession) -> N
     assert comments(made, "mv")["total"] == "how \\ much"
     made.sql("ALTER TABLE mv UNSET TBLPROPERTIES ('team', 'delta.logRetentionDuration')")
     made.sql("ALTER TABLE mv UNSET TBLPROPERTIES IF EXISTS ('nothing')")
+    made.sql("ALTER TABLE mv UNSET TBLPROPERTIES ('comment')")
+    assert detail(made, "mv")["description"] is None and "COMMENT 'by" not in shown(made, "mv")
+    made.sql("CREATE OR REPLACE STREAM TABLE mv TBLPROPERTIES ('comment' = 'at first') AS " + QUERY)
+    assert detail(made, "mv")["description"] == "at first"
+    made.sql("COMMENT ON TABLE mv IS 'then'")
+    assert detail(made, "mv")["description"] == "then" and "at first" not in shown(made, "mv")
     made.sql("COMMENT ON TABLE mv IS NULL")
-    assert properties(made, "mv") == {}
+    assert properties(made, "mv") == {} and "then" not in shown(made, "mv")
+    made.sql("ALTER TABLE mv ALTER COLUMN region COMMENT 'where'")
     assert done(made, "REFRESH STREAM TABLE mv FULL")[0] == "FULL"
     assert comments(made, "mv")["region"] == "where"
     assert_exact(made, "mv", QUERY)
@@ -160,14 +195,40 @@ def test_a_frame_does_not_replace_a_stream_table(made: SparkSession) -> None:
         made.range(1).writeTo("mv").using("delta").createOrReplace()
 
 
-def test_drop_schema_tells_what_it_drops(made: SparkSession) -> None:
+def test_drop_schema_tells_what_it_drops(made: SparkSession, tmp_path: Path) -> None:
     made.sql("CREATE SCHEMA tools")
     made.sql("CREATE STREAM TABLE tools.a AS SELECT region FROM sales")
     made.sql("CREATE STREAM TABLE above AS SELECT region FROM tools.a")
-    assert answer(made, "DROP SCHEMA tools CASCADE") == [
-        ("spark_catalog.tools.a", "DROPPED, and spark_catalog.shop.above cannot be refreshed any more")
+    home = folder(made, "tools.a").parent
+    for name, place in (("b", home / "inner" / "b"), ("c", tmp_path / "c"), ("d", home / "d")):
+        made.sql(f"CREATE STREAM TABLE tools.{name} LOCATION '{place}' WITH NO DATA AS SELECT region FROM sales")
+    log = home / "d" / "_delta_log"
+    (log / f"{len(list(log.glob('*.json'))):020}.json").write_text("{")
+    java_class(made, "org.apache.spark.sql.delta.DeltaLog").clearCache()
+    *others, (name, status) = answer(made, "DROP SCHEMA tools CASCADE")
+    assert others == [
+        ("spark_catalog.tools.a", "DROPPED, and spark_catalog.shop.above cannot be refreshed any more"),
+        ("spark_catalog.tools.b", "DROPPED"),
+        ("spark_catalog.tools.c", f"DROPPED, left its files in file:{tmp_path}/c"),
     ]
+    assert name == "spark_catalog.tools.d" and status.startswith("DROPPED, could not be read: ")
     assert answer(made, "SHOW SCHEMAS LIKE 'tools'") == []
+    assert not home.exists() and (tmp_path / "c" / "_delta_log").exists()
+
+
+def test_drop_schema_is_refused_where_the_session_blocks_ddl_on_sources(made: SparkSession) -> None:
+    made.sql("CREATE SCHEMA tools")
+    made.sql("CREATE TABLE tools.base USING delta AS SELECT 1 AS id")
+    made.sql("CREATE STREAM TABLE above AS SELECT id FROM tools.base")
+    made.conf.set("spark.streamtable.blockSourceDdl", "true")
+    try:
+        with pytest.raises(DependentsExist, match=r"DROP SCHEMA on spark_catalog\.tools is refused: spark_catalog\.shop\.above"):
+            made.sql("DROP SCHEMA tools CASCADE")
+        made.sql("DROP STREAM TABLE above")
+        made.sql("CREATE STREAM TABLE tools.inside WITH NO DATA AS SELECT id FROM tools.base")
+        assert answer(made, "DROP SCHEMA tools CASCADE") == [("spark_catalog.tools.inside", "DROPPED")]
+    finally:
+        made.conf.unset("spark.streamtable.blockSourceDdl")
 
 
 def test_another_layout_rebuilds_a_table_that_nobody_reads(made: SparkSession) -> None:
@@ -188,10 +249,31 @@ def test_another_layout_rebuilds_a_table_that_nobody_reads(made: SparkSession) -
         made.sql(f"{create} PARTITIONED BY (region) AS {QUERY}")
     assert done(made, f"{create} AS {QUERY}")[0] == "REINITIALIZE"
     assert detail(made, "mv")["clusteringColumns"] == []
+    with pytest.raises(NotSupported, match="clustered, or was"):
+        made.sql(f"{create} PARTITIONED BY (region) AS {QUERY}")
     made.sql("CREATE STREAM TABLE reader AS SELECT region FROM mv")
     with pytest.raises(DependentsExist, match="spark_catalog.shop.reader"):
-        made.sql(f"{create} PARTITIONED BY (region) AS {QUERY}")
+        made.sql(f"{create} CLUSTER BY (region) AS {QUERY}")
     assert done(made, "REFRESH STREAM TABLE mv")[0] == "NO_DATA"
+
+
+def test_another_layout_is_refused_for_those_alone_that_follow_the_table(made: SparkSession) -> None:
+    create = f"CREATE OR REPLACE STREAM TABLE mv PARTITIONED BY (region) AS {QUERY}"
+    made.sql("CREATE VIEW seen AS SELECT region FROM mv")
+    made.sql("CREATE STREAM TABLE mv_other AS SELECT id AS mv FROM sales")
+    made.sql("CREATE PUBLICATION mv_news FOR TABLE mv_other, sales WHERE (region <> 'mv')")
+    made.sql("CREATE QUEUE mv_jobs FOR SUBSCRIBE (SELECT id AS mv, 'shop.mv' AS shop FROM sales)")
+    for statement, name in (
+        ("CREATE QUEUE q ON mv", "q"),
+        ("CREATE QUEUE q FOR SUBSCRIBE (SELECT region FROM seen)", "q"),
+        ("CREATE PUBLICATION p FOR ALL TABLES", "p"),
+    ):
+        made.sql(statement)
+        with pytest.raises(DependentsExist, match=rf"is read by spark_catalog\.shop\.{name}, and cannot be laid out anew"):
+            made.sql(create)
+        made.sql(f"DROP {statement.split()[1]} {name}")
+    made.sql("CREATE PUBLICATION p FOR ALL TABLES EXCEPT (TABLE mv)")
+    assert done(made, create)[0] == "REINITIALIZE"
 
 
 def test_create_or_replace_table_makes_an_ordinary_table_of_it(made: SparkSession) -> None:
@@ -210,6 +292,7 @@ def test_create_or_replace_table_makes_an_ordinary_table_of_it(made: SparkSessio
     assert answer(made, "SHOW STREAM TABLES") == []
     assert answer(made, "SELECT * FROM mv") == [(7,)]
     assert made.table("above").count() == 4
+    assert [find_table(made, ("shop", name)).accepted for name in ("mv", "above")] == [(), ()]
     assert not (folder(made, "above") / "_streamtable").exists() or not any((folder(made, "above") / "_streamtable").iterdir())
 
 

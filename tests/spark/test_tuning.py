@@ -65,3 +65,19 @@ def test_a_small_change_takes_fewer_jobs(shop: SparkSession, monkeypatch: pytest
     calm = jobs(19)
     monkeypatch.setattr(limits, "ADAPTIVE_PARTITIONS", 0)
     assert calm < jobs(18)
+
+
+@pytest.mark.parametrize("feed", ["true", "false"])
+def test_an_update_of_a_column_that_the_query_does_not_read_joins_nothing(shop: SparkSession, feed: str) -> None:
+    properties = f"TBLPROPERTIES ('delta.enableChangeDataFeed' = '{feed}', 'delta.enableDeletionVectors' = 'true')"
+    rows = "FROM VALUES ('north', 'N', 1), ('south', 'S', 2) AS t (region, name, note)"
+    shop.sql(f"CREATE TABLE names USING delta {properties} AS SELECT * {rows}")
+    shop.sql("INSERT INTO sales SELECT id, 'north', 1 FROM range(1000)")
+    shop.sql(f"CREATE STREAM TABLE most REFRESH MODE DIFFERENTIAL AS {QUERY}")
+    shop.sql("UPDATE names SET note = 3 WHERE region = 'north'")
+    before = Work.so_far(shop)
+    assert [row["action"] for row in shop.sql("REFRESH STREAM TABLE most").collect()] == ["DIFFERENTIAL"]
+    assert before.since(shop)[1] < 100
+    shop.sql("UPDATE names SET note = 4, name = 'M' WHERE region = 'north'")
+    shop.sql("REFRESH STREAM TABLE most")
+    assert_exact(shop, "most", QUERY)

@@ -62,9 +62,10 @@ def test_a_stream_table_that_cannot_be_read_hides_no_others(
     shop.sql(f"CREATE STREAM TABLE bad AS {TOTALS}")
     shop.sql(f"CREATE STREAM TABLE good AS {TOTALS}")
     shop.sql("CREATE STREAM TABLE above AS SELECT count(*) AS n FROM good")
+    shop.sql("CREATE STREAM TABLE reader AS SELECT region FROM bad")
     with broken(shop, "bad", how(shop, "bad")):
         for _ in range(2):
-            assert names(shop) == ["above", "good"]
+            assert names(shop) == ["above", "good", "reader"]
         assert answer(shop, "SHOW STREAM TABLES LIKE 'bad'")[0][1] == "UNREADABLE"
         told = [record.getMessage() for record in caplog.records if record.name == "streamtable.catalog"]
         assert [text.partition(": ")[0] for text in told] == ["spark_catalog.shop.bad cannot be read and is left out"], "once"
@@ -74,6 +75,18 @@ def test_a_stream_table_that_cannot_be_read_hides_no_others(
             DefinitionNotAccepted if how is later_format else Exception, match="teleport" if how is later_protocol else "."
         ):
             shop.sql("REFRESH STREAM TABLE bad")
+        assert [row[:2] for row in answer(shop, "REFRESH STREAM TABLES")] == [
+            ("spark_catalog.shop.above", "NO_DATA"),
+            ("spark_catalog.shop.good", "NO_DATA"),
+            ("spark_catalog.shop.bad", "SKIPPED"),
+            ("spark_catalog.shop.reader", "SKIPPED"),
+        ]
+        assert [row[:2] for row in answer(shop, "VERIFY STREAM TABLES LIKE '*e*|bad'")] == [
+            ("spark_catalog.shop.above", True),
+            ("spark_catalog.shop.bad", False),
+            ("spark_catalog.shop.reader", False),
+        ]
+        shop.sql("DROP STREAM TABLE reader")
         with pytest.raises(Exception, match="is read by spark_catalog.shop.above"):
             shop.sql("DROP STREAM TABLE good")
         assert answer(shop, "DROP STREAM TABLE good CASCADE") == [

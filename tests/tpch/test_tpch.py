@@ -1,8 +1,11 @@
-"""TPC-H, all 22 queries, incremental and exact after rounds of changes on eight tables."""
+"""TPC-H, all 22 queries, incremental; exact after rounds of changes on eight tables.
+
+In CI the queries of each kind are kept as stream tables, and of the others it is asked whether they are incremental.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,8 +26,27 @@ def database(spark: SparkSession) -> Iterator[SparkSession]:
     spark.sql("DROP DATABASE tpch CASCADE")
 
 
-def check(spark: SparkSession, folder: Path, scale: float, rounds: int) -> None:
-    """Create all queries, change, refresh, and compare each with Spark's own answer."""
+KINDS = {
+    "q1": "groups of one table",
+    "q2": "a minimum of each row's own, and the first rows",
+    "q4": "EXISTS",
+    "q5": "six tables",
+    "q11": "HAVING above a share of all",
+    "q13": "groups of groups over an outer join",
+    "q15": "the largest of groups that are read twice",
+    "q16": "NOT IN and distinct values",
+    "q17": "an average of each row's own",
+    "q18": "IN of groups with HAVING",
+    "q19": "a disjunction of conditions on both sides",
+    "q20": "IN within IN",
+    "q21": "EXISTS and NOT EXISTS with other rows of one table",
+    "q22": "NOT EXISTS, above an average of all",
+}
+"""Queries of which each has something that those before it have not; the rest are joins and groups of up to eight tables."""
+
+
+def check(spark: SparkSession, folder: Path, scale: float, rounds: int, names: Collection[str]) -> None:
+    """Create queries of these names, change, refresh, and compare each with Spark's own answer."""
     load(spark, folder, scale)
     copies = Copies(spark, TABLES)
     moved: set[str] = set()
@@ -40,20 +62,23 @@ def check(spark: SparkSession, folder: Path, scale: float, rounds: int) -> None:
             moved.add(name)
         assert_exact(copies.session(), name, QUERIES[name])
 
-    together(create, QUERIES)
+    together(create, names)
     for r in range(rounds):
         for statement in changes(r):
             spark.sql(statement)
-        together(refresh, QUERIES)
-    assert len(moved) >= 14, f"the changes reached too few queries: {sorted(moved)}"
+        together(refresh, names)
+    assert len(moved) >= len(names) / 2, f"the changes reached too few queries: {sorted(moved)}"
 
 
 @pytest.mark.timeout(1800)
 def test_tpch_stays_exact(database: SparkSession, tmp_path: Path) -> None:
-    check(database, tmp_path, scale=0.01, rounds=1)
+    check(database, tmp_path, scale=0.01, rounds=1, names=KINDS)
+    for name in QUERIES.keys() - KINDS:
+        verdict, *_ = database.sql(f"EXPLAIN CREATE STREAM TABLE {name} AS {QUERIES[name]}").collect()
+        assert (verdict["operator"], verdict["incremental"]) == ("Verdict", True), name
 
 
 @pytest.mark.fuzz
 @pytest.mark.timeout(0)
 def test_tpch_stays_exact_for_ten_rounds(database: SparkSession, tmp_path: Path) -> None:
-    check(database, tmp_path, scale=0.1, rounds=10)
+    check(database, tmp_path, scale=0.1, rounds=10, names=QUERIES)

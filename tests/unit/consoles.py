@@ -13,13 +13,17 @@ from streamtable.catalog.definition import ACTIVE, SUSPENDED, Failure
 from streamtable.delta.tables import Size
 from streamtable.errors import NotSupported
 from streamtable.hosts.console.access import Doors
-from streamtable.hosts.console.board import Act, Board, Contents, Job
+from streamtable.hosts.console.board import Act, Board, Contents, Explained, Job
 from streamtable.hosts.console.serve import Console
+from streamtable.hosts.roles import Role
 from streamtable.observe.alerts import Alert, AlertKind
+from streamtable.observe.effort import Effort
 from streamtable.observe.freshness import Freshness
 from streamtable.observe.health import Health, SourceState
+from streamtable.observe.operators import Node
 from streamtable.observe.status import (
     Column,
+    Expected,
     PublicationStatus,
     QueueStatus,
     Status,
@@ -36,10 +40,11 @@ from streamtable.refresh.records import Record
 NOW = datetime(2026, 11, 28, 14, tzinfo=timezone.utc)
 NASTY = "<script>`\"'"
 CATALOG = "spark_catalog"
+PHASES = {"analyse": 60, "write": 1500}
 
 
 def line(minutes: float, action: Action = Action.DIFFERENTIAL, reason: str = "few rows changed", took: int = 900) -> Line:
-    return Line("t", 7, NOW - timedelta(minutes=minutes), Record(action, reason, took, {}, 3, 1, "SCHEDULER"))
+    return Line("t", 7, NOW - timedelta(minutes=minutes), Record(action, reason, took, {}, 3, 1, "SCHEDULER", phases=PHASES))
 
 
 def table(
@@ -78,6 +83,10 @@ def table(
         tuple(lines),
         read,
         (Ran(False, 0, 1_200_000, 4200), Ran(True, 300, 1_200_000, 450)),
+        expectations=(
+            Expected("paid", "total > <0>", "DROP ROW", 1_234_567, 12),
+            Expected("known", "region IS NOT NULL", "KEEP", None, None),
+        ),
     )
 
 
@@ -141,7 +150,7 @@ def small() -> Status:
     )
 
 
-def large(tables: int = 200) -> Status:
+def large(tables: int = 200, history: int = 30) -> Status:
     """Return so many tables in twenty schemas, each reading one or two before it."""
     names = [(f"team_{n % 20}", f"a_stream_table_with_a_rather_long_name_{n}") for n in range(tables)]
     full = [f"{CATALOG}.{schema}.{name}" for schema, name in names]
@@ -149,8 +158,8 @@ def large(tables: int = 200) -> Status:
     def sources(n: int) -> list[str]:
         return [f"{CATALOG}.raw.source_{n}"] if n < 40 else [full[n - 40], full[n // 3]]
 
-    late = {7: 30.0, 63: 10.0}
-    return Status(NOW, tuple(table(*name, sources(n), late=late.get(n, 0.0)) for n, name in enumerate(names)))
+    late, lines = {7: 30.0, 63: 10.0}, [line(n + 1, took=200 + 40 * (n % 9)) for n in range(history)]
+    return Status(NOW, tuple(table(*name, sources(n), late=late.get(n, 0.0), history=lines) for n, name in enumerate(names)))
 
 
 class FakeHands:
@@ -185,13 +194,34 @@ class FakeHands:
         self.cancelled.set()
         self.gate.set()
 
-    def explain(self, name: tuple[str, ...]) -> Sequence[Finding]:
+    def explain(self, name: tuple[str, ...]) -> Explained:
         if self.error:
             raise self.error
-        return [Finding("Verdict", True, "The next refresh is DIFFERENTIAL: <few> rows")]
+        tree = (
+            Node(0, "Aggregate (region)", True, "each <group> is added to"),
+            Node(1, "Scan sales", True, "its changes", "42 changed rows of 3 commits"),
+        )
+        said = Finding("Verdict", True, "The next refresh is DIFFERENTIAL: <few> rows")
+        return Explained((said,), tree, line(1, took=200), Effort(4, 46_000, 3_200_000, 1300))
 
     def rows(self, name: tuple[str, ...]) -> Contents:
         return Contents(("region", "<b>"), (("<i>north</i>", None),))
+
+
+class FakeUsers:
+    """Users with their passwords and roles, which remembers who asked."""
+
+    def __init__(self, **passwords: str) -> None:
+        self.passwords = passwords
+        self.roles: dict[str, Role] = dict.fromkeys(passwords, Role.FULL)
+        self.asked: list[tuple[str, str, str]] = []
+
+    def login(self, user: str, password: str, address: str = "") -> bool:
+        self.asked.append((user, password, address))
+        return self.passwords.get(user) == password
+
+    def role(self, user: str) -> Role | None:
+        return self.roles.get(user)
 
 
 def board_of(status: Status, read_only: bool = False) -> tuple[Board, FakeHands]:
@@ -203,9 +233,9 @@ def board_of(status: Status, read_only: bool = False) -> tuple[Board, FakeHands]
 
 
 @contextmanager
-def answering(board: Board) -> Iterator[Console]:
-    """Let a board answer on a free port of this machine."""
-    console = Console(board, Doors(None), socket.create_server(("127.0.0.1", 0))).start()
+def answering(board: Board, doors: Doors | None = None) -> Iterator[Console]:
+    """Let a board answer on a free port of this machine; people come in by a link if nothing else is said."""
+    console = Console(board, doors or Doors(None), socket.create_server(("127.0.0.1", 0))).start()
     try:
         yield console
     finally:

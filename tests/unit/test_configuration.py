@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from streamtable.errors import InvalidStatement
+from streamtable.hosts.start import not_started
 from streamtable.settings.server_file import Configuration, ServerSettings, load
+from streamtable.settings.session import DEFAULT_SCHEDULE, SETTINGS, check_setting
+from streamtable.settings.spark import settings_for
 
 
 def written(folder: Path, text: str) -> Path:
@@ -48,7 +51,46 @@ def test_mistakes_are_named(tmp_path: Path, text: str, said: str) -> None:
         load(written(tmp_path, text))
 
 
+def test_a_session_does_not_start_with_a_wrong_setting_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidStatement, match=r"spark.streamtable.traces cannot be 'yes'"):
+        settings_for({"spark.streamtable.traces": "yes"})
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--conf spark.streamtable.lineage=console pyspark-shell")
+    with pytest.raises(InvalidStatement, match=r"spark.streamtable.lineage cannot be 'console'") as refused:
+        settings_for({})
+    assert not_started(refused.value) is refused.value
+
+
 def test_the_file_that_init_writes_names_every_setting_with_its_default(tmp_path: Path) -> None:
     text = (files("streamtable.hosts.cli") / "streamtable.toml").read_text(encoding="utf-8")
     assert load(written(tmp_path, text)).server == ServerSettings()
     assert [field.name for field in fields(ServerSettings) if f"\n{field.name} = " not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "said"),
+    [
+        ("scheduler.pollSeconds", "0", "more than zero"),
+        ("scheduler.pollSeconds", "999999999999", "at most 100000000"),  # no look would come to an end
+        ("maintenance.vacuum", "maybe", "neither true nor false"),
+        ("schedule.default", "often", "expected"),
+        ("schedule.default", "5 minuts", "unknown unit"),
+        ("scheduler.polSeconds", "5", "Did you mean `spark.streamtable.scheduler.pollSeconds`"),
+    ],
+)
+def test_a_wrong_setting_is_refused(key: str, text: str, said: str) -> None:
+    with pytest.raises(InvalidStatement, match=said):
+        check_setting(f"spark.streamtable.{key}", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "schedule"), [("5m", "'5m'"), ("'1h'", "'1h'"), ("calculated", "CALCULATED"), ("CRON '@daily'", "CRON '@daily'")]
+)
+def test_the_default_schedule_is_what_stands_after_schedule(text: str, schedule: str) -> None:
+    assert DEFAULT_SCHEDULE.parse(text) == schedule
+    check_setting(DEFAULT_SCHEDULE.key, text)
+
+
+def test_every_default_is_a_value_of_its_setting() -> None:
+    for setting in SETTINGS:
+        if setting.default is not None:
+            assert setting.parse(str(setting.default)) == setting.default, setting.key

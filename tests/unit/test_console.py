@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import re
+import signal
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from importlib.resources import files
+from itertools import chain, repeat
+from pathlib import Path
+from threading import Timer
 from types import SimpleNamespace
 from typing import ClassVar
 from urllib.parse import quote
 
 import pytest
+import vendor
 from starlette.testclient import TestClient
-from tests.unit.consoles import BROKEN, CATALOG, NASTY, NOW, FakeHands, board_of, large, line, small, table
+from tests.unit.consoles import BROKEN, CATALOG, NASTY, NOW, FakeHands, FakeUsers, board_of, large, line, small, table
 from typer.testing import CliRunner
 
 from streamtable.catalog.definition import SUSPENDED
@@ -25,18 +32,27 @@ from streamtable.errors import NotEnabled, SourceUnavailable
 from streamtable.hosts import console as package
 from streamtable.hosts.cli import serving
 from streamtable.hosts.cli.app import app as cli
-from streamtable.hosts.cli.output import Printer
+from streamtable.hosts.cli.output import ExitCode, Printer
+from streamtable.hosts.console import serve as served
 from streamtable.hosts.console.access import IDLE, LONGEST, Doors, is_own_host
 from streamtable.hosts.console.board import Act, Board, Job
+from streamtable.hosts.console.chart import chart_of
 from streamtable.hosts.console.pages import Pages, application
-from streamtable.hosts.console.words import ago, cut, duration, schema_of, short, size
-from streamtable.observe.status import Standing, Status
+from streamtable.hosts.console.why import why_stale
+from streamtable.hosts.roles import Role
+from streamtable.hosts.server import serve as server
+from streamtable.hosts.server.stopping import STOPS, Stopping
+from streamtable.hosts.words import ago, cut, duration, schema_of, short, size
+from streamtable.observe.look import REFRESHES, _recent
+from streamtable.observe.status import Standing, Status, TableStatus
 from streamtable.refresh.choose import Action
+from streamtable.refresh.cost import Ran
 
 COOKIE = "streamtable_console_1"
 HOST = "http://127.0.0.1:9465"
 PAGES = ("/", "/tables", "/alerts", "/work", "/queues", "/replication", "/settings")
 NAME = f"{CATALOG}.shop.per_region"
+SALES, LATE = f"{CATALOG}.shop.sales", f"{CATALOG}.shop.late"
 
 
 class Visitor:
@@ -125,6 +141,8 @@ def test_the_page_of_a_table_says_what_there_is_to_know(visitor: Visitor) -> Non
         "the last full refresh took 4.2 s for 1\u202f200\u202f000 rows of its sources; the last differential one 450 ms for 300 changed rows",
         '<span class="k">SELECT</span>',
         "what was sold &lt;where&gt;",
+        "<code>total &gt; &lt;0&gt;</code></td><td>is left out</td>",
+        'warning">12</td>',
         f"name={CATALOG}.shop.{quote(NASTY, safe='')}",
     ):
         assert said in text, said
@@ -132,7 +150,13 @@ def test_the_page_of_a_table_says_what_there_is_to_know(visitor: Visitor) -> Non
 
 def test_contents_and_explain_are_asked_for_and_their_errors_are_shown(visitor: Visitor) -> None:
     assert "NULL" in visitor.page(f"/rows?name={NAME}")
-    assert "&lt;few&gt; rows" in visitor.page(f"/explain?name={NAME}")
+    explained = visitor.page(f"/explain?name={NAME}")
+    assert "&lt;few&gt; rows" in explained and "42 changed rows of 3 commits" in explained
+    levels = re.findall(r'class="depth-(\d)">.*?class="operator">([^<]+)<', explained)
+    assert levels == [("0", "Aggregate (region)"), ("1", "Scan sales")]
+    assert "The last refresh was DIFFERENTIAL and took 200 ms: analyse 60 ms, write 1.5 s." in explained
+    assert "Spark ran 4 jobs for it, which read 46\u202f000 rows (3.2 MB)" in explained and "in 1.3 s of tasks" in explained
+    assert 'title="analyse 60 ms, write 1.5 s"' in visitor.page(f"/table?name={NAME}")
     visitor.hands.error = SourceUnavailable("sales <is> gone")
     assert "[STREAMTABLE_SOURCE_UNAVAILABLE] sales &lt;is&gt; gone" in visitor.page(f"/explain?name={NAME}")
 
@@ -182,6 +206,27 @@ def test_two_hundred_tables_come_at_once_and_collapsed(visitor: Visitor) -> None
     filtered = visitor.page("/?schema=team_7")
     assert "a_stream_t…ong_name_7" in filtered and ">team_19</text>" not in filtered
     assert visitor.page("/tables").count("<tr>") == 201
+
+
+class Busy:
+    """Hands that answer nothing, as where refreshes take all there is."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        raise AssertionError(f"a page asked for {name}")
+
+
+def test_pages_of_two_hundred_tables_are_made_in_a_second_and_ask_nobody() -> None:
+    """The time of the processor counts, so that other work beside the test does not."""
+    visitor = Visitor(large(history=REFRESHES))
+    names = [".".join(each.name) for each in visitor.board.status.tables] if visitor.board.status else []
+    assert len(names) == 200
+    visitor.board.hands = Busy()  # type: ignore[assignment]
+    opened = "&".join(f"open=team_{n}" for n in range(20))
+    pages = [*PAGES, "/?schema=team_7", f"/?{opened}", f"/table?name={names[150]}", f"/pane?key={quote(f'table {names[150]}')}"]
+    for path in pages:
+        began = time.process_time()
+        visitor.page(path)
+        assert time.process_time() - began < 1.0, path
 
 
 # Buttons
@@ -237,6 +282,51 @@ def test_a_console_that_changes_nothing_has_no_buttons_and_refuses() -> None:
     assert visitor.hands.asked == []
 
 
+class Viewer(Visitor):
+    """A browser that a viewer logged in with."""
+
+    def __init__(self, status: Status | None = None) -> None:
+        super().__init__(status)
+        self.users = FakeUsers(ben="two")
+        self.users.roles["ben"] = Role.VIEWER
+        self.doors = Doors(self.users)
+        self.browser = TestClient(application(self.board, self.doors, COOKIE), HOST, follow_redirects=False)
+        assert self.browser.post("/login", data={"user": "ben", "password": "two"}).headers["location"] == "/"
+
+
+def test_a_viewer_sees_every_page_and_changes_nothing() -> None:
+    viewer = Viewer()
+    viewer.hands.running = (Job("g", "a statement", 1, 2),)
+    viewer.board.turn(0)
+    pane = f"/pane?key={quote(f'table {NAME}')}"
+    for path in (*PAGES, f"/table?name={NAME}", pane, f"/rows?name={NAME}", f"/explain?name={NAME}"):
+        text = viewer.page(path)
+        assert not re.search('method="post" action="(?!/logout)', text) and 'name="act"' not in text, path
+    assert "You may look" in viewer.page(f"/table?name={NAME}") and "a statement" in viewer.page("/work")
+    posts = [route.path for route in Pages(viewer.board, viewer.doors, COOKIE).app().routes if "POST" in (route.methods or ())]  # type: ignore[attr-defined]
+    assert len(posts) > 3
+    for path in posts:
+        if path != "/logout":
+            found = viewer.post(path, name=NAME, act="refresh", group="g")
+            assert found.status_code == 403 and "viewers change nothing" in found.text, path
+    assert viewer.hands.asked == [] and viewer.board.works == []
+    assert viewer.post("/logout").headers["location"] == "/login"
+
+
+def test_a_role_counts_from_the_next_request_on() -> None:
+    viewer = Viewer()
+    viewer.users.roles["ben"] = Role.FULL
+    assert 'name="act"' in viewer.page(f"/table?name={NAME}") and viewer.post("/act", name=NAME, act="verify").status_code == 303
+    viewer.users.roles["ben"] = Role.VIEWER
+    assert (
+        'name="act"' not in viewer.page(f"/table?name={NAME}") and viewer.post("/act", name=NAME, act="verify").status_code == 403
+    )
+    del viewer.users.roles["ben"]
+    assert viewer.get("/tables").headers["location"] == "/login"
+    viewer.users.roles["ben"] = Role.FULL
+    assert viewer.get("/tables").headers["location"] == "/login", "a session that ended is over"
+
+
 def test_a_button_of_nothing_does_nothing(visitor: Visitor) -> None:
     forms: tuple[dict[str, str], ...] = (
         {"name": "nope", "act": "refresh"},
@@ -281,18 +371,13 @@ def test_a_stranger_changes_nothing_and_hears_nothing(visitor: Visitor, stranger
 
 
 def test_users_log_in_with_their_password_and_out_again(visitor: Visitor) -> None:
-    asked = list[tuple[str, str, str]]()
-
-    def check(user: str, password: str, address: str) -> bool:
-        asked.append((user, password, address))
-        return (user, password) == ("ada", "ä+b&c")
-
-    browser = TestClient(application(visitor.board, Doors(check), COOKIE), HOST, follow_redirects=False)
+    users = FakeUsers(ada="ä+b&c")
+    browser = TestClient(application(visitor.board, Doors(users), COOKIE), HOST, follow_redirects=False)
     assert browser.post("/login", data={"user": "ada", "password": "wrong"}).headers["location"] == "/login?wrong=1"
     assert "wrong" in browser.get("/login?wrong=1").text
     assert browser.get("/?token=x").status_code == 303
     assert browser.post("/login", data={"user": "ada", "password": "ä+b&c"}).headers["location"] == "/"
-    assert asked == [("ada", "wrong", "testclient"), ("ada", "ä+b&c", "testclient")]
+    assert users.asked == [("ada", "wrong", "testclient"), ("ada", "ä+b&c", "testclient")]
     page = browser.get("/settings")
     assert page.status_code == 200 and "Make a link" not in page.text and ">ada<" in page.text
     csrf = re.search(r'name="csrf" value="([\w-]+)"', page.text)
@@ -392,6 +477,16 @@ def test_sessions_end() -> None:
 # Parts
 
 
+def test_a_bar_says_what_the_other_kind_of_refresh_took_last() -> None:
+    lines = [line(1, took=100), line(2, Action.FAILED, took=50), line(3, Action.FULL, took=400), line(4, took=200)]
+    chart = chart_of(lines, (Ran(False, 0, 9, 800),))
+    assert chart and chart.longest == "400 ms"
+    assert [bar.other for bar in chart.bars] == [None, 45.0, None, 0.0]
+    assert "in full it last took 400 ms." in chart.bars[-1].title and "last took" not in chart.bars[0].title
+    older = chart_of(lines[:1], (Ran(False, 0, 9, 800), Ran(True, 5, 9, 100)))
+    assert older and older.longest == "800 ms" and [bar.other for bar in older.bars] == [0.0]
+
+
 def test_events_tell_what_is_new(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
     board, told = visitor.board, list[str]()
     monkeypatch.setattr("streamtable.hosts.console.pages.TELL_EVERY", 0.001)
@@ -440,11 +535,70 @@ def test_the_state_of_a_table_is_the_worst_that_is_true(made, standing: Standing
     assert made.standing is standing
 
 
+def waiting(made: TableStatus, until_due: timedelta) -> TableStatus:
+    return replace(made, fresh=replace(made.fresh, deadline=NOW + until_due))
+
+
+def never_filled(made: TableStatus) -> TableStatus:
+    return replace(made, fresh=replace(made.fresh, data_timestamp=None))
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (table("s", "t", [SALES]), None),
+        (
+            table("s", "t", [SALES], late=2),
+            "It lacks 2 commits of shop.sales, the first 0 ms ago; a refresh was due 2 min ago: does a scheduler run?",
+        ),
+        (table("s", "t", [LATE], late=2), "what shop.late lacks itself"),
+        (table("s", "t", late=2), "What its query reads besides tables was read 3 min ago"),
+        (table("s", "t", [SALES], late=2, history=BROKEN), "a refresh was due 2 min ago, and the last attempt failed."),
+        (table("s", "t", [SALES], late=2, schedule="MANUAL"), "; no schedule asks for a refresh, so that somebody has to."),
+        (table("s", "t", [SALES], late=2, status=SUSPENDED), "; it is suspended, and nobody refreshes it before it is resumed."),
+        (waiting(table("s", "t", [SALES], late=2), timedelta(minutes=4)), "; the next refresh is due in 4 min."),
+        (never_filled(table("s", "t", [SALES])), "It was never filled; the next refresh is due in 5 min."),
+    ],
+)
+def test_a_table_says_why_it_is_stale(made: TableStatus, said: str | None) -> None:
+    found = why_stale(made, small())
+    assert found is None if said is None else said in (found or "")
+
+
+def test_the_page_of_a_stale_table_says_why(visitor: Visitor) -> None:
+    late = f"{CATALOG}.shop.late"
+    for path in (f"/table?name={late}", f"/pane?key={quote(f'table {late}')}"):
+        assert "It lacks 2 commits of shop.sales" in visitor.page(path)
+    assert visitor.board.status
+    visitor.board.status = replace(visitor.board.status, suspended_since=NOW - timedelta(hours=2))
+    assert "the schedulers were suspended 2 h ago: ALTER SCHEDULER RESUME." in visitor.page(f"/table?name={late}")
+
+
 def test_a_table_is_failing_at_once_and_tells_both_attempts() -> None:
     broken = table("s", "t", history=BROKEN)
     assert broken.last_attempt is BROKEN[0] and broken.last_success is BROKEN[1] is broken.last_whole
     assert broken.trouble and "division by zero" in broken.trouble
+    assert broken.condition == "STREAMTABLE_REFRESH_FAILED" and broken.last_action == "FAILED"
     assert table("s", "t", status=SUSPENDED).next_due is None
+
+
+def test_a_table_that_was_resumed_is_not_failing_by_what_failed_before() -> None:
+    resumed = replace(table("s", "t", history=BROKEN), resumed=BROKEN[0].version, action="FULL")
+    assert (resumed.trouble, resumed.standing, resumed.last_action) == (None, Standing.FRESH, "FULL")
+    assert resumed.attempted_at == BROKEN[0].at and resumed.succeeded_at == BROKEN[1].at
+
+
+def test_a_success_that_the_log_forgot_is_known_by_the_frontier() -> None:
+    forgotten = replace(table("s", "t", history=BROKEN[:1]), stood_at=NOW)
+    assert (forgotten.last_success, forgotten.succeeded_at, forgotten.reason) == (None, NOW, None)
+
+
+def test_as_many_lines_are_read_as_it_takes_to_the_last_success() -> None:
+    failed, good = line(1, Action.FAILED), line(9)
+    endless = chain([failed] * 300, [good], repeat(good))
+    assert _recent(endless, 1) == (*[failed] * 300, good)
+    assert _recent(iter([good] * 9), 3) == (good,) * 3
+    assert _recent(iter([failed]), 3) == (failed,)
 
 
 def test_words() -> None:
@@ -472,12 +626,19 @@ def test_words() -> None:
 
 def test_the_vendored_files_are_those_that_were_published() -> None:
     folder = files("streamtable.hosts.console") / "static" / "vendor"
-    found = {each.name: hashlib.sha256(each.read_bytes()).hexdigest() for each in folder.iterdir() if each.name.endswith(".js")}
-    assert found == {
-        "htmx.min.js": "d6fdc75f204e6bdefa99b69bf1e6d4ac69b8a364f77929f45c13476b4000f717",  # htmx.org 2.0.11
-        "sse.min.js": "98a46496de0c3605fbffdce9167ba427bdd9553184f83f149c261891a92c0136",  # htmx-ext-sse 2.2.4
-    }
-    assert all(name in (folder / "LICENSES.txt").read_text() for name in ("htmx.org 2.0.11", "htmx-ext-sse 2.2.4"))
+    found = {each.name: hashlib.sha256(each.read_bytes()).hexdigest() for each in folder.iterdir() if each.name != vendor.LICENCES}
+    published = {Path(path).name: digest for package in vendor.PACKAGES for path, digest in package.files.items()}
+    assert found == published and len(found) >= 2
+    said = (folder / vendor.LICENCES).read_text()
+    assert all(f"{package}\n\n" in said for package in vendor.PACKAGES)
+
+
+def test_a_file_of_javascript_with_another_digest_is_refused() -> None:
+    package = vendor.Package("x", "1", {"dist/x.js": hashlib.sha256(b"good").hexdigest()})
+    files = {"dist/x.js": b"good", "LICENSE": b"do what you like\n"}
+    assert vendor.vendored([(package, files)]) == {"x.js": b"good", vendor.LICENCES: b"x 1\n\ndo what you like\n"}
+    with pytest.raises(ValueError, match="dist/x.js of x 1"):
+        vendor.vendored([(package, {**files, "dist/x.js": b"bad"})])
 
 
 def test_a_board_sleeps_while_nobody_watches() -> None:
@@ -543,14 +704,59 @@ def test_the_command_says_where_the_console_is_and_ends_it(as_json: bool, monkey
         yield SimpleNamespace(spark="spark", out=Printer(as_json))
         told.append("session ended")
 
-    def opened(spark: object, **options: object) -> SimpleNamespace:
-        told.extend((spark, options))
+    def opened(spark: object, door: socket.socket, *others: object, **options: object) -> SimpleNamespace:
+        told.extend((spark, door.getsockname()[0], *others, options))
         return SimpleNamespace(link=lambda: "http://127.0.0.1:1/?token=t", stop=lambda: told.append("stopped"))
 
     monkeypatch.setattr(serving, "cli_context", session)
-    monkeypatch.setattr(serving, "Event", lambda: SimpleNamespace(wait=lambda: None))  # as if Ctrl-C had come, but for its code
-    monkeypatch.setattr(package, "console", opened)
-    said = CliRunner().invoke(cli, ["console", "--port", "1", "--read-only", *(["--json"] if as_json else [])])
+    monkeypatch.setattr(Stopping, "listen", lambda self: told.append("listens"))
+    monkeypatch.setattr(Stopping, "let_go", lambda self: told.append("lets go"))
+    monkeypatch.setattr(server, "wait", lambda spark, stopping: told.append("waited"))  # as if SIGTERM had come
+    monkeypatch.setattr(served, "serve", opened)
+    said = CliRunner().invoke(cli, ["console", "--read-only", *(["--json"] if as_json else [])])
     assert said.exit_code == 0, said.output
     assert ('"console": "http://127.0.0.1:1/?token=t"' if as_json else "\n  http://127.0.0.1:1/?token=t\n") in said.stdout
-    assert told == ["spark", {"port": 1, "scheduler": None, "read_only": True}, "stopped", "session ended"]
+    assert told == ["listens", "spark", "127.0.0.1", None, {"read_only": True}, "waited", "lets go", "stopped", "session ended"]
+
+
+def test_a_refresh_without_end_does_not_keep_the_command_from_ending(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is cancelled after a time: the scheduler alone would wait for it, and Ctrl-C is heard once."""
+    told = list[object]()
+
+    @contextmanager
+    def session(*_: object) -> Iterator[SimpleNamespace]:
+        yield SimpleNamespace(spark="spark", out=Printer(as_json=True))
+
+    opened = SimpleNamespace(link=lambda: "link", stop=lambda: told.append("console"))
+    monkeypatch.setattr(serving, "cli_context", session)
+    monkeypatch.setattr(Stopping, "listen", lambda self: None)
+    monkeypatch.setattr(server, "wait", lambda spark, stopping: None)
+    monkeypatch.setattr(served, "serve", lambda *_, **__: opened)
+    monkeypatch.setattr("streamtable.hosts.session.start_scheduler", lambda spark: SimpleNamespace(stop=told.append))
+    assert CliRunner().invoke(cli, ["console", "--scheduler"]).exit_code == 0
+    assert told == ["console", 50.0]
+
+
+def test_the_command_tells_of_a_port_that_is_taken_before_it_starts_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "cli_context", lambda *_: pytest.fail("Spark would have started"))
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = str(taken.getsockname()[1])
+        said = CliRunner().invoke(cli, ["console", "--port", port])
+    assert said.exit_code == ExitCode.NO_SESSION
+    assert f"the console cannot listen on 127.0.0.1:{port}" in said.stderr and "choose another port" in said.stderr
+
+
+@pytest.mark.parametrize("signum", STOPS)
+def test_a_signal_ends_the_wait_and_so_does_what_has_to_be_alive(signum: signal.Signals) -> None:
+    heard, before = list[str](), {each: signal.getsignal(each) for each in STOPS}
+    try:
+        stopping = Stopping(lambda: heard.append("first"))
+        stopping.listen()
+        Timer(0.05, os.kill, (os.getpid(), signum)).start()
+        assert stopping.wait(lambda: True) and heard == ["first"]
+        assert not stopping.wait(lambda: False)
+        stopping.let_go()
+        assert [signal.getsignal(each) for each in STOPS] == [signal.SIG_DFL, signal.default_int_handler], "the second ends at once"
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

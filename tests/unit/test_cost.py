@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streamtable.delta.tables import Version
 from streamtable.engine.load import Load
-from streamtable.refresh.cost import Costs, Ran, costs, remembered, too_much
+from streamtable.refresh.cost import Costs, Ran, costs, full_share, remembered, too_much
 from streamtable.refresh.frontier import Frontier
 
 MILLION = 1_000_000
@@ -94,6 +94,21 @@ def test_estimates_are_never_negative_and_grow_with_the_change(runs: list[Ran], 
         assert larger is not None
         assert 0 <= found.differential <= larger.differential
         assert found.full >= 0
+
+
+@pytest.mark.parametrize("more", [(), (ran(300_000, 30_000), ran(100, 700)), (ran(10_000, 2_000),)])
+def test_the_share_that_is_told_is_the_one_that_decides(more: tuple[Ran, ...]) -> None:
+    runs = (FULL, ran(100, 900), ran(200, 800), *more)
+    share = full_share(runs)
+    assert share is not None
+    below, above = (Load(round(share * MILLION * each), MILLION) for each in (0.99, 1.01))
+    assert too_much(below, costs(below, runs), None) is None
+    assert too_much(above, costs(above, runs), None) is not None
+
+
+@pytest.mark.parametrize("runs", [(), (FULL,), (ran(1, 1), ran(1, 1)), (FULL, ran(1, 1))])
+def test_no_share_is_told_until_enough_is_known(runs: tuple[Ran, ...]) -> None:
+    assert full_share(runs) is None
 
 
 def test_the_last_full_run_is_remembered() -> None:

@@ -12,7 +12,7 @@ import pytest
 from streamtable.delta.tables import Version
 from streamtable.language.stream_table.schedule import duration
 from streamtable.refresh.frontier import Frontier, Vector
-from streamtable.refresh.records import Initiator
+from streamtable.refresh.records import Cause, Initiator
 from streamtable.schedule.cycle import Cycle, Refreshed, Task, carry_out
 from streamtable.schedule.due import ScheduledTable, graph_of
 
@@ -107,6 +107,6 @@ def test_a_tip_that_another_session_joined_anew_is_skipped(monkeypatch: pytest.M
     monkeypatch.setattr("streamtable.schedule.cycle._standing", lambda *_: (standing, newer))
     task = Task("j", "shop.j", Vector({"base": version(2)}, AT), joins=True)
     spark: Any = None
-    outcome, done = carry_out(spark, task, Initiator.SCHEDULER)
+    outcome, done = carry_out(spark, task, Cause(Initiator.SCHEDULER))
     assert (outcome, done.version, done.sources) == (None, version(9), newer.sources)
     assert done.skipped

@@ -17,7 +17,9 @@ from streamtable.errors import DefinitionUnreadable, NotSupported
 from streamtable.language.names import Name, Query
 from streamtable.language.parse import parse
 from streamtable.language.stream_table.ast import CreateStreamTable, RefreshMode
-from streamtable.language.stream_table.schedule import Cron
+from streamtable.language.stream_table.schedule import Cron, next_time
+from streamtable.language.stream_table.state import StateMode
+from streamtable.language.write import to_sql
 from streamtable.refresh.frontier import Frontier
 
 STATEMENT = parse("CREATE STREAM TABLE `a b`.t SCHEDULE '5m' COMMENT 'it''s' AS SELECT 1 AS x -- one\n")
@@ -36,6 +38,20 @@ def test_a_definition_is_read_as_it_was_written(written: Definition) -> None:
     assert Definition.of(properties) == written
 
 
+@pytest.mark.parametrize("written", ["0 0 12 ? * 2", "0 0 12 * * 2", "0 12 ? * 2"])
+def test_a_stored_schedule_keeps_its_day_of_the_week(written: str) -> None:
+    """An expression with a `?` is one of Quartz in a statement, and was ours when earlier releases stored it."""
+    text = kept(RUNNING)["streamtable.definition"].replace("SCHEDULE '5m'", f"SCHEDULE CRON '{written}'")
+    found = Definition.of(kept(RUNNING, {"streamtable.definition": text}))
+    assert found is not None and isinstance(found.statement.schedule, Cron)
+    assert next_time(found.statement.schedule, AT).strftime("%A %H") == "Tuesday 12"
+    again = Definition.of(kept(found))
+    assert again == found and "?" not in to_sql(found.statement)
+    said = parse(f"CREATE STREAM TABLE t SCHEDULE CRON '{written}' AS SELECT 1")
+    assert isinstance(said, CreateStreamTable) and isinstance(said.schedule, Cron)
+    assert next_time(said.schedule, AT).strftime("%A") == ("Monday" if written == "0 0 12 ? * 2" else "Tuesday")
+
+
 def kept(found: Definition, more: dict[str, str] | None = None) -> dict[str, str]:
     return {key: value for key, value in found.properties(READING).items() if value is not None} | (more or {})
 
@@ -47,6 +63,7 @@ def kept(found: Definition, more: dict[str, str] | None = None) -> dict[str, str
         kept(RUNNING.with_statement(mode=RefreshMode.FULL)),
         kept(RUNNING.with_statement(properties=(("team", "north"),)), {"team": "north", "delta.logRetentionDuration": "x"}),
         kept(RUNNING.with_statement(comment="other")),
+        kept(RUNNING.with_statement(state=StateMode.NONE)),
         kept(replace(RUNNING, status=SUSPENDED, error=STOPPED.error)),
         kept(RESUMED),
     ],
@@ -93,6 +110,7 @@ def test_what_is_none_and_what_is_of_a_later_format() -> None:
         {"sources": "null"},
         {"views": '{"w": 1}'},
         {"functions": "["},
+        {"used": "[1]"},
         {"status": None},
         {"status": "PERHAPS"},
         {"error": "[1]"},
@@ -117,6 +135,14 @@ def test_what_runs_is_code_and_how_it_fares_is_not() -> None:
     decides = ("definition", "name", "id", "namespace", "settings", "sources", "views", "functions", "columns", "format")
     assert code.keys() == {f"streamtable.{each}" for each in decides}
     assert code_of({"Delta.Constraints.c": "reflect('a', 'b')"}) != {}
+
+
+def test_a_table_of_an_earlier_release_stays_accepted_when_a_refresh_adds_its_columns() -> None:
+    """Another catalog that accepted it would have to accept it again: the refresh tells one catalog alone."""
+    now = kept(RUNNING)
+    before = {key: value for key, value in now.items() if key != "streamtable.used"}
+    assert before != now and code_of(before) == code_of(now)
+    assert Definition.same_rows(before, now)
 
 
 def test_earlier_formats_are_migrated_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:

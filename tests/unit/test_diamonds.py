@@ -5,7 +5,7 @@ The world is played: what a table holds is, for each base table, the set of vers
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from threading import Event
@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 from tests.unit.workers import OnDemand
 
 from streamtable.delta.tables import Version
-from streamtable.language.stream_table.schedule import Calculated, Schedule, duration
+from streamtable.language.stream_table.schedule import Calculated, OnUpdate, Schedule, duration
 from streamtable.refresh.frontier import Frontier, Vector
-from streamtable.refresh.run import pinned
+from streamtable.refresh.targets import pinned
 from streamtable.schedule.cycle import Refreshed, Task
 from streamtable.schedule.due import ScheduledTable
-from streamtable.schedule.loop import ELSEWHERE, Failed, Observation, Scheduler
+from streamtable.schedule.interface import Failed, Observation
+from streamtable.schedule.loop import ELSEWHERE, Scheduler
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=timezone.utc)
 BASES = ("x", "y")
@@ -89,7 +90,11 @@ class Eyes:
         frontier = self.world.frontiers.get(table.path)
         now = {} if frontier is None else {table.path: self.world.latest(table.path), **frontier.sources}
         behind = not now or any(vector.versions[path] != version for path, version in now.items())
-        return replace(table, since=frontier.at if frontier else None, behind=behind)
+        moved = frontier is not None and any(vector.versions[path] != version for path, version in frontier.sources.items())
+        return replace(table, since=frontier.at if frontier else None, behind=behind, moved=moved)
+
+    def committed(self, versions: Iterable[tuple[str, Version]]) -> bool:
+        return any(self.world.latest(path).number > version.number for path, version in versions)
 
     def refresh(self, task: Task, attempt: int, stopping: Event) -> Refreshed | Failed:
         return self.world.refresh(task)
@@ -107,7 +112,7 @@ class Eyes:
 @st.composite
 def graphs(draw: st.DrawFn) -> dict[str, ScheduledTable]:
     made: dict[str, ScheduledTable] = {}
-    schedules: list[Schedule] = [duration("1s"), duration("3s"), duration("1h"), Calculated()]
+    schedules: list[Schedule] = [duration("1s"), duration("3s"), duration("1h"), Calculated(), OnUpdate(), OnUpdate(duration("3s"))]
     for number in range(draw(st.integers(2, 7))):
         sources = draw(st.lists(st.sampled_from([*BASES, *made]), min_size=1, max_size=3, unique=True))
         made[f"t{number}"] = ScheduledTable(f"t{number}", f"t{number}", draw(st.sampled_from(schedules)), tuple(sources))

@@ -15,18 +15,22 @@ from streamtable.hosts.cli.output import ExitCode
 from streamtable.language.queue import ast as queue
 from streamtable.language.replication import ast as replication
 from streamtable.language.stream_table import ast as statements
+from streamtable.language.stream_table.scheduler import AlterScheduler
 from streamtable.language.subscribe import ast as subscribe
 from streamtable.observe.alerts import AlertKind
+from streamtable.observe.expectations import VIOLATIONS
 from streamtable.observe.functions import FUNCTIONS
 from streamtable.observe.health import SourceState
 from streamtable.observe.replication_views import SLOT_STATUS
 from streamtable.refresh.choose import Action
+from streamtable.refresh.phases import Phase
 from streamtable.replication.subscriptions import SyncState
 
 DOCS = Path(__file__).parents[2] / "docs"
 KEYWORDS = {
     statements.CreateStreamTable: "CREATE STREAM TABLE",
     statements.AlterStreamTable: "ALTER STREAM TABLE",
+    AlterScheduler: "ALTER SCHEDULER",
     statements.DropStreamTable: "DROP STREAM TABLE",
     statements.RefreshStreamTable: "REFRESH STREAM TABLE",
     statements.RefreshStreamTables: "REFRESH STREAM TABLES",
@@ -136,7 +140,7 @@ def test_every_exit_code_is_in_the_table_and_in_the_help() -> None:
 def test_the_shim_knows_the_names_of_all_table_functions() -> None:
     shim = (DOCS.parent / "jvm_shim/src/main/scala/streamtable/plumbing/TableFunctions.scala").read_text(encoding="utf-8")
     names = shim.partition("val names: Seq[String] =")[2].partition(")")[0]
-    assert re.findall(r'"(\w+)"', names) == list(FUNCTIONS)
+    assert re.findall(r'"(\w+)"', names) == [*FUNCTIONS, VIOLATIONS.name]
 
 
 @pytest.mark.parametrize("value", [*(state.value for state in SyncState), *SLOT_STATUS])
@@ -144,6 +148,6 @@ def test_every_state_of_a_subscribed_table_and_of_a_slot_is_in_a_table(value: st
     assert f"| `{value}` |" in page("reference/replication.md")
 
 
-@pytest.mark.parametrize("value", [*AlertKind, *SourceState])
-def test_every_alert_and_state_of_a_source_is_in_a_table(value: AlertKind | SourceState) -> None:
+@pytest.mark.parametrize("value", [*AlertKind, *SourceState, *Phase])
+def test_every_alert_phase_and_state_of_a_source_is_in_a_table(value: AlertKind | SourceState | Phase) -> None:
     assert f"| `{value.value}` |" in page("reference/monitoring.md")

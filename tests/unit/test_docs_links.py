@@ -44,6 +44,25 @@ def test_every_page_that_is_named_is_there() -> None:
     assert {(where, page) for where, page in named if not (ROOT / page).is_file()} == set()
 
 
+def test_every_test_that_is_named_is_there() -> None:
+    """Pages say what was shown, and by which test. A test that gets another name takes the claim along."""
+    code = [path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py")]
+    tests = {name for text in code for name in re.findall(r"^ *def (test_\w+)", text, re.MULTILINE)}
+    pages = {page: prose(page) for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]}
+    named = {(page.name, test) for page, text in pages.items() for test in re.findall(r"`(test_\w+)`", text)}
+    files = {(page.name, file) for page, text in pages.items() for file in re.findall(r"`(tests/[\w./]+)`", text)}
+    assert len(named) > 60 and {(page, test) for page, test in named if test not in tests} == set()
+    assert {(page, file) for page, file in files if not (ROOT / file).exists()} == set()
+
+
+def test_every_point_of_the_page_on_security_names_its_test() -> None:
+    """What no test shows is said to be somebody else's; advice at the end of the page is no claim."""
+    claims = prose(ROOT / "docs" / "how-to" / "security.md").partition("\n## Running it for others")[0]
+    points = re.split(r"\n\n|\n(?=[-|] )", re.sub(r"^(\|.*\|\n?)+", "", claims, flags=re.MULTILINE))
+    shown = re.compile(r"`test_\w+`|\byours\b|\bSpark's own\b")
+    assert len(points) > 40 and [point for point in points if not point.startswith("#") and not shown.search(point)] == []
+
+
 def test_every_page_is_in_the_navigation() -> None:
     nav = (ROOT / "manual" / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
     pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}

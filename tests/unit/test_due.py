@@ -9,7 +9,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from streamtable.language.stream_table.schedule import Calculated, Manual, Schedule, cron, duration
+from streamtable.catalog.requests import Request
+from streamtable.language.stream_table.schedule import Calculated, Manual, OnUpdate, Schedule, cron, duration
 from streamtable.schedule.due import NEVER, ONCE, Plan, ScheduledTable, branches, deadlines, graph_of, plan
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=timezone.utc)
@@ -41,7 +42,7 @@ def deadline_of(path: str, *them: ScheduledTable) -> datetime:
 
 
 def planned(seconds: float, *them: ScheduledTable, busy: Sequence[str] = ()) -> Plan:
-    return plan(tables(*them), at(seconds), busy)
+    return plan(tables(*them), at(seconds), dict.fromkeys(busy, at(seconds)))
 
 
 def order(found: Plan) -> list[str]:
@@ -142,6 +143,96 @@ def test_the_readers_of_a_suspended_table_are_blocked_and_name_it() -> None:
     assert (order(found), found.blocked) == (["other"], {"b": "shop.a", "c": "shop.a"})
     behind_manual = (table("a", suspended=True), table("m", "a", MANUAL), table("c", "m"))
     assert order(planned(60, *behind_manual)) == ["c"]
+
+
+ON_UPDATE, SELDOM = OnUpdate(), OnUpdate(duration("10s"))
+
+
+def moved(each: ScheduledTable) -> ScheduledTable:
+    return replace(each, behind=True, moved=True)
+
+
+def still(path: str, sources: str = "base", schedule: Schedule = ON_UPDATE) -> ScheduledTable:
+    return table(path, sources, schedule, behind=False)
+
+
+def test_on_update_is_due_when_a_source_moved_and_never_before_its_debounce() -> None:
+    assert planned(3600, still("a")) == Plan((), (), {}, NEVER, {"a": at(1)})
+    assert deadline_of("a", moved(still("a"))) == at(1)
+    assert deadline_of("a", moved(still("a", schedule=SELDOM))) == at(10)
+    assert planned(9, moved(still("a", schedule=SELDOM))).wake == at(10)
+    assert order(planned(10, moved(still("a", schedule=SELDOM)))) == ["a"]
+    assert deadline_of("a", table("a", schedule=ON_UPDATE, since=None)) == ONCE
+    assert deadline_of("a", replace(still("a", schedule=SELDOM), resumed=at(2))) == at(2)
+
+
+def test_the_scheduler_wakes_for_the_next_time_of_what_it_refreshes_now() -> None:
+    every_2s = table("a", schedule=duration("2s"))
+    assert order(planned(60, every_2s)) == ["a"]
+    assert planned(60, every_2s, table("far", schedule=HOUR)).wake == at(62)
+    assert planned(60, table("a", schedule=duration("2s"), behind=False)).wake == at(62), "nothing changed: it counts as refreshed"
+    chain = (table("a", schedule=CALCULATED), table("b", "a", duration("5s")))
+    assert planned(60, *chain).wake == at(65)
+    assert planned(60, table("a", schedule=duration("2s"), suspended=True), table("b", "a", duration("2s"))).wake == NEVER
+
+
+def test_a_table_whose_refresh_takes_longer_than_its_duration_is_looked_at_when_that_ends() -> None:
+    slow = {"a": table("a", schedule=duration("2s"))}
+    early, late = plan(slow, at(61), {"a": at(60)}), plan(slow, at(62), {"a": at(60)})
+    assert not early.work and (early.wake, early.waiting) == (at(62), {})
+    assert not late.work and (late.wake, late.waiting) == (NEVER, {"a": frozenset("a")})
+    asked = {"a": replace(table("a", schedule=MANUAL), request=Request("again", at(61)))}
+    assert plan(asked, at(61), {"a": at(60)}).waiting == {"a": {"a"}}, "asked for again while it is refreshed"
+
+
+def test_on_update_does_not_follow_what_is_no_commit_of_a_source() -> None:
+    """The clock, a file or a foreign write may leave the contents behind; a refresh each second would find that no sooner."""
+    assert planned(3600, table("a", schedule=ON_UPDATE, behind=True)) == Plan((), (), {}, NEVER, {"a": at(1)})
+
+
+def test_a_chain_on_update_follows_in_one_cycle() -> None:
+    chain = (moved(still("a")), still("b", "a"), still("c", "b"), still("other", "elsewhere"))
+    assert order(planned(1, *chain)) == ["a", "b", "c"]
+    calculated = (moved(table("a", schedule=CALCULATED)), still("b", "a", schedule=CALCULATED), still("c", "b"))
+    assert order(planned(1, *calculated)) == ["a", "b", "c"]
+    assert deadline_of("a", still("a", schedule=CALCULATED), still("b", "a")) == NEVER
+
+
+def test_a_reader_on_update_follows_when_its_source_is_refreshed_and_its_debounce_is_over() -> None:
+    hourly = moved(table("a", schedule=HOUR))
+    assert deadline_of("b", hourly, still("b", "a")) == at(3600)
+    assert order(planned(3600, hourly, still("b", "a"))) == ["a", "b"]
+    assert deadline_of("b", moved(still("a")), still("b", "a", schedule=SELDOM)) == at(10)
+    assert order(planned(1, moved(still("a")), still("b", "a", schedule=SELDOM))) == ["a"]
+    for never in (moved(table("a", schedule=MANUAL)), replace(hourly, suspended=True), still("a", schedule=MANUAL)):
+        assert deadline_of("b", never, still("b", "a")) == NEVER
+
+
+def test_a_reader_on_update_of_a_busy_table_waits_and_does_not_count_as_refreshed() -> None:
+    found = planned(60, moved(still("a")), still("b", "a", schedule=SELDOM), busy=["a"])
+    assert (found.work, found.current) == ((), ())
+
+
+def test_what_follows_commits_is_watched_from_the_end_of_its_debounce_on() -> None:
+    chain = (
+        table("a", schedule=CALCULATED, behind=False),
+        still("b", "a", schedule=SELDOM),
+        table("c"),
+        table("m", schedule=MANUAL),
+    )
+    assert planned(5, *chain).watched == {"a": at(10), "b": at(10)}
+    assert planned(50, moved(still("a"))).watched == {"a": at(51)}, "from this refresh on, not from the one before"
+    never = (
+        table("a", schedule=ON_UPDATE, suspended=True),
+        still("b", "a"),
+        table("c", schedule=ON_UPDATE, since=None, suspended=True),
+    )
+    assert planned(5, *never).watched == {}
+
+
+def test_the_branches_of_a_diamond_come_along_with_a_tip_on_update() -> None:
+    tip = (moved(table("a", schedule=HOUR)), moved(table("b", schedule=HOUR)), moved(still("j", "a b base")))
+    assert order(planned(1, *tip)) == ["a", "b", "j"]
 
 
 DIAMOND = (table("a"), table("b", schedule=HOUR), table("j", "a b"))

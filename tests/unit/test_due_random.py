@@ -9,13 +9,15 @@ import networkx as nx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamtable.language.stream_table.schedule import Calculated, Every, Manual, Schedule, cron, duration
+from streamtable.language.stream_table.schedule import Calculated, Every, Manual, OnUpdate, Schedule, cron, duration
 from streamtable.schedule.due import NEVER, ScheduledTable, branches, deadlines, graph_of, plan
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=timezone.utc)
 SCHEDULES: list[Schedule] = [
     *(duration(text) for text in ("1s", "5s", "1m", "1h")),
     cron("*/5 * * * *", "UTC"),
+    OnUpdate(),
+    OnUpdate(Every(60, "1m")),
     Calculated(),
     Manual(),
 ]
@@ -29,21 +31,23 @@ def catalogs(draw: st.DrawFn) -> dict[str, ScheduledTable]:
         sources = draw(st.lists(st.sampled_from(["x", "y", *made]), min_size=1, max_size=3, unique=True))
         since = draw(st.none() | st.integers(0, 4000).map(lambda seconds: NOW - timedelta(seconds=seconds)))
         path = f"t{number}"
-        made[path] = ScheduledTable(
-            path, path, draw(st.sampled_from(SCHEDULES)), tuple(sources), since, draw(st.integers(0, 9)) == 0, draw(st.booleans())
-        )
+        suspended, behind = draw(st.integers(0, 9)) == 0, draw(st.booleans())
+        schedule, moved = draw(st.sampled_from(SCHEDULES)), behind and draw(st.booleans())
+        made[path] = ScheduledTable(path, path, schedule, tuple(sources), since, suspended, behind, moved=moved)
     return made
 
 
 @given(catalogs(), st.sets(st.sampled_from([f"t{n}" for n in range(8)]), max_size=2))
 def test_the_work_is_ordered_and_complete(tables: dict[str, ScheduledTable], busy: set[str]) -> None:
-    found = plan(tables, NOW, busy)
+    found = plan(tables, NOW, dict.fromkeys(busy, NOW))
     work = [each.path for each in found.work]
     graph, deadline = graph_of(tables.values()), deadlines(tables, graph_of(tables.values()))
+    waiting = {reader for path in busy & tables.keys() for reader in nx.descendants(graph, path)}
     assert len(set(work)) == len(work)
     for position, path in enumerate(work):
         assert not set(work[position:]) & set(nx.ancestors(graph, path)), "what is read comes before what reads it"
-        assert branches(graph, path) <= {*work, *found.current}, "what a diamond joins is at one vector"
+        assert branches(graph, path) <= {*work, *found.current} | waiting, "what a diamond joins is at one vector"
+        assert branches(graph, path).isdisjoint(busy)
         assert not tables[path].suspended
         assert not isinstance(tables[path].schedule, Manual)
         assert path not in busy

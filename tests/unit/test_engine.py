@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timezone
 from itertools import count
 from threading import Event
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from tests.unit.jvm import Raised, java
 
+from streamtable.algebra.sources import CLOCK
 from streamtable.catalog.definition import ACTIVE, SUSPENDED, Definition, Failure
 from streamtable.catalog.entries import Entry
 from streamtable.delta.tables import TableState, Version
@@ -19,12 +21,13 @@ from streamtable.errors import ConcurrentRefresh, RefreshError, SourceUnavailabl
 from streamtable.language.parse import parse
 from streamtable.language.stream_table.ast import CreateStreamTable
 from streamtable.refresh.choose import Action
-from streamtable.refresh.frontier import Vector
+from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.refresh.history import Line
-from streamtable.refresh.records import Initiator, Record
+from streamtable.refresh.records import Cause, Initiator, Record
 from streamtable.schedule.cycle import Refreshed, Task
-from streamtable.schedule.engine import LONGEST_BACKOFF, SparkEngine
-from streamtable.schedule.loop import Again, Failed
+from streamtable.schedule.engine import SparkEngine, table_of
+from streamtable.schedule.failures import LONGEST_BACKOFF
+from streamtable.schedule.interface import Again, Failed
 
 STATEMENT = parse("CREATE STREAM TABLE shop.a SCHEDULE '1m' AS SELECT 1 AS x")
 assert isinstance(STATEMENT, CreateStreamTable)
@@ -64,8 +67,8 @@ class Played:
         """Do what the statement does, before anybody looks."""
         self.definition = self.definition.resumed_by(len(self.written), TASK.vector.at)
 
-    def _carry_out(self, spark: object, task: Task, initiator: Initiator) -> tuple[None, Refreshed]:
-        assert initiator is Initiator.SCHEDULER
+    def _carry_out(self, spark: object, task: Task, cause: Cause, full: bool) -> tuple[None, Refreshed]:
+        assert (cause, full) == (Cause(Initiator.SCHEDULER), False)
         end = self.ends.pop(0)
         if isinstance(end, Exception):
             raise end
@@ -100,6 +103,22 @@ class Played:
             self.pauses.append(found.pause.total_seconds())
         assert self.ends == []
         return found
+
+
+@pytest.mark.parametrize("exact", [True, False], ids=["by versions", "by the clock"])
+def test_a_table_moved_if_a_source_has_another_version_and_not_if_time_went_on(exact: bool) -> None:
+    read = {"/s": Version("id", 1), **({} if exact else {CLOCK.path: Version(CLOCK.path, 1)})}
+    frontier = Frontier(read, {}, base=4, number=2, fingerprint="f", action="FULL", exact=exact, at=TASK.vector.at)
+    entry = Entry(DEFINITION, TableState("/a", "id", 5, {}, "", (), frontier.to_json()), ("c", "d", "a"))
+
+    def seen(number: int, table_id: str = "id") -> tuple[bool, bool]:
+        versions = {"/a": Version("id", 5), "/s": Version(table_id, number)}
+        table = table_of(entry, Vector(versions, TASK.vector.at))
+        return table.behind, table.moved
+
+    assert seen(1) == (not exact, False)
+    assert seen(2) == seen(1, "another") == (True, True)
+    assert not table_of(replace(entry, state=replace(entry.state, frontier=None)), Vector({}, TASK.vector.at)).moved
 
 
 def test_a_transient_error_is_tried_again_and_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:

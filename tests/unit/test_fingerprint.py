@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from streamtable.query.analyse import _listed, _mentioned
 from streamtable.query.fingerprint import fingerprint_of
 
 
@@ -26,3 +27,17 @@ def test_a_table_is_the_same_wherever_it_lies() -> None:
 def test_copies_with_the_same_id_are_told_apart_by_their_places() -> None:
     assert fingerprint_of(plan(("/a", "a"), ("/copy", "a"))) != fingerprint_of(plan(("/copy", "a"), ("/a", "a")))
     assert fingerprint_of(plan(("/a", "a"), ("/a", "a"))) == fingerprint_of(plan(("/new", "a"), ("/new", "a")))
+
+
+def test_the_columns_of_each_table_that_a_query_mentions() -> None:
+    """Those that a join or a filter needs are among them, those that are only there are not; each table is named once."""
+    columns = [{"id": f"c{n}", "name": name, "type": "int"} for n, name in enumerate(("k", "v", "a b", "unused", "k"))]
+    first = {"op": "Relation", "path": "/s", "output": columns[:4], "children": []}
+    again = {"op": "Relation", "path": "/s", "output": columns[4:], "children": []}
+    fixed = {"op": "Constant", "path": "/fixed", "output": [], "children": []}
+    joined = {"op": "Join", "output": columns, "conjuncts": [{"inputs": ["c0", "c4", "c2"]}], "children": [first, again, fixed]}
+    project = {"op": "Project", "output": [{"id": "c9"}], "list": [{"value": {"inputs": ["c1"]}}], "children": [joined]}
+    sources = [{"path": "/s"}, {"path": "/s"}, {"path": "/counted"}]
+    found = _mentioned(json.dumps({"sources": sources, "plan": project}))
+    assert found == {"/s": {"k", "v", "a b"}, "/counted": set()}
+    assert json.loads(_listed(found)) == ["`a b`, k, v", ""]

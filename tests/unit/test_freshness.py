@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from streamtable.language.stream_table.schedule import Calculated, Every, Manual, Schedule
+from streamtable.language.stream_table.schedule import Calculated, Every, Manual, OnUpdate, Schedule
 from streamtable.observe import watch
 from streamtable.observe.alerts import Alert, AlertKind
-from streamtable.observe.freshness import Freshness, with_read
+from streamtable.observe.freshness import Freshness, promised, with_read
 from streamtable.schedule.due import NEVER, ONCE, ScheduledTable
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
@@ -30,7 +30,7 @@ def minutes(number: float) -> datetime:
         (minutes(-11), minutes(-6), True, True),
         (minutes(-11), None, None, False),
         (None, minutes(-1), True, True),
-        (None, None, None, False),
+        (None, None, True, False),
     ],
     ids=["current", "due now", "late", "twice as old", "no schedule", "never refreshed", "never asked for"],
 )
@@ -79,6 +79,16 @@ def test_what_is_read_makes_its_readers_as_old_at_any_depth(
     assert with_read({each.path: each for each in tables})["c"] == found
 
 
+@pytest.mark.parametrize("at_most", [None, Every(20, "20s")])
+def test_a_table_on_update_is_late_when_a_source_was_ahead_for_its_debounce_and_a_poll(at_most: Every | None) -> None:
+    allowed = timedelta(seconds=(at_most.seconds if at_most else 1) + 5)
+    for since in (NOW, NOW - timedelta(seconds=60)):  # up to when its contents were the query's
+        below = ScheduledTable("a", "a", Calculated(), ("base",), since, moved=since < NOW)
+        above = ScheduledTable("b", "b", OnUpdate(at_most), ("a",), NOW)
+        found = with_read({each.path: promised(each, 4.5) for each in (below, above)})
+        assert found == {"a": (since, since + allowed), "b": (since, since + allowed)}
+
+
 def test_an_alert_is_told_once_until_it_is_over(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     late = Alert("a", AlertKind.STALE, NOW, "late")
     looks = iter([[late], [late], [], [late], [Alert("a", AlertKind.STALE, minutes(9), "late again")]])
@@ -93,9 +103,11 @@ def test_an_alert_is_told_once_until_it_is_over(monkeypatch: pytest.MonkeyPatch,
         if len(told) == 1:
             raise ValueError("the callback is broken")
 
-    watcher = watch.Watch(SimpleNamespace(conf={}), tell)  # type: ignore[arg-type]
+    holding = list[int]()
+    watcher = watch.Watch(SimpleNamespace(conf={}), tell, holding=lambda now: holding.append(len(now)))  # type: ignore[arg-type]
     with caplog.at_level(logging.WARNING, "streamtable.alerts"):
         for _ in range(5):
             watcher.poll()
     assert told == ["late", "late", "late again"]
+    assert holding == [1, 1, 0, 1, 1]
     assert [record.levelname for record in caplog.records].count("ERROR") == 1

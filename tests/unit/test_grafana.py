@@ -13,16 +13,16 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from pyspark.sql import Row
-from tests.unit.test_pages import TABLE
+from tests.unit.test_pages import EXPECTATION, TABLE
 
-from streamtable.catalog.definition import ACTIVE, SUSPENDED
 from streamtable.hosts.server.metrics import Metrics, families
 from streamtable.observe.alerts import AlertKind
+from streamtable.observe.status import Standing
 
 FOLDER = Path(__file__).parents[2] / "integrations" / "grafana"
 DASHBOARD = json.loads((FOLDER / "streamtable.json").read_text(encoding="utf-8"))
 RULES = re.findall(r"^ +expr: (.*)$", (FOLDER / "rules.yml").read_text(encoding="utf-8"), re.MULTILINE)
-VALUES = {"status": {ACTIVE, SUSPENDED}, "alert": {each.value for each in AlertKind}}
+VALUES = {"state": {each.value for each in Standing}, "alert": {each.value for each in AlertKind}}
 promtool = shutil.which("promtool")
 
 
@@ -42,7 +42,7 @@ def variables() -> Iterator[str]:
 def labels() -> dict[str, set[str]]:
     """Return the labels of each metric that the server gives."""
     metrics = Metrics()
-    metrics._said = tuple(families([Row(**TABLE)], ["STALE"], 0.0))
+    metrics._said = tuple(families([TABLE], ["STALE"], [Row(**EXPECTATION)], 0.0))
     read = text_string_to_metric_families(metrics.page().text)
     return {each.name: {label for sample in each.samples for label in sample.labels} for each in read}
 
@@ -69,7 +69,7 @@ def test_panels_have_numbers_of_their_own_and_do_not_overlap() -> None:
         assert apart or one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"], (one, other)
     assert all(each["gridPos"]["x"] + each["gridPos"]["w"] <= 24 and each["description"] for each in panels)
     shown = {name for each in rendered() for name in re.findall(r"streamtable_\w+", each)}
-    assert {each for each in labels() if each.startswith("streamtable_")} - shown == {"streamtable_cursors"}
+    assert {each for each in labels() if each.startswith("streamtable_")} - shown == {"streamtable_cursors", "streamtable_tables"}
 
 
 @pytest.mark.skipif(promtool is None, reason="promtool is not there; apt-get install prometheus")

@@ -12,11 +12,12 @@ FOUND = [
     Dependency("s.total", "s.large", "stream table"),
     Dependency("s.total", 's."odd" <name>', "table"),
 ]
+THROUGH = [Dependency("s.large", "s.a_view", "view"), Dependency("s.total", "s.a_function", "function")]
 NAMES = ["s.alone", "s.large", "s.total"]
 
 
 def test_kinds_and_edges() -> None:
-    graph = graph_of(FOUND, NAMES)
+    graph = graph_of([*FOUND, *THROUGH], NAMES)
     assert dict(graph.nodes(data="kind")) == {
         "s.orders": "table",
         "s.large": "stream table",

@@ -12,10 +12,12 @@ import pytest
 import streamtable
 from streamtable.errors import all_errors
 
-PACKAGE = Path(__file__).parents[2] / "python" / "streamtable"
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "python" / "streamtable"
 # Lowest first. A room imports itself and the lines above its own; a room is a folder, a module, or a part of a folder.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
+    ("tracing",),
     ("sql",),
     ("language",),
     ("algebra",),
@@ -35,7 +37,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("observe",),
     ("statements",),
     ("api",),
-    ("hosts", "hosts/launch", "hosts/progress", "hosts/start"),
+    ("hosts", "hosts/launch", "hosts/progress", "hosts/roles", "hosts/start", "hosts/words"),
     ("hosts/session",),
     ("hosts/console",),
     ("hosts/jvm_child", "hosts/notebook", "hosts/server"),
@@ -44,7 +46,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
 )
 HEIGHT = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}
-WITHOUT_SPARK = ("errors", "sql", "language", "algebra", "differentiate", "settings/session", "settings/server_file")
+WITHOUT_SPARK = ("errors", "tracing", "sql", "language", "algebra", "differentiate", "settings/session", "settings/server_file")
 SPARK_IN_PART = {
     "errors": "pyspark.errors",  # ours are caught by who catches Spark's
     "settings/session": "pyspark.sql",  # settings are read from the session that is handed in
@@ -105,6 +107,30 @@ def too_long(source: str, path: Path) -> list[str]:
     ]
 
 
+_WRITING = re.compile(
+    r"\s*(INSERT|UPDATE|DELETE|MERGE|TRUNCATE|OPTIMIZE|VACUUM|RESTORE|(ALTER|DROP|CREATE|CREATE OR REPLACE) TABLE)\b", re.IGNORECASE
+)
+
+
+def around_the_door(source: str, path: Path) -> list[str]:
+    """Return what a file outside of delta/ does to Delta tables by itself: its classes, the bridge, its log, statements that write."""
+    tree, found = ast.parse(source), list[str]()
+    if room_of(path) == "delta":
+        return found
+    for name in imported(tree, path):
+        if f"{name}.".startswith(("delta.", "streamtable.delta.bridge.")):
+            found.append(f"{path} imports {name}")
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(str(text)) if "_delta_log" in text or "spark.sql.delta.streamtable" in text:
+                found.append(f"{path}:{node.lineno} says {text!r}")
+            case ast.Attribute(ast.Attribute(attr="write" | "writeStream")) | ast.Attribute(attr="writeTo"):
+                found.append(f"{path}:{node.lineno} writes a frame")
+            case ast.Call(ast.Attribute(attr="sql"), [ast.Constant(str(text)) | ast.JoinedStr([ast.Constant(str(text)), *_]), *_]):
+                found += [f"{path}:{node.lineno} runs {text}"] if _WRITING.match(text) else []
+    return found
+
+
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -115,10 +141,36 @@ def test_every_room_has_a_place_in_the_order() -> None:
 
 
 def test_the_map_in_contributing_names_every_room() -> None:
-    text = (PACKAGE.parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     rooms = {file.relative_to(PACKAGE).parts[0].removesuffix(".py") for file in FILES} - {"__init__"}
     missing = [room for room in sorted(rooms) if f"{room}/`" not in text and f"{room}.py`" not in text]
     assert missing == []
+
+
+def walks() -> str:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    return text.partition("walks\n")[2].partition("\n## ")[0]
+
+
+def is_there(said: str) -> bool:
+    """Tell whether a file or folder of the walks is there: from the root, within the package, or by its name within a room."""
+    pattern = said.rstrip("/").replace("/.../", "/**/").replace("<family>", "*").replace("<stem>", "*")
+    return any(any(root.glob(each)) for root in (ROOT, PACKAGE) for each in (pattern, f"*/{pattern}", f"*/*/{pattern}"))
+
+
+def test_each_file_of_the_walks_in_contributing_is_where_they_say() -> None:
+    said = [each for each in re.findall(r"`([^` ]+)`", walks()) if re.search(r"/|\.[a-z]+$", each)]
+    files = [each for each in said if "-V/" not in each and each != "./run"]
+    assert [each for each in files if not is_there(each)] == []
+    assert len(files) > 30 and not is_there("differentiate/no_such_rule.py")
+
+
+def test_each_name_of_the_walks_in_contributing_is_in_the_code() -> None:
+    names = set(re.findall(r"`([A-Za-z_]+)(?:\([^`]*\))?`", walks())) - {path.name for path in (ROOT / "docs").iterdir()}
+    code = [PACKAGE.rglob("*.py"), (ROOT / "jvm_shim").rglob("*.scala"), (ROOT / "manual").glob("*.yml"), [Path(__file__)]]
+    text = "\n".join(file.read_text("utf-8") for files in code for file in files)
+    assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", text)] == []
+    assert {"RULES", "PAIRS", "read_setting"} <= names
 
 
 def test_imports_run_downwards() -> None:
@@ -132,7 +184,7 @@ def test_files_and_functions_are_short() -> None:
 
 
 def test_every_error_is_a_class_of_errors_py() -> None:
-    # jvm/callback.py looks an error's class up by its condition, once: one that is imported later would be lost.
+    # jvm/originals.py looks an error's class up by its condition, once: one that is imported later would be lost.
     defined = {file.relative_to(PACKAGE): ast.walk(ast.parse(file.read_text("utf-8"))) for file in FILES}
     known = {kind.__name__ for kind in all_errors()}
     elsewhere = [
@@ -198,3 +250,55 @@ def test_what_is_too_long_is_found() -> None:
 def test_sessions_are_made_in_one_place() -> None:
     makes = {str(file.relative_to(PACKAGE)) for file in FILES if re.search(r"(new|clone)Session\(\)", file.read_text("utf-8"))}
     assert makes == {"sessions/internal.py"}, "a session of ours needs settings without which answers are wrong"
+
+
+def test_delta_is_the_only_door_to_delta() -> None:
+    found = [line for file in FILES for line in around_the_door(file.read_text("utf-8"), file.relative_to(PACKAGE))]
+    assert found == [], "put it into a module of delta/, and call that"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from delta.tables import DeltaTable",
+        "import delta",
+        "from streamtable.delta.bridge import translated",
+        "from streamtable.delta import bridge",
+        'names(spark, f"{path}/_delta_log")',
+        'java_class(spark, "org.apache.spark.sql.delta.streamtable.DeltaBridge")',
+        'rows.write.format("delta").save(path)',
+        "rows.writeTo(table).append()",
+        "rows.writeStream.start(path)",
+        'spark.sql(f"DROP TABLE IF EXISTS {name}")',
+        'spark.sql(f"INSERT INTO {name} VALUES (1)")',
+        'session.sql("delete from t")',
+    ],
+)
+def test_a_way_around_the_door_is_found(source: str) -> None:
+    assert len(around_the_door(source, Path("queue/retries.py"))) == 1
+    assert around_the_door(source, Path("delta/ddl.py")) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from streamtable.delta.tables import state",
+        "from streamtable.delta import ddl",
+        "sys.stderr.write(text)",
+        'spark.sql(f"SHOW TABLES IN {name}")',
+        'hint = f"ALTER TABLE {name} SET TBLPROPERTIES (a = true)"',
+    ],
+)
+def test_a_way_through_the_door_is_left_alone(source: str) -> None:
+    assert around_the_door(source, Path("queue/retries.py")) == []
+
+
+def test_names_of_our_columns_are_said_in_one_place() -> None:
+    said = dict[str, set[str]]()
+    for file in FILES:
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            match node:
+                case ast.Constant(str(text)) if re.fullmatch(r"__streamtable_\w+", text):
+                    said.setdefault(text, set()).add(str(file.relative_to(PACKAGE)))
+    assert [name for name, places in said.items() if len(places) > 1] == []
+    assert said["__streamtable_weight"] == {"algebra/columns.py"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -13,12 +13,14 @@ from threading import Event
 import pytest
 from tests.unit.workers import AtOnce, OnDemand
 
+from streamtable.catalog.requests import Request
 from streamtable.delta.tables import Version
-from streamtable.language.stream_table.schedule import Schedule, cron, duration
+from streamtable.language.stream_table.schedule import Manual, OnUpdate, Schedule, cron, duration
 from streamtable.refresh.frontier import Vector
 from streamtable.schedule.cycle import Refreshed, Task
 from streamtable.schedule.due import ScheduledTable
-from streamtable.schedule.loop import ELSEWHERE, Again, Failed, Observation, Scheduler
+from streamtable.schedule.interface import Again, Failed, Observation
+from streamtable.schedule.loop import ELSEWHERE, Scheduler, look_now
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=timezone.utc)
 
@@ -32,6 +34,7 @@ class Played:
         self.tables = {table.path: table for table in tables}
         self.versions = {path: 1 for table in tables for path in (table.path, *table.sources)}
         self.now, self.parallelism, self.looks = NOON, 4, 0
+        self.read = {(table.path, source): 1 for table in tables for source in table.sources}
         self.broken: set[str] = set()
         self.attempts: list[tuple[str, int, float]] = []
         self.resting: dict[str, int] = {}
@@ -40,6 +43,8 @@ class Played:
         self.skips: list[tuple[str, str]] = []
         self.cancelled: list[str] = []
         self.living, self.in_real_time = True, False
+        self.poll, self.asked = timedelta(seconds=1), list[str]()
+        self.suspended = False
 
     def alive(self) -> bool:
         return self.living
@@ -49,7 +54,19 @@ class Played:
         if self.in_real_time:
             self.now = datetime.now(timezone.utc)
         vector = Vector({path: Version("id", number) for path, number in self.versions.items()}, self.now)
-        return Observation(dict(self.tables), vector, timedelta(seconds=1), self.parallelism)
+        tables = {path: self._seen(table) for path, table in self.tables.items()}
+        return Observation(tables, vector, self.poll, self.parallelism, self.suspended)
+
+    def _seen(self, table: ScheduledTable) -> ScheduledTable:
+        """Return a table ON UPDATE as it is: behind when a source has another version than its last refresh read."""
+        if not isinstance(table.schedule, OnUpdate) or table.since is None:
+            return table
+        moved = any(self.versions[source] != self.read[table.path, source] for source in table.sources)
+        return replace(table, behind=moved, moved=moved)
+
+    def committed(self, versions: Iterable[tuple[str, Version]]) -> bool:
+        self.asked = sorted(path for path, _ in versions)
+        return any(self.versions[path] > version.number for path, version in versions)
 
     def refresh(self, task: Task, attempt: int, stopping: Event) -> Refreshed | Failed | Again:
         self.attempts.append((task.path, attempt, (self.now - NOON).total_seconds()))
@@ -59,7 +76,8 @@ class Played:
         if task.path in self.broken:
             return Failed(f"{task.name} failed")
         self.versions[task.path] += 1
-        self.tables[task.path] = replace(self.tables[task.path], since=task.vector.at)
+        self.read |= {(task.path, path): version.number for path, version in task.vector.versions.items()}
+        self.tables[task.path] = replace(self.tables[task.path], since=task.vector.at, request=None)
         moved = {path: Version("id", 99) for path in task.vector.versions if task.path in self.elsewhere}
         return Refreshed(
             Version("id", self.versions[task.path]), {**task.vector.versions, **moved}, skipped=self.needless and task.joins
@@ -138,7 +156,7 @@ def test_a_table_that_is_tried_again_takes_no_place_of_the_others_meanwhile() ->
         turns(scheduler, played, 5)
         assert played.paths() == ["b", "c"]
     turns(scheduler, played, 10)
-    assert played.paths() == ["a", "b", "c"]
+    assert played.paths() == ["a", "reader", "b", "c"], "the reader's next time has come meanwhile"
     assert played.skips == [("reader", "shop.a failed")], "it waited until the last attempt"
     for seconds in (39, 1):
         turns(scheduler, played, seconds)
@@ -273,6 +291,45 @@ def test_a_new_table_with_a_cron_schedule_waits_for_its_first_time() -> None:
     assert played.paths() == ["a"]
 
 
+@pytest.mark.parametrize("schedule", [duration("10s"), OnUpdate(duration("10s")), cron("* * * * *", "UTC")], ids=str)
+def test_a_clock_that_is_set_back_silences_nobody(schedule: Schedule) -> None:
+    """The schedule begins anew, also where the table has a time that is yet to come, and a scheduler begins later."""
+    played = Played(table("a", schedule=schedule, since=NOON - timedelta(seconds=1)))
+    first = Scheduler(played, AtOnce())
+    turns(first, played, 60)
+    assert played.paths() == ["a"] or isinstance(schedule, OnUpdate)
+    played.tables["a"] = replace(played.tables["a"], since=played.now)
+    for scheduler in (first, Scheduler(played, AtOnce())):
+        turns(scheduler, played, -3600)
+        played.tables["a"] = replace(played.tables["a"], since=played.now + timedelta(hours=1))
+        assert played.paths() == []
+        for _ in range(2):
+            played.versions["base"] += 1
+            turns(scheduler, played, 61)
+            assert played.paths() == ["a"]
+            played.tables["a"] = replace(played.tables["a"], since=played.now + timedelta(hours=1))
+
+
+def test_a_new_table_with_a_cron_schedule_waits_for_its_first_time_when_the_clock_is_set_back() -> None:
+    played = Played(table("a", schedule=cron("*/5 * * * *", "UTC")))
+    scheduler = Scheduler(played, AtOnce())
+    turns(scheduler, played, 60)
+    turns(scheduler, played, -3600)
+    assert played.paths() == []
+    turns(scheduler, played, 300)
+    assert played.paths() == ["a"]
+
+
+def test_a_table_that_is_tried_again_does_not_wait_for_the_time_that_the_clock_had() -> None:
+    played = Played(table("a"))
+    played.resting["a"] = 1
+    scheduler = Scheduler(played, AtOnce())
+    turns(scheduler, played, 0)
+    assert played.paths() == []
+    turns(scheduler, played, -3600)
+    assert played.paths() == ["a"]
+
+
 def test_tables_come_and_go() -> None:
     played = Played(table("a"))
     scheduler = Scheduler(played, AtOnce())
@@ -328,6 +385,97 @@ def test_looking_is_tried_again_ever_more_seldom_while_it_fails(monkeypatch: pyt
     assert played.paths() == ["a"]
 
 
+def on_update(path: str, sources: str = "base", at_most: str | None = None) -> ScheduledTable:
+    return table(path, sources, OnUpdate(at_most and duration(at_most)), NOON)  # type: ignore[arg-type]
+
+
+def test_a_chain_on_update_follows_a_commit_and_not_the_clock() -> None:
+    played = Played(on_update("c", "b"), on_update("b", "a"), on_update("a"))
+    played.poll = timedelta(hours=1)
+    scheduler = Scheduler(played, AtOnce())
+    turns(scheduler, played, 60)
+    assert (played.paths(), played.looks) == ([], 1)
+    played.versions["base"] += 1
+    turns(scheduler, played, 0.1)
+    assert [(task.path, task.vector.at) for task in played.refreshed] == [(path, played.now) for path in "abc"]
+    played.paths()
+    looks = played.looks
+    turns(scheduler, played, 60, count=60)
+    assert played.paths() == []
+    assert played.looks <= looks + 1, "the chain's own commits are seen once"
+
+
+def test_a_writer_that_never_rests_gets_one_refresh_for_each_debounce_and_starves_nobody() -> None:
+    played = Played(
+        on_update("a"), on_update("seldom", at_most="20s"), on_update("quiet", "other"), table("timed", "other", since=NOON)
+    )
+    played.poll, played.parallelism = timedelta(hours=1), 1
+    scheduler = Scheduler(played, AtOnce())
+    turns(scheduler, played, 0)
+    begun, begin = list[tuple[str, int]](), played.looks
+    for tenth in range(1, 601):
+        played.versions["base"] += 1
+        if tenth == 300:
+            played.versions["other"] += 1
+        turns(scheduler, played, 0.1, count=3)
+        begun += [(path, tenth) for path in played.paths()]
+    times = {name: [tenth for path, tenth in begun if path == name] for name in ("a", "seldom", "quiet", "timed")}
+    assert times["a"] == list(range(10, 601, 10))
+    assert times["seldom"] == [200, 400, 600]
+    assert times["quiet"] == [300]
+    assert times["timed"] == list(range(100, 601, 100))
+    assert played.looks - begin <= 2 * 60 + 6, "a commit within the debounce causes no look"
+
+
+def test_a_commit_during_a_refresh_is_not_lost_though_a_look_saw_it() -> None:
+    played = Played(on_update("slow"), table("other", "elsewhere", duration("2s"), NOON))
+    played.poll = timedelta(hours=1)
+    workers = OnDemand()
+    scheduler = Scheduler(played, workers)
+    played.versions["base"] += 1
+    turns(scheduler, played, 1)
+    assert workers.paths() == ["slow"]
+    played.versions["base"] += 1
+    turns(scheduler, played, 4)
+    assert workers.paths() == ["slow", "other"], "there was a look meanwhile"
+    workers.finish("other")
+    workers.finish("slow")
+    turns(scheduler, played, 0.1)
+    turns(scheduler, played, 1)
+    assert workers.paths()[0] == "slow"
+    workers.finish("slow")
+    assert played.read["slow", "base"] == 3
+
+
+def test_only_the_sources_of_tables_that_can_be_refreshed_now_are_looked_at() -> None:
+    played = Played(
+        on_update("a"), on_update("later", "x", "10s"), table("timed", "y"), replace(on_update("off", "z"), suspended=True)
+    )
+    played.poll = timedelta(hours=1)
+    scheduler = Scheduler(played, AtOnce())
+    turns(scheduler, played, 2)
+    assert played.asked == ["base"]
+    turns(scheduler, played, 8)
+    assert played.asked == ["base", "x"]
+
+
+def test_a_commit_does_not_shorten_the_pause_while_looking_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(on_update("a"))
+    scheduler = Scheduler(played, AtOnce())
+    turns(scheduler, played, 5)
+    failed = list[float]()
+
+    def fails() -> Observation:
+        failed.append((played.now - NOON).total_seconds())
+        raise OSError("the catalog cannot be reached")
+
+    monkeypatch.setattr(played, "observe", fails)
+    played.versions["base"] += 1
+    for _ in range(80):
+        turns(scheduler, played, 0.1, count=1)
+    assert len(failed) == 4, failed  # after pauses of 1, 2 and 4 seconds
+
+
 @contextmanager
 def started(played: Played) -> Iterator[Scheduler]:
     """Run a scheduler on threads and on the real clock."""
@@ -356,6 +504,27 @@ def test_the_thread_refreshes_by_the_deadline_until_it_is_stopped() -> None:
     before = played.looks
     time.sleep(1.2)
     assert played.looks == before
+
+
+def test_the_thread_sees_a_commit_long_before_its_next_poll() -> None:
+    played = Played(on_update("a"))
+    played.poll = timedelta(hours=1)
+    with started(played):
+        eventually(lambda: played.asked == ["base"])
+        played.versions["base"] += 1
+        committed = time.monotonic()
+        eventually(lambda: played.paths() == ["a"])
+        assert time.monotonic() - committed < 5, "a tenth of a second, and what a busy machine takes"
+
+
+def test_the_thread_looks_at_once_when_somebody_of_its_process_asks() -> None:
+    played = Played(table("a", schedule=Manual(), since=NOON))
+    played.poll = timedelta(hours=1)
+    with started(played):
+        eventually(lambda: played.looks == 1)
+        played.tables["a"] = replace(played.tables["a"], request=Request("r", NOON))
+        look_now()
+        eventually(lambda: played.paths() == ["a"])
 
 
 def test_the_thread_tries_again_after_the_pause_and_not_at_the_next_look(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -433,3 +602,75 @@ def test_what_is_being_refreshed_can_be_asked() -> None:
     workers.finish("a")
     scheduler.turn(played.now)
     assert [task.name for task in scheduler.refreshing] == ["shop.b"]
+
+
+def test_a_suspended_scheduler_begins_nothing_and_goes_on_after_a_resume() -> None:
+    played = Played(table("b", "a"), table("a"), table("c", schedule=OnUpdate()))
+    scheduler = Scheduler(played, AtOnce())
+    played.suspended = True
+    turns(scheduler, played, 0)
+    turns(scheduler, played, 60)
+    assert played.paths() == [] and played.skips == []
+    played.suspended = False
+    turns(scheduler, played, 1)
+    assert sorted(played.paths()) == ["a", "b", "c"]
+
+
+def test_what_runs_when_the_scheduler_is_suspended_ends_and_its_readers_wait_for_new_versions() -> None:
+    played, workers = Played(table("b", "a"), table("a"), table("c")), OnDemand()
+    played.resting = {"c": 1}
+    scheduler = Scheduler(played, workers)
+    turns(scheduler, played, 0)
+    workers.finish("c")
+    played.suspended = True
+    turns(scheduler, played, 1)
+    workers.finish("a")
+    for _ in range(2):
+        turns(scheduler, played, 60)
+        assert workers.paths() == [], "neither the reader nor the table that rests begins"
+    assert played.paths() == ["a"]
+    played.suspended = False
+    turns(scheduler, played, 1)
+    assert sorted(workers.paths()) == ["a", "c"]
+    workers.finish("a")
+    turns(scheduler, played, 0)
+    workers.finish("b")
+    assert [task.vector.at for task in played.refreshed] == [played.now] * 2
+
+
+def test_a_failing_table_on_update_is_tried_again_after_pauses_that_double_and_not_at_the_next_poll() -> None:
+    played = Played(on_update("b", "a"), on_update("a"))
+    played.poll, played.broken = timedelta(hours=1), {"a"}
+    scheduler = Scheduler(played, AtOnce())
+    turns(scheduler, played, 0)
+    played.versions["base"] += 1
+    for _ in range(400):
+        turns(scheduler, played, 0.1, count=2)
+    times = [seconds for path, _, seconds in played.attempts]
+    assert {path for path, *_ in played.attempts} == {"a"}
+    pauses = [later - earlier for earlier, later in pairwise(times)]
+    assert len(pauses) >= 4 and all(2**n <= pause <= 2**n + 1.3 for n, pause in enumerate(pauses)), pauses
+    played.broken.clear()
+    for _ in range(40):
+        turns(scheduler, played, 1)
+    assert played.attempts[-1][0] == "b", "its reader follows"
+    played.versions["base"] += 1
+    turns(scheduler, played, 1.1)
+    assert played.attempts[-2][0] == "a", "a success ends the pauses"
+
+
+def test_a_failing_table_with_a_duration_waits_for_its_next_time() -> None:
+    played = Played(table("a", schedule=duration("1m")))
+    played.poll, played.broken = timedelta(hours=1), {"a"}
+    scheduler = Scheduler(played, AtOnce())
+    for _ in range(59):
+        turns(scheduler, played, 1)
+    assert len(played.attempts) == 1
+
+
+def test_a_refresh_knows_the_deadline_that_it_had_and_the_first_one_has_none() -> None:
+    played = Played(table("a"))
+    scheduler = Scheduler(played, AtOnce())
+    turns(scheduler, played, 0)
+    turns(scheduler, played, 25)
+    assert [task.deadline for task in played.refreshed] == [None, NOON + timedelta(seconds=10)]

@@ -1,10 +1,15 @@
-"""What is suggested for a name that is not there."""
+"""What is suggested for a name that is not there, and what is said of a source that is gone."""
 
 from __future__ import annotations
 
+from unittest.mock import MagicMock
+
 import pytest
 
-from streamtable.errors import near_names
+from streamtable.catalog.definition import Definition
+from streamtable.errors import InvalidQuery, SourceChanged, SourceUnavailable, StreamTableError, near_names
+from streamtable.language.parse import parse
+from streamtable.query import stored
 
 NAMES = [
     f"spark_catalog.{each}" for each in ("shop.by_region", "shop.daily_sales", "shop.orders", "shop.order_items", "office.large")
@@ -35,3 +40,32 @@ def test_names_are_near_by_their_words_and_not_by_their_schema(wanted: str, near
 def test_at_most_three_names_are_suggested_the_nearest_first() -> None:
     assert near_names("abcd", ["abcd_", "abce", "abcf", "abcg"]) == " Did you mean `abcd_`, `abce`, `abcf`?"
     assert near_names("%", ["a", "%"]) == " Did you mean `%`?"
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "source"),
+    [
+        ("[TABLE_OR_VIEW_NOT_FOUND] The table or view `shop`.`rates` cannot be found.", SourceUnavailable, "shop.rates"),
+        ("[DELTA_TABLE_NOT_FOUND] Delta table `c`.`shop`.`rates` doesn't exist.", SourceUnavailable, "c.shop.rates"),
+        ("[UNRESOLVED_ROUTINE] Cannot resolve routine `convert` on search path", SourceUnavailable, "convert"),
+        ("[UNRESOLVED_COLUMN] a column cannot be resolved", SourceChanged, None),
+    ],
+)
+def test_a_source_that_is_gone_is_named_with_the_ways_on(
+    said: str, kind: type[StreamTableError], source: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored, "analyse", MagicMock(side_effect=InvalidQuery(said)))
+    definition = MagicMock(spec=Definition)
+    definition.name = "c.shop.rated"
+    definition.statement = parse("CREATE STREAM TABLE shop.rated AS SELECT 1 AS a")
+    with pytest.raises(kind) as caught:
+        stored.analyse_again(MagicMock(), MagicMock(definition=definition))
+    error = caught.value
+    assert error.reason.startswith(f"c.shop.rated reads {source}, which is gone" if source else "the query of c.shop.rated")
+    assert error.hint
+    for way in ("restore", "ALTER STREAM TABLE `shop`.`rated` AS", "DROP STREAM TABLE `shop`.`rated`"):
+        assert way in error.hint
+    assert (
+        str(error).splitlines()[0].startswith(f"[{kind.condition}] ")
+        and str(error).splitlines()[-1] == f"SQLSTATE: {kind.sqlstate}"
+    )

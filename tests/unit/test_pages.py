@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import datetime, timezone
 from http.client import HTTPConnection, HTTPResponse
 from threading import Event
 from typing import Any
@@ -20,14 +21,32 @@ from pyspark.sql import Row
 
 from streamtable.hosts.server import health, metrics
 from streamtable.hosts.server.health import Health
-from streamtable.hosts.server.metrics import OF_ALL, OF_EACH_TABLE, Metrics
+from streamtable.hosts.server.metrics import OF_ALL, OF_EACH_EXPECTATION, OF_EACH_TABLE, Metrics
 from streamtable.hosts.server.pages import answering
+from streamtable.observe.status_rows import STATUS
 
-TABLE = {column: 1500 for _, column, _ in OF_EACH_TABLE} | {"name": 'a."b\\\n', "status": "ACTIVE"}
+AT = datetime(2026, 1, 5, tzinfo=timezone.utc)
+TABLE = {
+    **{column: AT if "timestamp" in metric else 1500 for metric, column, _ in OF_EACH_TABLE},
+    "name": 'a."b\\\n',
+    "status": "ACTIVE",
+    "state": "stale",
+    "refresh_mode": "AUTO",
+    "schedule": "'5m'",
+    "last_action": None,
+}
+EXPECTATION = {"name": "a.b", "expectation": "c", "passed": 3, "failed": 1}
+ANSWERS: dict[str, dict[str, Any]] = {
+    "refresh_stats": TABLE,
+    "stream_tables": TABLE,
+    "alerts": {"alert": "STALE"},
+    "expectations": EXPECTATION,
+}
+"""One row of each function that Metrics asks."""
 
 
 class FakeSpark:
-    """Answers the two questions of Metrics, once it may."""
+    """Answers the questions of Metrics, once it may."""
 
     def __init__(self) -> None:
         self.asked, self.may_answer = list[str](), Event()
@@ -37,7 +56,7 @@ class FakeSpark:
     def sql(self, question: str) -> Any:
         self.asked.append(question)
         self.may_answer.wait(60)
-        return MagicMock(collect=lambda: [Row(**TABLE)] if "stats" in question else [Row(alert="STALE")])
+        return MagicMock(collect=lambda: [Row(**row) for function, row in ANSWERS.items() if f" {function}(" in question])
 
 
 @contextmanager
@@ -100,15 +119,27 @@ def test_metrics_are_in_base_units_and_keep_the_rules_of_prometheus() -> None:
         answer, text = asked(port, "/metrics")
     assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
     families = {each.name: each for each in text_string_to_metric_families(text)}
-    assert {*OF_ALL, *(metric for metric, _, _ in OF_EACH_TABLE)} <= families.keys()
+    assert {*OF_ALL, *(metric for metric, _, _ in (*OF_EACH_TABLE, *OF_EACH_EXPECTATION))} <= families.keys()
     (duration,) = families["streamtable_refresh_duration_seconds"].samples
     assert (duration.value, duration.labels) == (1.5, {"name": TABLE["name"]})
+    (due,) = families["streamtable_next_due_timestamp_seconds"].samples
+    assert due.value == AT.timestamp()
+    states = {each.labels["state"]: each.value for each in families["streamtable_state"].samples}
+    assert states == {"fresh": 0, "stale": 1, "failing": 0, "suspended": 0}
     for name, family in families.items():
         assert family.documentation and not any(unit in name for unit in ("milli", "minutes", "hours", "kilo", "_ms", "_kb", "_mb"))
         assert name.islower() and not (family.type == "gauge" and name.endswith(("_total", "_count", "_sum", "_bucket")))
     if promtool := shutil.which("promtool"):
         checked = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True)
         assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
+
+
+def test_a_table_that_nobody_can_read_is_counted_and_has_no_numbers() -> None:
+    gone = Row(**dict.fromkeys(STATUS.names) | {"name": "gone", "status": "UNREADABLE"})
+    families = {each.name: each for each in metrics.families(metrics._joined([], [gone]), [], [], 0.0)}
+    assert [(each.labels, each.value) for each in families["streamtable_tables"].samples] == [({"status": "UNREADABLE"}, 1)]
+    assert {each.value for each in families["streamtable_state"].samples} == {0}
+    assert [each for metric, _, _ in OF_EACH_TABLE for each in families[metric].samples] == []
 
 
 @pytest.mark.parametrize(
@@ -193,7 +224,8 @@ STUCK = """
 import signal, subprocess, sys, threading, time
 from types import SimpleNamespace
 from pyspark import SparkContext
-from streamtable.hosts.server.watchdog import STOPS, Watchdog
+from streamtable.hosts.server.stopping import STOPS
+from streamtable.hosts.server.watchdog import Watchdog
 
 java = subprocess.Popen(["sleep", "1000"])
 java.send_signal(signal.SIGSTOP)  # it does not answer

@@ -6,13 +6,18 @@ import random
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
 from streamtable.catalog.restored import restored
+from streamtable.errors import InvalidStatement
 from streamtable.language.queue.ast import Limits
 from streamtable.queue.consumers import Consumer
-from streamtable.queue.limits import cut
+from streamtable.queue.limits import MOST_HELD, bearable, cut, held
+from streamtable.statements.queue import _few
 from streamtable.subscribing.inputs import Step
 
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
@@ -49,6 +54,39 @@ CUTS = [
 @pytest.mark.parametrize(("commits", "limits", "end", "begun"), CUTS)
 def test_where_a_batch_ends(commits: list[Step], limits: Limits, end: int, begun: bool) -> None:
     assert cut(0, commits, limits, NOW) == (end, begun)
+
+
+def test_a_batch_that_the_driver_holds_ends_by_itself() -> None:
+    far_behind = steps(*[MOST_HELD // 2] * 5)
+    assert cut(0, far_behind, Limits(), NOW) == (5, True)
+    assert cut(0, far_behind, held(Limits()), NOW) == (2, True)
+    assert cut(0, far_behind, held(Limits(min_count=2 * MOST_HELD)), NOW) == (4, True)
+    assert held(Limits(max_count=7)) == Limits(max_count=7)
+
+
+@pytest.mark.parametrize("said", [Limits(), Limits(max_count=7), Limits(max_count=2 * MOST_HELD), Limits(min_count=2 * MOST_HELD)])
+def test_a_full_batch_of_updates_is_answered_with_what_comes_again(said: Limits) -> None:
+    """The log counts an updated row once, and without a key it is two events."""
+    counted = held(said).max_count
+    assert counted is not None and bearable(held(said)) > 2 * counted + counted // 2
+    assert bearable(held(said)) >= MOST_HELD
+
+
+@pytest.mark.parametrize("events", [2, 3, 4])
+def test_an_answer_has_no_more_events_than_the_driver_may_hold(events: int) -> None:
+    asked = list[int]()
+
+    def limit(most: int) -> Any:
+        asked.append(most)
+        return MagicMock(**{"_jdf.collectAsList.return_value.size.return_value": min(events, most)})
+
+    found: Any = SimpleNamespace(limit=limit, sparkSession=None)
+    if events <= 3:
+        assert len(_few(found, 3, "batch 1 of c has", "")) == events
+    else:
+        with pytest.raises(InvalidStatement, match="batch 1 of c has more than 3 events"):
+            _few(found, 3, "batch 1 of c has", "in parts")
+    assert asked == [4]
 
 
 def consumer() -> Consumer:

@@ -18,6 +18,7 @@ from streamtable.language.queue.ast import (
     GiveUpEvents,
     Limits,
     NextBatch,
+    OfSchedulers,
     PurgeQueue,
     QueueStatement,
     Reader,
@@ -39,6 +40,7 @@ KEY = Upsert(("a", "b"))
 STATEMENTS: list[tuple[str, QueueStatement]] = [
     ("CREATE QUEUE IF NOT EXISTS q FOR SUBSCRIBE s.t", CreateQueue(Q, Subscribe(T), if_not_exists=True)),
     ("CREATE QUEUE q FOR SUBSCRIBE TO (SELECT 1 AS a)", CreateQueue(Q, Subscribe(Query("SELECT 1 AS a")))),
+    ("CREATE QUEUE q FOR EVENTS WITH (max_count = 5)", CreateQueue(Q, OfSchedulers(), limits=Limits(max_count=5))),
     ("CREATE QUEUE q ON s.t", CreateQueue(Q, Subscribe(T))),
     ("CREATE QUEUE q ON s.t KEY (a, b)", CreateQueue(Q, Subscribe(T, KEY))),
     ("CREATE QUEUE q ON s.t OLD ROW KEY (a, b)", CreateQueue(Q, Subscribe(T, Debezium(("a", "b"))))),

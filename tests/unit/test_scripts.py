@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streamtable.errors import InvalidStatement
-from streamtable.language.scripts import Piece, is_complete, split
+from streamtable.language.scripts import Piece, is_complete, markers, split
 
 
 @pytest.mark.parametrize(
@@ -104,3 +104,16 @@ def test_a_cell_in_another_language_is_refused() -> None:
 )
 def test_a_shell_sends_what_ends_with_a_semicolon(text: str, complete: bool) -> None:
     assert is_complete(text) == complete
+
+
+@pytest.mark.parametrize(
+    ("sql", "names"),
+    [
+        ("SELECT * FROM t WHERE day = :day AND region IN (:north, :south)", {"day", "north", "south"}),
+        ("SELECT ':a', \":b\", `:c` -- :d\n/* :e */ FROM t", set()),
+        ("SELECT x::int, : as, :\n-- a comment\n late", {"as", "late"}),
+        ("BEGIN SELECT :a; SELECT :b; END", {"a", "b"}),
+    ],
+)
+def test_names_of_parameters_are_found_where_spark_reads_them(sql: str, names: set[str]) -> None:
+    assert markers(sql) == names

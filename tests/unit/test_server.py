@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import signal
 import socket
 import stat
 import unicodedata
@@ -17,11 +18,13 @@ from typer.testing import CliRunner
 from streamtable.errors import InvalidStatement, NotEnabled
 from streamtable.hosts.cli.app import app
 from streamtable.hosts.cli.output import ExitCode
+from streamtable.hosts.roles import Role
 from streamtable.hosts.server.endpoints import FREE as PORTS
 from streamtable.hosts.server.endpoints import endpoints_of, environment, is_loopback, spark_settings, with_options
 from streamtable.hosts.server.passwords import Passwords, add_user, read_users
 from streamtable.hosts.server.serve import _notify
 from streamtable.hosts.server.slowdown import FORGOTTEN_AFTER, MOST_KNOWN, Slowdown
+from streamtable.hosts.server.stopping import STOPS
 from streamtable.settings.server_file import ServerSettings
 
 FREE = ServerSettings(thrift_port=0, connect_port=0, metrics_port=0, console_port=0)
@@ -46,8 +49,11 @@ def test_a_port_that_is_taken_is_named() -> None:
 
 def test_a_host_beyond_loopback_alone_is_refused_by_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    handlers = [signal.getsignal(each) for each in STOPS]
     refused = CliRunner().invoke(app, ["server", "--host", "0.0.0.0"])  # noqa: S104  (that is the point)
     assert refused.exit_code == ExitCode.FAILED and "beyond this machine" in refused.stderr, refused.output
+    assert [signal.getsignal(each) for each in STOPS] == handlers
+    assert signal.set_wakeup_fd(-1) == -1, "a watchdog of what never started would end this process after a signal"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.3.2.1", "::1", "localhost"])
@@ -219,6 +225,38 @@ def test_passwords(tmp_path: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert "three" not in file.read_text()
     assert list(read_users(file)) == ["ada", "ben"]
+
+
+def test_thrift_lets_no_viewer_in(tmp_path: Path) -> None:
+    file = tmp_path / "users.txt"
+    add_user(file, "ada", "one")
+    assert add_user(file, "ben", "two", Role.VIEWER) is Role.VIEWER
+    passwords = Passwords(file)
+    assert passwords.login("ben", "two") and not passwords.login("ben", "one")
+    assert passwords.accepts("ada", "one") and not passwords.accepts("ben", "two")
+    assert [passwords.role(name) for name in ("ada", "ben", "eve")] == [Role.FULL, Role.VIEWER, None]
+    add_user(file, "ben", "three")  # a new password is no new role
+    assert passwords.login("ben", "three") and not passwords.accepts("ben", "three")
+    add_user(file, "ben", "three", Role.FULL)
+    assert passwords.accepts("ben", "three")
+
+
+def test_add_user_says_who_is_a_viewer(tmp_path: Path) -> None:
+    file = tmp_path / "users.txt"
+    command = ["add-user", "ben", "--users", str(file), "--password", "two"]
+    said = [CliRunner().invoke(app, [*command, *more]).output.strip() for more in (["--viewer"], [], ["--no-viewer"])]
+    assert said == [f"ben is in {file} as a viewer"] * 2 + [f"ben is in {file}"]
+
+
+@pytest.mark.parametrize("role", ["", "full", "admin", "VIEWER", "viewer:viewer"])
+def test_a_role_that_there_is_not_lets_nobody_in(role: str, tmp_path: Path) -> None:
+    file = tmp_path / "users.txt"
+    add_user(file, "ada", "one")
+    passwords = Passwords(file)
+    file.write_text(f"{file.read_text().strip()}:{role}\n")
+    with pytest.raises(InvalidStatement, match="line 1"):
+        passwords.accepts("ada", "one")
+    assert passwords.role("ada") is None
 
 
 def test_a_name_that_is_not_there_costs_as_much_as_a_wrong_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from streamtable.errors import InvalidStatement, NotSupported, StatementSyntaxError, near_names
+from streamtable.errors import InvalidStatement, StatementSyntaxError, near_names
 from streamtable.language.names import Name, Query
 from streamtable.language.parse import parse, parse_name, parse_schedule
 from streamtable.language.stream_table.ast import CreateStreamTable
@@ -58,7 +58,6 @@ REFUSED: list[tuple[type[Exception], str, str, str]] = [
         "IF NOT EXISTS",
         "OR REFRESH and IF NOT EXISTS exclude each other",
     ),
-    (NotSupported, "REFRESH MATERIALIZED VIEW t ASYNC", "ASYNC", "ASYNC is not built yet"),
     (InvalidStatement, "ALTER STREAM TABLE t UNSET TBLPROPERTIES ('streamtable.x')", "'streamtable.x'", "streamtable keeps"),
     (InvalidStatement, "ALTER STREAM TABLE t ALTER COLUMN a COMMENT 'x', A COMMENT 'y'", "A", "the column 'A' is listed twice"),
     (
@@ -73,6 +72,13 @@ REFUSED: list[tuple[type[Exception], str, str, str]] = [
         "PARTITIONED BY (b)",
         "PARTITIONED BY and CLUSTER BY exclude each other",
     ),
+    (
+        InvalidStatement,
+        "CREATE STREAM TABLE t BACKFILL FROM s WITH NO DATA AS SELECT 1",
+        "WITH NO DATA",
+        "WITH NO DATA and BACKFILL FROM exclude each other",
+    ),
+    (InvalidStatement, "CREATE STREAM TABLE t BACKFILL FROM delta.`/p` AS SELECT 1", "delta.`/p`", "cannot be named by a path"),
     (InvalidStatement, "CREATE STREAM TABLE t LOCATION ' ' AS SELECT 1", "LOCATION ' '", "the location is empty"),
     (InvalidStatement, "SHOW REFRESH HISTORY LIMIT 2147483648", "2147483648", "the limit is too large"),
     (InvalidStatement, f"SHOW REFRESH HISTORY LIMIT {'9' * 50}", "9" * 50, "the limit is too large"),
@@ -101,7 +107,7 @@ def test_refused(kind: type[Exception], text: str, underlined: str, message: str
         parse(text)
     assert type(caught.value) is kind
     _, line, marks, *_ = str(caught.value).splitlines()
-    marks = marks.split(" SQLSTATE")[0]
+    marks = marks.split("\nSQLSTATE")[0]
     assert line[marks.index("^") : len(marks)] == underlined
 
 
@@ -109,6 +115,7 @@ def test_refused(kind: type[Exception], text: str, underlined: str, message: str
     ("clause", "again"),
     [
         ("SCHEDULE '1m'", "SCHEDULE"),
+        ("TRIGGER ON UPDATE", "SCHEDULE"),
         ("REFRESH MODE FULL", "REFRESH MODE"),
         ("WITH NO DATA", "WITH NO DATA"),
         ("PARTITIONED BY (a)", "PARTITIONED BY"),
@@ -130,9 +137,18 @@ def test_the_shortest_duration_can_be_set() -> None:
         parse(text, minimum_seconds=60)
 
 
-@pytest.mark.parametrize(
-    ("read", "text"), [(parse_name, "a b"), (parse_name, ""), (parse_schedule, "1m"), (parse_schedule, "SCHEDULE '1m'")]
-)
+COMMITS = ["ON UPDATE", "ON UPDATE AT MOST EVERY '30s'", "ON UPDATE AT MOST EVERY INTERVAL 30 SECONDS", "IMMEDIATE"]
+
+
+@pytest.mark.parametrize("schedule", COMMITS)
+def test_what_follows_commits_refreshes_no_more_often_than_the_shortest_duration(schedule: str) -> None:
+    text = f"CREATE STREAM TABLE t SCHEDULE {schedule} AS SELECT 1"
+    parse(text)
+    with pytest.raises(InvalidStatement, match="write (ON UPDATE AT MOST EVERY|at least) '60s'"):
+        parse(text, minimum_seconds=60)
+
+
+@pytest.mark.parametrize(("read", "text"), [(parse_name, "a b"), (parse_name, ""), (parse_schedule, "SCHEDULE '1m'")])
 def test_names_and_schedules_on_their_own_are_refused_like_in_a_statement(read: Callable[[str], object], text: str) -> None:
     with pytest.raises(StatementSyntaxError, match="line 1, column"):
         read(text)

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from streamtable.errors import InvalidStatement, StatementSyntaxError
-from streamtable.language.names import Name, Query
+from streamtable.language.names import Condition, Name, Query
 from streamtable.language.parse import AnyStatement, keywords, parse
 from streamtable.language.queue.ast import (
     AlterQueue,
@@ -19,6 +19,7 @@ from streamtable.language.queue.ast import (
     GiveUpEvents,
     Limits,
     NextBatch,
+    OfSchedulers,
     PurgeQueue,
     Reader,
     RegisterConsumer,
@@ -84,7 +85,11 @@ from streamtable.language.stream_table.ast import (
     VerifyStreamTable,
     VerifyStreamTables,
 )
-from streamtable.language.stream_table.schedule import Calculated, Cron, Every, Manual
+from streamtable.language.stream_table.expectations import AddExpectation, DropExpectation, Expectation, Violation
+from streamtable.language.stream_table.history import Backfill, SetFrozen
+from streamtable.language.stream_table.schedule import Calculated, Cron, Every, Immediate, Manual, OnUpdate, Unsaid
+from streamtable.language.stream_table.scheduler import AlterScheduler
+from streamtable.language.stream_table.state import SetState, StateMode
 from streamtable.language.subscribe.ast import (
     MAXIMUM_TIMEOUT_MS,
     CloseCursor,
@@ -124,32 +129,53 @@ schedules = st.sampled_from(
         Every(694_861, "1w 1d 1h 1m 1s"),
         Cron("0 6 * * mon-fri"),
         Cron("@daily", "UTC"),
+        Immediate(),
+        OnUpdate(),
+        OnUpdate(Every(90, "1m30s")),
     ]
 )
 modes = st.sampled_from(RefreshMode)
+states = st.sampled_from(StateMode)
+for_spark = st.sampled_from(["a > 1", "')' = a -- )", "/* ( */ (b) IN (1)", "CAST(a AS INT) <> ';' -- AS"]).map(Condition)
+expected = st.builds(
+    Expectation,
+    identifiers,
+    for_spark,
+    st.sampled_from(Violation),
+)
+expectations = st.lists(expected, max_size=2, unique_by=lambda each: each.name.casefold()).map(tuple)
 creates = st.builds(
     CreateStreamTable,
     names,
     queries,
     column_specs,
-    schedule=schedules,
+    schedule=schedules | st.just(Unsaid()),  # ALTER always says a schedule
     mode=modes,
+    state=states,
     with_data=st.booleans(),
     comment=st.none() | texts,
     location=st.none() | texts.filter(str.strip),
     properties=properties,
+    expectations=expectations,
 ) | st.builds(CreateStreamTable, names, queries, or_replace=st.booleans(), partitioned_by=columns)
+creates |= st.builds(
+    CreateStreamTable, names, queries, backfill=st.builds(Backfill, names, st.booleans()), frozen=st.none() | for_spark
+)
 creates |= st.builds(CreateStreamTable, names, queries, or_replace=st.just(True), or_refresh=st.booleans())
 creates |= st.builds(CreateStreamTable, names, queries, if_not_exists=st.booleans(), clustered_by=columns)
 actions = (
     st.builds(SetSchedule, schedules)
     | st.builds(SetMode, modes)
+    | st.builds(SetState, states)
     | st.builds(SetProperties, some_properties)
     | st.builds(UnsetProperties, st.lists(texts, min_size=1, max_size=3, unique=True).map(tuple), st.booleans())
     | st.builds(SetComment, texts)
     | st.builds(CommentColumns, st.dictionaries(identifiers, texts, min_size=1, max_size=1).map(lambda each: tuple(each.items())))
     | st.builds(SetQuery, queries)
     | st.builds(Rename, names)
+    | st.builds(AddExpectation, expected)
+    | st.builds(DropExpectation, identifiers, st.booleans())
+    | st.builds(SetFrozen, st.none() | for_spark)
     | st.sampled_from([Suspend(), Resume()])
 )
 keys = st.lists(identifiers, min_size=1, max_size=3, unique_by=str.casefold).map(tuple)
@@ -176,6 +202,7 @@ readers = st.builds(Reader, names, identifiers, st.none() | identifiers)
 queues = (
     st.builds(CreateQueue, names, st.builds(Subscribe, relations, st.none() | envelopes), st.just(False), st.booleans(), limits)
     | st.builds(CreateQueue, names, st.builds(Subscribe, relations, envelopes), st.booleans(), st.booleans(), limits, st.booleans())
+    | st.builds(CreateQueue, names, st.just(OfSchedulers()), limits=limits)
     | st.builds(CreateQueue, names, st.sampled_from(["a INT", "a STRUCT<b: INT>, `)` INT -- )"]).map(Columns), limits=limits)
     | st.builds(AlterQueue, names, limits, st.just(("min_lag",))).filter(lambda altered: altered.limits.min_lag is None)
     | st.builds(DropQueue, names, st.booleans(), st.booleans())
@@ -243,7 +270,8 @@ statements = st.one_of(
     st.builds(ExplainAlter, names, st.builds(SetQuery, queries)),
     st.builds(AlterStreamTable, names, actions),
     st.builds(DropStreamTable, names, st.booleans(), st.booleans()),
-    st.builds(RefreshStreamTable, st.lists(names, min_size=1, max_size=3).map(tuple), st.booleans(), st.booleans()),
+    st.builds(RefreshStreamTable, st.lists(names, min_size=1, max_size=3).map(tuple), st.booleans(), st.booleans(), st.booleans()),
+    st.builds(AlterScheduler, st.booleans()),
     st.builds(ShowStreamTables, st.none() | namespaces, st.none() | texts),
     st.builds(DescribeStreamTable, names, st.booleans()),
     st.builds(ShowCreateStreamTable, names),
@@ -252,7 +280,7 @@ statements = st.one_of(
     st.builds(ExplainStreamTable, names, st.booleans()),
     st.builds(VerifyStreamTable, names),
     st.builds(VerifyStreamTables, st.none() | namespaces, st.none() | texts),
-    st.builds(RefreshStreamTables, st.none() | namespaces, st.none() | texts, st.booleans()),
+    st.builds(RefreshStreamTables, st.none() | namespaces, st.none() | texts, st.booleans(), st.booleans()),
 )
 
 

@@ -41,7 +41,10 @@ from streamtable.language.stream_table.ast import (
     VerifyStreamTable,
     VerifyStreamTables,
 )
-from streamtable.language.stream_table.schedule import Calculated, Cron, Every, Manual
+from streamtable.language.stream_table.history import Backfill
+from streamtable.language.stream_table.schedule import Calculated, Cron, Every, Immediate, Manual, OnUpdate
+from streamtable.language.stream_table.scheduler import AlterScheduler
+from streamtable.language.stream_table.state import SetState, StateMode
 from streamtable.language.write import to_sql
 
 T, Q = Name(("t",)), Query("SELECT 1")
@@ -76,9 +79,24 @@ DATABRICKS: list[tuple[str, Statement]] = [
     ("CREATE MATERIALIZED VIEW t REFRESH POLICY FULL AS SELECT 1", created(mode=RefreshMode.FULL)),
     ("REFRESH MATERIALIZED VIEW t", RefreshStreamTable((T,))),
     ("REFRESH MATERIALIZED VIEW t FULL SYNC", RefreshStreamTable((T,), full=True)),
+    ("REFRESH MATERIALIZED VIEW t FULL ASYNC", RefreshStreamTable((T,), full=True, asynchronous=True)),
     ("ALTER MATERIALIZED VIEW t ADD SCHEDULE EVERY 1 DAY", AlterStreamTable(T, SetSchedule(Every(86_400, "1d")))),
     ("ALTER MATERIALIZED VIEW t ALTER SCHEDULE REFRESH CRON '@daily'", AlterStreamTable(T, SetSchedule(Cron("@daily")))),
     ("ALTER MATERIALIZED VIEW t DROP SCHEDULE", AlterStreamTable(T, SetSchedule(Manual()))),
+    ("CREATE MATERIALIZED VIEW t TRIGGER ON UPDATE AS SELECT 1", created(schedule=OnUpdate())),
+    (
+        "CREATE MATERIALIZED VIEW t TRIGGER ON UPDATE AT MOST EVERY INTERVAL 5 MINUTES AS SELECT 1",
+        created(schedule=OnUpdate(Every(300, "5m"))),
+    ),
+    (
+        "ALTER MATERIALIZED VIEW t ADD TRIGGER ON UPDATE AT MOST EVERY INTERVAL '2' HOUR",
+        AlterStreamTable(T, SetSchedule(OnUpdate(Every(7200, "2h")))),
+    ),
+    (
+        "ALTER MATERIALIZED VIEW t ALTER TRIGGER ON UPDATE AT MOST EVERY INTERVAL '1 hour 30 minutes'",
+        AlterStreamTable(T, SetSchedule(OnUpdate(Every(5400, "1h30m")))),
+    ),
+    ("ALTER MATERIALIZED VIEW t DROP TRIGGER", AlterStreamTable(T, SetSchedule(Manual()))),
     ("ALTER MATERIALIZED VIEW t ALTER COLUMN a COMMENT 'c'", AlterStreamTable(T, CommentColumns((("a", "c"),)))),
     ("DROP MATERIALIZED VIEW IF EXISTS t", DropStreamTable(T, if_exists=True)),
     ("DESCRIBE MATERIALIZED VIEW EXTENDED t", DescribeStreamTable(T, extended=True)),
@@ -93,6 +111,7 @@ STATEMENTS: list[tuple[str, Statement]] = [
     *DATABRICKS,
     ("REFRESH STREAM TABLE t, t FULL", RefreshStreamTable((T, T), full=True)),
     ("REFRESH STREAM TABLES", RefreshStreamTables()),
+    ("REFRESH STREAM TABLES LIKE 'x*' ASYNC", RefreshStreamTables(None, "x*", asynchronous=True)),
     ("REFRESH STREAM TABLES IN s LIKE 'x*' FULL", RefreshStreamTables(Name(("s",)), "x*", full=True)),
     ("VERIFY STREAM TABLES IN s LIKE 'x*'", VerifyStreamTables(Name(("s",)), "x*")),
     ("ALTER STREAM TABLE t SET COMMENT 'c'", AlterStreamTable(T, SetComment("c"))),
@@ -109,6 +128,11 @@ STATEMENTS: list[tuple[str, Statement]] = [
     ("CREATE STREAM TABLE t (a, b) AS SELECT 1", created(columns=(ColumnSpec("a"), ColumnSpec("b")))),
     ("CREATE STREAM TABLE t (a COMMENT 'c') AS SELECT 1", created(columns=(ColumnSpec("a", "c"),))),
     ("CREATE STREAM TABLE t (comment COMMENT '') AS SELECT 1", created(columns=(ColumnSpec("comment", ""),))),
+    (
+        "CREATE STREAM TABLE t TBLPROPERTIES ('team' = 'a', 'comment' = 'c') AS SELECT 1",
+        created(comment="c", properties=(("team", "a"),)),
+    ),
+    ("CREATE STREAM TABLE t TBLPROPERTIES ('comment' = 'c') COMMENT 'd' AS SELECT 1", created(comment="d")),
     ("CREATE STREAM TABLE t SCHEDULE '1h30m' AS SELECT 1", created(schedule=Every(5400, "1h30m"))),
     ("CREATE STREAM TABLE t SCHEDULE CRON '@daily' AS SELECT 1", created(schedule=Cron("@daily"))),
     (
@@ -116,11 +140,27 @@ STATEMENTS: list[tuple[str, Statement]] = [
         created(schedule=Cron("*/5 * * * *", "Europe/Paris")),
     ),
     ("CREATE STREAM TABLE t SCHEDULE CALCULATED AS SELECT 1", created(schedule=Calculated())),
+    ("CREATE STREAM TABLE t SCHEDULE ON UPDATE AS SELECT 1", created(schedule=OnUpdate())),
+    ("CREATE STREAM TABLE t SCHEDULE IMMEDIATE AS SELECT 1", created(schedule=Immediate())),
+    ("ALTER MATERIALIZED VIEW t ADD SCHEDULE IMMEDIATE", AlterStreamTable(T, SetSchedule(Immediate()))),
+    ("CREATE STREAM TABLE immediate AS SELECT 1", CreateStreamTable(Name(("immediate",)), Q)),
+    ("CREATE STREAM TABLE t SCHEDULE ON UPDATE AT MOST EVERY '10s' AS SELECT 1", created(schedule=OnUpdate(Every(10, "10s")))),
     ("CREATE STREAM TABLE t SCHEDULE MANUAL AS SELECT 1", created(schedule=Manual())),
     ("CREATE STREAM TABLE t REFRESH MODE AUTO AS SELECT 1", created(mode=RefreshMode.AUTO)),
     ("CREATE STREAM TABLE t REFRESH MODE DIFFERENTIAL AS SELECT 1", created(mode=RefreshMode.DIFFERENTIAL)),
     ("CREATE STREAM TABLE t REFRESH MODE FULL AS SELECT 1", created(mode=RefreshMode.FULL)),
+    ("CREATE STREAM TABLE t STATE NONE AS SELECT 1", created(state=StateMode.NONE)),
+    ("CREATE STREAM TABLE t STATE = all REFRESH MODE AUTO AS SELECT 1", created(state=StateMode.ALL)),
+    ("CREATE STREAM TABLE state STATE AUTO AS SELECT 1", CreateStreamTable(Name(("state",)), Q)),
+    ("ALTER STREAM TABLE t SET STATE = NONE", AlterStreamTable(T, SetState(StateMode.NONE))),
+    ("ALTER STREAM TABLE t SET STATE AUTO", AlterStreamTable(T, SetState(StateMode.AUTO))),
     ("CREATE STREAM TABLE t WITH NO DATA AS SELECT 1", created(with_data=False)),
+    ("CREATE STREAM TABLE t BACKFILL FROM s.t AS SELECT 1", created(backfill=Backfill(Name(("s", "t"))))),
+    ("CREATE STREAM TABLE t BACKFILL FROM backfill VERIFIED AS SELECT 1", created(backfill=Backfill(Name(("backfill",))))),
+    (
+        "CREATE STREAM TABLE t BACKFILL FROM a.trusted TRUSTED SCHEDULE MANUAL AS SELECT 1",
+        created(backfill=Backfill(Name(("a", "trusted")), trusted=True), schedule=Manual()),
+    ),
     ("CREATE STREAM TABLE t PARTITIONED BY (a, `b,c`) AS SELECT 1", created(partitioned_by=("a", "b,c"))),
     ("CREATE STREAM TABLE t CLUSTER BY (a, b) AS SELECT 1", created(clustered_by=("a", "b"))),
     ('CREATE STREAM TABLE t COMMENT "it\'s" AS SELECT 1', created(comment="it's")),
@@ -131,6 +171,10 @@ STATEMENTS: list[tuple[str, Statement]] = [
     ),
     ("EXPLAIN CREATE OR REPLACE STREAM TABLE t AS SELECT 1", ExplainCreate(created(or_replace=True))),
     ("EXPLAIN ALTER STREAM TABLE t AS SELECT 1", ExplainAlter(T, SetQuery(Q))),
+    (
+        "ALTER STREAM TABLE t SET SCHEDULE ON UPDATE AT MOST EVERY 10 SECONDS",
+        AlterStreamTable(T, SetSchedule(OnUpdate(Every(10, "10s")))),
+    ),
     ("ALTER STREAM TABLE t SET SCHEDULE '30s'", AlterStreamTable(T, SetSchedule(Every(30, "30s")))),
     ("ALTER STREAM TABLE t SET REFRESH MODE FULL", AlterStreamTable(T, SetMode(RefreshMode.FULL))),
     ("ALTER STREAM TABLE t SET TBLPROPERTIES (a = 'b')", AlterStreamTable(T, SetProperties((("a", "b"),)))),
@@ -142,6 +186,8 @@ STATEMENTS: list[tuple[str, Statement]] = [
     ("DROP STREAM TABLE t", DropStreamTable(T)),
     ("DROP STREAM TABLE IF EXISTS t CASCADE", DropStreamTable(T, if_exists=True, cascade=True)),
     ("REFRESH STREAM TABLE t", RefreshStreamTable((T,))),
+    ("ALTER SCHEDULER SUSPEND", AlterScheduler(suspend=True)),
+    ("alter scheduler resume;", AlterScheduler(suspend=False)),
     ("REFRESH STREAM TABLE t FULL", RefreshStreamTable((T,), full=True)),
     ("REFRESH STREAM TABLE t CASCADE", RefreshStreamTable((T,), cascade=True)),
     ("REFRESH STREAM TABLE t FULL CASCADE", RefreshStreamTable((T,), full=True, cascade=True)),

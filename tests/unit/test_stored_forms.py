@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.trees import World, bag, count_by, ids, kept, left_join, look, project, scalar, scan, union
 
-from streamtable.algebra.columns import NOW, Call, Item
+from streamtable.algebra.columns import NOW, Call, Item, itself
+from streamtable.algebra.distinct import merge_distincts
 from streamtable.algebra.distinct_calls import store_distinct_values
-from streamtable.algebra.operators import Aggregate, Constant, Filter, JoinType, LeftJoin, Operator
+from streamtable.algebra.operators import Aggregate, Constant, Filter, JoinType, LeftJoin, Operator, UnionAll
 from streamtable.algebra.partners import store_partners
+from streamtable.algebra.trees import walk
 
 L, R = scan("l", "k v"), scan("r", "w", rk="k")
 SEMI, ANTI = JoinType.LEFT_SEMI, JoinType.LEFT_ANTI
@@ -92,6 +94,19 @@ def test_no_call_over_distinct_values_is_left(name: str) -> None:
 )
 def test_other_aggregates_stay_as_they_are(tree: Operator) -> None:
     assert store_distinct_values(tree) == tree
+
+
+@settings(max_examples=30, deadline=None)
+@given(tables=TABLES)
+def test_a_union_of_many_branches_is_one_distinct(tables: dict[str, list[dict[str, object]]]) -> None:
+    tree: Operator = L
+    for n in range(30):
+        below = union("a b", project(tree, x=ids(tree)[0], y=ids(tree)[1]), kept(Filter(R, (scalar(f"w < {n}"),)), "rk w"))
+        tree = Aggregate(below, tuple(itself(c) for c in below.columns), ())
+    merged, world = merge_distincts(tree), World(tables, tables, {})
+    assert [len(node.inputs) for node in walk(merged) if isinstance(node, UnionAll)] == [2] * 30
+    assert sum(isinstance(node, Aggregate) for node in walk(merged)) == 1
+    assert bag(merged, world) == bag(tree, world)
 
 
 @pytest.mark.parametrize("name", PARTNERS)

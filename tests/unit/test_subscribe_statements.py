@@ -36,6 +36,7 @@ STATEMENTS: list[tuple[str, AnyStatement]] = [
     ("SUBSCRIBE t", subscribe()),
     ("SUBSCRIBE TO t", subscribe()),
     ("SUBSCRIBE to", Subscribe(Name(("to",)))),
+    ("SUBSCRIBE EVENTS", Subscribe(Name(("EVENTS",)))),
     ("SUBSCRIBE TO c.s.t", Subscribe(Name(("c", "s", "t")))),
     ("SUBSCRIBE delta.`/some/path`", Subscribe(Name(("delta", "/some/path")))),
     ("SUBSCRIBE (SELECT ')' AS x FROM (VALUES (1)))", Subscribe(Query("SELECT ')' AS x FROM (VALUES (1))"))),
@@ -122,6 +123,7 @@ REFUSED = [
     (StatementSyntaxError, "SUBSCRIBE (SELECT 1", "", "expected ')', found the end of the statement"),
     (StatementSyntaxError, "SUBSCRIBE ()", ")", "expected a query, found ')'"),
     (StatementSyntaxError, "SUBSCRIBE (/* */)", "/* */)", "nothing but comments"),
+    (InvalidStatement, f"SUBSCRIBE t WITHIN TIMESTAMP ORDER BY {'9' * 5000}", "", "there is no column 9999"),
     (StatementSyntaxError, "SUBSCRIBE t AS OF 1.5", ".", "found '.'"),
     (StatementSyntaxError, "SUBSCRIBE t WITHIN TIMESTAMP ORDER BY a + 1", "+", "found '+'"),
     (StatementSyntaxError, "SUBSCRIBE t ENVELOPE UPSERT (KEY ())", ")", "expected a name"),
@@ -130,7 +132,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "text", "underlined", "message"), REFUSED, ids=[text for _, text, _, _ in REFUSED])
+@pytest.mark.parametrize(("kind", "text", "underlined", "message"), REFUSED, ids=[text[:99] for _, text, _, _ in REFUSED])
 def test_what_is_refused(kind: type[Exception], text: str, underlined: str, message: str) -> None:
     with pytest.raises(kind, match=re.escape(message)) as caught:
         parse(text)

@@ -15,7 +15,7 @@ OPENINGS = (
     "FINISH BATCH, GIVE UP EVENTS FROM, NEXT BATCH FROM, PURGE QUEUE, REFRESH STREAM TABLE, REGISTER CONSUMER, "
     "REPLAY DEAD LETTERS FROM, RETRY EVENTS FROM, SHOW, SUBSCRIBE, UNREGISTER CONSUMER or VERIFY STREAM TABLE"
 )
-CLAUSES = "AS, CLUSTER BY, COMMENT, LOCATION, PARTITIONED BY, REFRESH MODE, SCHEDULE, TBLPROPERTIES"
+CLAUSES = "AS, BACKFILL FROM, CLUSTER BY, COMMENT, FROZEN WHERE, LOCATION, PARTITIONED BY, REFRESH MODE, SCHEDULE, STATE, TBLPROPERTIES, TRIGGER ON UPDATE"
 END = "the end of the statement"
 AS_STRING = "write the time between two refreshes as a string: SCHEDULE"
 PLURAL = "STREAM TABLE takes a name; STREAM TABLES takes IN and a schema, or LIKE and a pattern"
@@ -52,10 +52,16 @@ def refusal(text: str) -> StatementSyntaxError:
         ("CREATE STREAM TABLE", 20, "IF NOT EXISTS or a name", END),
         ("CREATE STREAM TABLE t", 22, f"{CLAUSES}, WITH NO DATA or '('", END),
         ("CREATE STREAM TABLE t (a) x", 27, f"{CLAUSES} or WITH NO DATA", "'x'"),
-        ("CREATE STREAM TABLE t ()", 24, "a name", "')'"),
+        ("CREATE STREAM TABLE t ()", 24, "CONSTRAINT or a name", "')'"),
         ("CREATE STREAM TABLE t (a", 25, "COMMENT, ')' or ','", END),
-        ("CREATE STREAM TABLE t SCHEDULE AS", 32, "CALCULATED, CRON, EVERY, MANUAL, REFRESH or a string", "'AS'"),
+        (
+            "CREATE STREAM TABLE t SCHEDULE AS",
+            32,
+            "CALCULATED, CRON, EVERY, IMMEDIATE, MANUAL, ON UPDATE, REFRESH or a string",
+            "'AS'",
+        ),
         ("CREATE STREAM TABLE t REFRESH MODE AS", 36, "AUTO, DIFFERENTIAL or FULL", "'AS'"),
+        ("CREATE STREAM TABLE t STATE = AS", 31, "ALL, AUTO or NONE", "'AS'"),
         ("CREATE STREAM TABLE t PARTITIONED BY a", 38, "'('", "'a'"),
         ("CREATE STREAM TABLE t TBLPROPERTIES (a =)", 41, "FALSE, TRUE, a string or a number", "')'"),
         ("CREATE STREAM TABLE t TBLPROPERTIES (a.1 = 2)", 40, "a name", "'1'"),
@@ -64,10 +70,15 @@ def refusal(text: str) -> StatementSyntaxError:
         (
             "ALTER STREAM TABLE t",
             21,
-            "ACCEPT DEFINITION, ADD SCHEDULE, ALTER, AS, DROP SCHEDULE, RENAME TO, RESUME, SET, SUSPEND or UNSET TBLPROPERTIES",
+            "ACCEPT DEFINITION, ADD, ALTER, AS, DROP, RENAME TO, RESUME, SET, SUSPEND or UNSET TBLPROPERTIES",
             END,
         ),
-        ("ALTER STREAM TABLE t SET", 25, "COMMENT, REFRESH MODE, SCHEDULE or TBLPROPERTIES", END),
+        (
+            "ALTER STREAM TABLE t SET",
+            25,
+            "COMMENT, FROZEN WHERE, REFRESH MODE, SCHEDULE, STATE, TBLPROPERTIES or TRIGGER ON UPDATE",
+            END,
+        ),
         ("SHOW", 5, "CONSUMERS ON, CREATE STREAM TABLE, DEAD LETTERS FROM, QUEUES, REFRESH HISTORY or STREAM", END),
         ("SHOW STREAM TABLES IN", 22, "a name", END),
         ("SHOW STREAM TABLES x", 20, f"FROM, IN, LIKE or {END}", "'x'"),
@@ -104,6 +115,12 @@ def test_where_and_what_was_expected_and_found(text: str, column: int, expected:
         ("CREATE MATERIALISED VIEW t AS SELECT 1", "did you mean MATERIALIZED VIEW?"),
         ("ALTER STREAM TABLE t SET SCHEDULE NONE", "write SCHEDULE MANUAL"),
         ("ALTER STREAM TABLE t UNSET SCHEDULE", "write DROP SCHEDULE"),
+        ("CREATE STREAM TABLE t ON UPDATE AS SELECT 1", "write SCHEDULE ON UPDATE"),
+        ("CREATE STREAM TABLE t SCHEDULE TRIGGER ON UPDATE AS SELECT 1", "write SCHEDULE ON UPDATE"),
+        ("CREATE STREAM TABLE t SCHEDULE ON COMMIT AS SELECT 1", "write SCHEDULE ON UPDATE"),
+        ("ALTER STREAM TABLE t TRIGGER ON UPDATE", "write SET SCHEDULE ON UPDATE"),
+        ("CREATE STREAM TABLE t SCHEDULE ON UPDATE EVERY 5 MINUTES AS SELECT 1", "write ON UPDATE AT MOST EVERY '5m'"),
+        ("CREATE STREAM TABLE t SCHEDULE ON UPDATE AT MOST '5 min' AS SELECT 1", "write ON UPDATE AT MOST EVERY '5m'"),
         ("CREATE STREAM TABLE t SCHEDULE EVERY 5m AS SELECT 1", f"{AS_STRING} '5m'"),
         ("CREATE STREAM TABLE t SCHEDULE EVERY '5 minutes' AS SELECT 1", f"{AS_STRING} '5m'"),
         ("CREATE STREAM TABLE t SCHEDULE EVERY INTERVAL 2 HOURS AS SELECT 1", f"{AS_STRING} '2h'"),
@@ -152,8 +169,24 @@ def test_where_and_what_was_expected_and_found(text: str, column: int, expected:
         ("SHOW STREAM TABLE", "SHOW STREAM TABLES lists all of them, DESCRIBE STREAM TABLE name tells of one"),
         ("SHOW STREAM TABLE t", "SHOW STREAM TABLES lists all of them, DESCRIBE STREAM TABLE name tells of one"),
         ("SHOW STRAEM TABLES", "did you mean STREAM?"),
+        ("CREATE STREAM TABLE t SCHEDULE EVERY 1 HOUR 30 MINUTES AS SELECT 1", f"{AS_STRING} '1h30m'"),
+        ("ALTER STREAM TABLE t SET SCHEDULE EVERY 1 DAY 12 HOURS", f"{AS_STRING} '1d12h'"),
+        ("CREATE STREAM TABLE t SCHEDULE AT '10:05' AS SELECT 1", "write SCHEDULE CRON '5 10 * * *'"),
+        ("ALTER STREAM TABLE t SET MODE FULL", "write REFRESH MODE and then the mode"),
+        ("REFRESH STREAM TABLE t INCREMENTAL", "leave it out: REFRESH MODE of the table decides"),
+        ("REFRESH MATERIALIZED VIEW t WITH DATA", "leave WITH DATA out: a refresh fills the table"),
+        ("CREATE MATERIALIZED VIEW t BUILD DEFERRED AS SELECT 1", "write WITH NO DATA"),
+        ("CREATE MATERIALIZED VIEW t REFRESH COMPLETE AS SELECT 1", "write REFRESH MODE FULL"),
+        ("CREATE MATERIALIZED VIEW t REFRESH FAST AS SELECT 1", "write REFRESH MODE DIFFERENTIAL"),
+        ("CREATE STREAM VIEW t AS SELECT 1", "write STREAM TABLE"),
+        ("REFRESH ALL STREAM TABLES", "leave ALL out: STREAM TABLES without a name are all of them"),
+        ("VERIFY ALL MATERIALIZED VIEWS", "leave ALL out: STREAM TABLES without a name are all of them"),
+        ("SHOW REFRESH HISTORY t", "write FOR in front of the name"),
+        ("SHOW REFRESH HISTORY OF t", "write FOR and then the name"),
         ("ALTER STREAM TABLE t PAUSE", "write SUSPEND"),
         ("ALTER STREAM TABLE t schedule '5m'", "write SET SCHEDULE"),
+        ("ALTER STREAM TABLE t state none", "write SET STATE"),
+        ("CREATE STREAM TABLE t STATE = 'NONE' AS SELECT 1", "did you mean NONE?"),
         ("CREATE STREAM TABLE t SCHEDULE @hourly AS SELECT 1", "write SCHEDULE CRON '*/5 * * * *'"),
         (
             "CREATE STREAM TABLE t (a INT) AS SELECT 1",
@@ -187,22 +220,22 @@ def test_what_to_do(text: str, hint: str | None) -> None:
 @pytest.mark.parametrize(
     ("text", "served"),
     [
-        ("CREATE MATERIALIZED VIEW t TRIGGER ON UPDATE AS SELECT 1", "SCHEDULE '10s' looks that often"),
-        ("CREATE MATERIALIZED VIEW t TRIGGER ON UPDATE AT MOST EVERY INTERVAL 5 MINUTES AS SELECT 1", "SCHEDULE '5m' looks"),
-        ("ALTER MATERIALIZED VIEW t ADD TRIGGER ON UPDATE", "SCHEDULE '10s' looks that often"),
-        ("ALTER STREAM TABLE t SET SCHEDULE ON UPDATE", "SCHEDULE '10s' looks that often"),
+        ("CREATE MATERIALIZED VIEW t REFRESH FAST ON COMMIT AS SELECT 1", "write SCHEDULE ON UPDATE"),
+        ("CREATE STREAM TABLE t REFRESH MODE IMMEDIATE AS SELECT 1", "write SCHEDULE IMMEDIATE"),
         ("CREATE MATERIALIZED VIEW t WITH ROW FILTER f ON (a) AS SELECT 1", "row filters are not built: filter in the query"),
         ("ALTER MATERIALIZED VIEW t SET ROW FILTER f ON (a)", "row filters are not built"),
         ("ALTER MATERIALIZED VIEW t DROP ROW FILTER", "row filters are not built"),
         ("CREATE MATERIALIZED VIEW t (a MASK f) AS SELECT 1", "column masks are not built: mask the column in the query"),
         ("CREATE MATERIALIZED VIEW t (a COMMENT 'x' MASK f) AS SELECT 1", "column masks are not built"),
         ("ALTER MATERIALIZED VIEW t ALTER COLUMN a SET MASK f", "column masks are not built"),
-        ("CREATE MATERIALIZED VIEW t (a, CONSTRAINT c EXPECT (a > 0)) AS SELECT 1", "WHERE drops rows"),
-        ("ALTER MATERIALIZED VIEW t ADD CONSTRAINT c EXPECT (a > 0)", "WHERE drops rows"),
+        ("CREATE MATERIALIZED VIEW t (a, CONSTRAINT c CHECK (a > 0)) AS SELECT 1", "CONSTRAINT name EXPECT (condition)"),
+        ("ALTER MATERIALIZED VIEW t ADD CONSTRAINT c CHECK (a > 0)", "CONSTRAINT name EXPECT (condition)"),
         ("CREATE MATERIALIZED VIEW t (a, CONSTRAINT c PRIMARY KEY (a)) AS SELECT 1", "the query decides"),
         ("CREATE MATERIALIZED VIEW t (a NOT NULL) AS SELECT 1", "the query decides"),
         ("CREATE MATERIALIZED VIEW t DEFAULT COLLATION UTF8_BINARY AS SELECT 1", "cast in the query"),
         ("CREATE MATERIALIZED VIEW t IN CLUSTER c AS SELECT 1", "leave IN CLUSTER out"),
+        ("CREATE STREAM TABLE t IMMUTABLE WHERE (a < 1) AS SELECT 1 AS a", "write FROZEN WHERE (condition)"),
+        ("ALTER STREAM TABLE t SET IMMUTABLE WHERE (a < 1)", "write FROZEN WHERE (condition)"),
     ],
 )
 def test_what_others_have_is_refused_by_name_with_what_serves_instead(text: str, served: str) -> None:
@@ -231,8 +264,23 @@ def test_what_others_have_is_refused_by_name_with_what_serves_instead(text: str,
             ),
             "CREATE STREAM TABLE IF NOT EXISTS s.t\nPARTITIONED BY (a)\nCOMMENT 'x'\nTBLPROPERTIES ('k' = 'v')\nAS SELECT a FROM b",
         ),
+        (
+            'CREATE DYNAMIC TABLE t BACKFILL FROM db."old t" IMMUTABLE WHERE (CAST(a AS INT) < abs((1))) AS SELECT a FROM b',
+            "CREATE STREAM TABLE t\nBACKFILL FROM db.`old t`\nFROZEN WHERE (CAST(a AS INT) < abs((1)))\nAS SELECT a FROM b",
+        ),
+        ("ALTER DYNAMIC TABLE t SET IMMUTABLE WHERE (a < 1)", "ALTER STREAM TABLE t SET FROZEN WHERE (a < 1)"),
+        ("ALTER DYNAMIC TABLE t UNSET IMMUTABLE", "ALTER STREAM TABLE t DROP FROZEN"),
         ("ALTER DYNAMIC TABLE t REFRESH", "REFRESH STREAM TABLE t"),
         ("ALTER DYNAMIC TABLE t SET TARGET_LAG = '1 hour'", "ALTER STREAM TABLE t SET SCHEDULE '1h'"),
+        ("ALTER DYNAMIC TABLE t SET TARGET_LAG = 'downstream'", "ALTER STREAM TABLE t SET SCHEDULE CALCULATED"),
+        ("ALTER DYNAMIC TABLE t SET TARGET_LAG = '1 month'", "ALTER STREAM TABLE t SET SCHEDULE CRON '@monthly'"),
+        ("CREATE DYNAMIC TABLE t TARGET_LAG='1 year' AS SELECT 1", "CREATE STREAM TABLE t\nSCHEDULE CRON '@yearly'\nAS SELECT 1"),
+        (
+            "CREATE DYNAMIC TABLE t TARGET_LAG='2 quarters' AS SELECT 1",
+            "CREATE STREAM TABLE t\nSCHEDULE CRON '0 0 1 */6 *'\nAS SELECT 1",
+        ),
+        ("CREATE DYNAMIC TABLE t TARGET_LAG='10 milliseconds' AS SELECT 1", "CREATE STREAM TABLE t\nAS SELECT 1"),
+        ("CREATE DYNAMIC TABLE t TARGET_LAG='5 months' AS SELECT 1", "CREATE STREAM TABLE t\nAS SELECT 1"),
         ("ALTER DYNAMIC TABLE t SUSPEND", "ALTER STREAM TABLE t SUSPEND"),
         ("DROP DYNAMIC TABLE IF EXISTS t", "DROP STREAM TABLE IF EXISTS t"),
         ("SHOW DYNAMIC TABLES", "SHOW STREAM TABLES"),
@@ -246,6 +294,16 @@ def test_statements_of_snowflake_and_fabric_are_said_in_our_words(text: str, our
     parse(ours)
 
 
+def test_a_time_that_no_schedule_says_is_told() -> None:
+    for statement in (
+        "CREATE DYNAMIC TABLE t TARGET_LAG = '5 months' AS SELECT 1",
+        "ALTER DYNAMIC TABLE t SET TARGET_LAG = '5 months'",
+    ):
+        assert "TARGET_LAG = '5 months' has no like here: SCHEDULE takes" in (refusal(statement).hint or "")
+    assert "SCHEDULE CRON '0 0 1 */3 *'" in (refusal("CREATE MATERIALIZED VIEW t SCHEDULE EVERY 3 MONTHS AS SELECT 1").hint or "")
+    assert "takes whole seconds" in (refusal("CREATE STREAM TABLE t SCHEDULE EVERY 5 YEARS AS SELECT 1").hint or "")
+
+
 def test_a_string_that_never_ends_holds_nobody_up() -> None:
     for many in ("'a'" * 60, "'a' = 'b' " * 40, " " * 2000):
         assert (refusal(f"CREATE DYNAMIC TABLE t COMMENT = 'x' TBLPROPERTIES ({many}").hint or "").endswith("COMMENT 'x'\n")
@@ -254,11 +312,11 @@ def test_a_string_that_never_ends_holds_nobody_up() -> None:
 def test_the_whole_text() -> None:
     error = refusal("-- people per city\nCREATE STREAM TABLE t /* c */\n\tREFESH MODE FULL\nAS SELECT 1")
     assert str(error) == (
-        "[STREAMTABLE_SYNTAX_ERROR] line 3, column 2: expected AS, CLUSTER BY, COMMENT, LOCATION, PARTITIONED BY, "
-        "REFRESH MODE, SCHEDULE, TBLPROPERTIES, WITH NO DATA or '(', found 'REFESH'\n"
+        "[STREAMTABLE_SYNTAX_ERROR] line 3, column 2: expected AS, BACKFILL FROM, CLUSTER BY, COMMENT, FROZEN WHERE, LOCATION, PARTITIONED BY, "
+        "REFRESH MODE, SCHEDULE, STATE, TBLPROPERTIES, TRIGGER ON UPDATE, WITH NO DATA or '(', found 'REFESH'\n"
         "  \tREFESH MODE FULL\n"
         "  \t^^^^^^\n"
-        "What to do: did you mean REFRESH MODE? SQLSTATE: 42601"
+        "What to do: did you mean REFRESH MODE?\nSQLSTATE: 42601"
     )
     assert error.getCondition() == "STREAMTABLE_SYNTAX_ERROR"
     assert error.getSqlState() == "42601"

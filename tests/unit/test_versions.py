@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jvm_shim import build_hook
@@ -26,11 +27,15 @@ def test_the_docs_show_the_table() -> None:
     text = VERSIONS.read_text(encoding="utf-8")
     rows = [tuple(cell.strip(" `") for cell in line.strip("|").split("|")) for line in text.split("\n\n")[2].splitlines()[2:]]
     jar = "io.delta:delta-spark_{}_2.13:{}"
-    assert rows == [(pair.spark, pair.delta, pair.tested, jar.format(pair.spark, pair.delta)) for pair in PAIRS]
+    assert rows == [
+        (pair.spark, pair.delta, pair.tested, ", ".join((pair.tested, *pair.also)), jar.format(pair.spark, pair.delta))
+        for pair in PAIRS
+    ]
 
 
 def test_every_pair_is_tested_with_a_release_of_its_own() -> None:
     assert [minor(pair.tested) for pair in PAIRS] == [pair.spark for pair in PAIRS]
+    assert {minor(release) for pair in PAIRS for release in pair.also if minor(release) != pair.spark} == set()
     assert [pair_of(pair.tested) for pair in PAIRS] == list(PAIRS)
     assert pair_of("3.5.1") is None and pair_of("4.3.0") is None and pair_of("4.20.0") is None
 
@@ -71,6 +76,24 @@ def test_each_version_is_built_from_its_folders() -> None:
     assert own["4.0"] & {"spark-4.0", "spark-4.1", "spark-4.2", "spark-4.1-4.2"} == {"spark-4.0"}
     assert {"spark-4.1", "spark-4.1-4.2", "patches", "plumbing", "semantics"} == own["4.1"]
     assert {"spark-4.2", "spark-4.1-4.2", "patches", "plumbing", "semantics"} == own["4.2"]
+
+
+@pytest.mark.parametrize(
+    ("installed", "wanted"),
+    [
+        (("pyspark", "delta"), []),
+        (("pyspark",), ["pyspark==4.0.5", "delta-spark==4.4.0"]),
+        ((), ["pyspark==4.2.0", "delta-spark==4.4.0"]),
+    ],
+)
+def test_a_checkout_is_built_for_the_pyspark_that_is_installed(
+    installed: tuple[str, ...], wanted: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build_hook, "find_spec", lambda name: name in installed)
+    monkeypatch.setattr(build_hook, "_installed", lambda root: "4.0")
+    hook: Any = object.__new__(build_hook.ShimBuildHook)
+    monkeypatch.setattr(build_hook.ShimBuildHook, "root", str(ROOT))
+    assert hook.dependencies() == wanted
 
 
 def test_versions_do_not_share_a_jar() -> None:

@@ -23,6 +23,7 @@ from dataclasses import replace
 from streamtable.algebra.columns import Call, Item, Scalar, itself, reference
 from streamtable.algebra.identity import stored_as_key
 from streamtable.algebra.operators import Aggregate, Operator, Project, Recursion
+from streamtable.algebra.optional import OptionalState, Wanted, always, key_columns
 from streamtable.algebra.trees import children, with_children
 from streamtable.sql.builder import call, cast, column, number
 
@@ -32,12 +33,21 @@ _SUMMED = re.compile(r"TINYINT|SMALLINT|INT|BIGINT|DECIMAL\((\d|1[0-8]),.*\)")
 _NAMES = {"Count": "count", "Sum": "sum", "Average": "avg", "Min": "min", "Max": "max"}
 
 
-def store_distinct_values(operator: Operator) -> Operator:
-    """Put an aggregate by group and value below each aggregate with DISTINCT calls to which the rule applies."""
+def store_distinct_values(operator: Operator, wanted: Wanted = always) -> Operator:
+    """Put an aggregate by group and value below each aggregate with DISTINCT calls to which the rule applies, if it is wanted."""
     if isinstance(operator, Recursion):
         return operator
-    operator = with_children(operator, tuple(store_distinct_values(child) for child in children(operator)))
-    return _parted(operator) if isinstance(operator, Aggregate) and _applies(operator) else operator
+    operator = with_children(operator, tuple(store_distinct_values(child, wanted) for child in children(operator)))
+    if isinstance(operator, Aggregate) and _applies(operator) and wanted(_state(operator)):
+        return _parted(operator)
+    return operator
+
+
+def _state(operator: Aggregate) -> OptionalState:
+    of_values = next(each for each in operator.calls if each.distinct)
+    keys = [key.value for key in operator.keys]
+    by = f" by {', '.join(key.text for key in keys)}" if keys else ""
+    return OptionalState(f"values of {of_values.value.text}{by}", key_columns(operator.child, keys))
 
 
 def _applies(operator: Aggregate) -> bool:

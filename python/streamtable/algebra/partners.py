@@ -21,22 +21,23 @@ from sqlglot import exp
 from streamtable.algebra.columns import Item, Scalar, itself, reference
 from streamtable.algebra.identity import stored_as_key
 from streamtable.algebra.operators import Aggregate, Constant, Filter, JoinType, LeftJoin, Operator, Project, Recursion
+from streamtable.algebra.optional import OptionalState, Wanted, always, key_columns
 from streamtable.algebra.trees import children, reads_clock, with_children
 
 __all__ = ["store_partners"]
 
 
-def store_partners(operator: Operator) -> Operator:
-    """Put a DISTINCT of the keys on the right of each semi and anti join to which the rule applies."""
+def store_partners(operator: Operator, wanted: Wanted = always) -> Operator:
+    """Put a DISTINCT of the keys on the right of each semi and anti join to which the rule applies and whose keys are wanted."""
     if isinstance(operator, Recursion):
         return operator
-    operator = with_children(operator, tuple(store_partners(child) for child in children(operator)))
+    operator = with_children(operator, tuple(store_partners(child, wanted) for child in children(operator)))
     if isinstance(operator, LeftJoin) and operator.join_type is not JoinType.LEFT_OUTER:
-        return _by_distinct_keys(operator)
+        return _by_distinct_keys(operator, wanted)
     return operator
 
 
-def _by_distinct_keys(join: LeftJoin) -> LeftJoin:
+def _by_distinct_keys(join: LeftJoin, wanted: Wanted) -> LeftJoin:
     left, right = ({c.id for c in side.columns} for side in (join.left, join.right))
     of_left = tuple(each for each in join.conjuncts if each.inputs <= left)
     of_right = tuple(each for each in join.conjuncts if each not in of_left and each.inputs <= right)
@@ -48,6 +49,9 @@ def _by_distinct_keys(join: LeftJoin) -> LeftJoin:
     if not all(stored_as_key(key.type) for key in keys) or _grouped(join.right, keys):
         return join
     if not all(key.column or isinstance(each.sql.unnest(), (exp.EQ, exp.NullSafeEQ)) for each, (_, key) in pairs):
+        return join
+    named = f"keys {', '.join(key.text for key in keys)} of the right side of a {join.join_type.value} join"
+    if not wanted(OptionalState(named, key_columns(join.right, keys))):
         return join
     made = [_key(key, f"{min(right)}_key{n}") for n, key in enumerate(keys)]
     items = tuple({item.id: item for item in made}.values())

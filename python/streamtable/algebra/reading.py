@@ -43,7 +43,9 @@ class BoundQuery:
     """A query after analysis: its tree, the tables and views that it reads, and its `unversioned` parts.
 
     `unversioned` parts change without a new version of a table. `functions` are the catalog's functions whose text is in the tree.
-    `columns` are the columns of the tables that `*` and the like meant, a JSON object.
+    `columns` are the columns of the tables that `*` and the like meant, `texts` the digests of views and functions by name:
+    both are JSON objects.
+    `used` is a JSON array: for each table the columns that the query mentions, as people read them.
     `clock` says which part of the clock the query reads: none (""), the "date", or the "instant".
     """
 
@@ -56,6 +58,8 @@ class BoundQuery:
     functions: tuple[str, ...] = ()
     clock: str = ""
     columns: str = "{}"
+    texts: str = "{}"
+    used: str = "[]"
 
 
 def read_plan(text: str, reading: str) -> BoundQuery:

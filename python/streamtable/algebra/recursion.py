@@ -2,7 +2,7 @@
 
     R0 = anchor,  R(k+1) = step(Rk),  the recursion = R0 + R1 + R2 + ...
 
-Spark admits one reference to the recursion in its step, and no aggregate over it. So the step is usually linear in it:
+Spark admits no aggregate over the recursion in its step. So a step with one reference to it is usually linear in it:
 step(A + B) = step(A) + step(B). The arrangement of a recursion stores how often each row occurs in each level.
 """
 

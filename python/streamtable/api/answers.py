@@ -15,7 +15,7 @@ from streamtable.language.parse import whole
 from streamtable.language.stream_table.ast import Statement
 from streamtable.language.write import to_sql
 
-__all__ = ["Dependency", "Finding", "Listed", "Past", "Refreshed", "Verdict", "ask", "ask_all", "read", "rows"]
+__all__ = ["Dependency", "Finding", "Listed", "Past", "Refreshed", "Requested", "Verdict", "ask", "ask_all", "read", "rows"]
 
 T = TypeVar("T")
 
@@ -30,7 +30,18 @@ class Refreshed:
     rows_inserted: int
     rows_deleted: int
     duration_ms: int
-    version: int
+    version: int | None
+    """None for a table that cannot be read."""
+
+
+@dataclass(frozen=True)
+class Requested:
+    """A refresh that was left to a scheduler. `request` is its id in `refresh_history()`."""
+
+    name: str
+    request: str
+    status: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -41,6 +52,14 @@ class Listed:
     status: str
     refresh_mode: str | None
     schedule: str | None
+    state: str | None
+    last_success: datetime | None
+    last_attempt: datetime | None
+    next_due: datetime | None
+    staleness_seconds: float | None
+    row_count: int | None
+    size_bytes: int | None
+    reason: str | None
     last_action: str | None
     version: int | None
     error: str | None
@@ -81,11 +100,15 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Dependency:
-    """A stream table reads a source, which is a table or a stream table."""
+    """A stream table reads a source: a table or a stream table, or a view or function through which its query goes.
+
+    `columns` are those of a table that the query mentions.
+    """
 
     name: str
     source: str
     kind: str
+    columns: str | None = None
 
 
 def rows(spark: SparkSession, statement: Statement) -> list[Row]:
@@ -101,7 +124,7 @@ def _as_ours(error: AnalysisException) -> PySparkException:
     if kind is None:
         return error
     text = message_of(error).removeprefix(f"[{kind.condition}] ")
-    reason, _, hint = text.rpartition(f" SQLSTATE: {kind.sqlstate}")[0].partition("\nWhat to do: ")
+    reason, _, hint = text.rpartition(f"\nSQLSTATE: {kind.sqlstate}")[0].partition("\nWhat to do: ")
     return kind(reason, hint=hint or None)
 
 

@@ -13,10 +13,10 @@ from typing import final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from streamtable.api.answers import Dependency, Finding, Listed, Past, Refreshed, Verdict, ask, ask_all, read, rows
-from streamtable.errors import InvalidStatement
-from streamtable.language.names import Name, Query
-from streamtable.language.parse import parse_name, parse_schedule
+from streamtable.api.answers import Dependency, Finding, Listed, Past, Refreshed, Requested, Verdict, ask, ask_all, read, rows
+from streamtable.errors import InvalidStatement, StreamTableError
+from streamtable.language.names import Condition, Name, Query
+from streamtable.language.parse import parse, parse_name, parse_schedule
 from streamtable.language.stream_table.ast import (
     AcceptDefinition,
     Action,
@@ -41,8 +41,10 @@ from streamtable.language.stream_table.ast import (
     Suspend,
     VerifyStreamTable,
 )
-from streamtable.language.stream_table.schedule import Manual, Schedule
-from streamtable.sql.literals import quote_string
+from streamtable.language.stream_table.history import Backfill, SetFrozen
+from streamtable.language.stream_table.schedule import Unsaid
+from streamtable.language.stream_table.state import SetState, StateMode
+from streamtable.language.write import to_sql
 
 __all__ = ["StreamTable", "StreamTables"]
 
@@ -64,6 +66,7 @@ class StreamTables:
         *,
         schedule: str | None = None,
         mode: str = "AUTO",
+        state: str = "AUTO",
         columns: Mapping[str, str | None] | None = None,
         partitioned_by: Iterable[str] = (),
         clustered_by: Iterable[str] = (),
@@ -71,6 +74,9 @@ class StreamTables:
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
         with_data: bool = True,
+        backfill: str | None = None,
+        trusted: bool = False,
+        frozen: str | None = None,
         or_replace: bool = False,
         if_not_exists: bool = False,
     ) -> StreamTable:
@@ -78,7 +84,11 @@ class StreamTables:
 
         `query` is SQL text: a DataFrame is refused, because its plan cannot be stored. `schedule` is what stands after
         SCHEDULE, a duration also without quotes. `columns` gives each column of the result its name, and a comment or None.
+        `backfill` names a Delta table with the first contents, which are compared with the query unless they are `trusted`.
+        `frozen` is a condition: rows for which it is TRUE stay as they are.
         """
+        if trusted and not backfill:
+            raise InvalidStatement("trusted says something of backfill alone", hint="name the table in backfill")
         rows(
             self._spark,
             CreateStreamTable(
@@ -87,9 +97,12 @@ class StreamTables:
                 columns=tuple(ColumnSpec(*column) for column in (columns or {}).items()),
                 or_replace=or_replace,
                 if_not_exists=if_not_exists,
-                schedule=Manual() if schedule is None else _schedule(schedule),
+                schedule=Unsaid() if schedule is None else parse_schedule(schedule),
                 mode=_mode(mode),
+                state=_state(state),
                 with_data=with_data,
+                backfill=Backfill(parse_name(backfill), trusted) if backfill else None,
+                frozen=_condition(frozen) if frozen else None,
                 partitioned_by=tuple(partitioned_by),
                 clustered_by=tuple(clustered_by),
                 comment=comment,
@@ -116,6 +129,16 @@ class StreamTables:
     def list_all(self) -> Sequence[Listed]:
         """Return the stream tables of all schemas of the current catalog."""
         return read(Listed, self._spark.sql("SELECT * FROM stream_tables() ORDER BY name").collect())
+
+    def refresh(self, names: Iterable[str], *, full: bool = False, cascade: bool = False) -> Sequence[Refreshed]:
+        """Refresh stream tables as one statement, sources before readers; `cascade`: also the stream tables that they read.
+
+        The answer has a line for each of the names, in their order. The first table that fails ends the statement.
+        """
+        asked = tuple(dict.fromkeys(map(parse_name, names)))
+        if not asked:
+            return []
+        return ask_all(self._spark, Refreshed, RefreshStreamTable(asked, full, cascade))[: len(asked)]
 
     def history(self, limit: int | None = None) -> Sequence[Past]:
         """Return the refreshes of all stream tables, the latest first."""
@@ -151,6 +174,11 @@ class StreamTable:
         own, *_ = ask_all(self._spark, Refreshed, RefreshStreamTable((self._name,), full, cascade))
         return own
 
+    def request_refresh(self, *, full: bool = False, cascade: bool = False) -> Requested:
+        """Leave the refresh to a scheduler of the catalog, and return at once."""
+        own, *_ = ask_all(self._spark, Requested, RefreshStreamTable((self._name,), full, cascade, asynchronous=True))
+        return own
+
     def history(self, limit: int | None = None) -> Sequence[Past]:
         """Return the refreshes, the latest first."""
         return ask_all(self._spark, Past, ShowRefreshHistory(self._name, limit))
@@ -180,15 +208,24 @@ class StreamTable:
         *,
         schedule: str | None = None,
         mode: str | None = None,
+        state: str | None = None,
+        frozen: str | None = None,
         query: str | None = None,
         properties: Mapping[str, str] | None = None,
         rename_to: str | None = None,
     ) -> StreamTable:
-        """Change the given parts, by one statement each, the name last. Return the table under its new name."""
+        """Change the given parts, by one statement each, the name last. Return the table under its new name.
+
+        An empty `frozen` freezes no row any more.
+        """
         if schedule is not None:
-            self._alter(SetSchedule(_schedule(schedule)))
+            self._alter(SetSchedule(parse_schedule(schedule)))
         if mode is not None:
             self._alter(SetMode(_mode(mode)))
+        if state is not None:
+            self._alter(SetState(_state(state)))
+        if frozen is not None:
+            self._alter(SetFrozen(_condition(frozen) if frozen else None))
         if query is not None:
             self._alter(SetQuery(_query(str(self._name), query)))
         if properties:
@@ -218,8 +255,16 @@ class StreamTable:
         rows(self._spark, AlterStreamTable(self._name, action))
 
 
-def _schedule(text: str) -> Schedule:
-    return parse_schedule(quote_string(text) if text[:1].isdigit() else text)
+def _condition(text: str) -> Condition:
+    """Refuse a text that ends the parentheses in which it stands, and goes on as another part of the statement."""
+    said = AlterStreamTable(Name(("t",)), SetFrozen(Condition(text.strip())))
+    try:
+        same = parse(to_sql(said)) == said
+    except StreamTableError:
+        same = False
+    if not same:
+        raise InvalidStatement(f"{text!r} is no condition", hint="write what may stand in the parentheses of FROZEN WHERE (...)")
+    return Condition(text.strip())
 
 
 def _mode(text: str) -> RefreshMode:
@@ -228,6 +273,14 @@ def _mode(text: str) -> RefreshMode:
     except ValueError:
         known = [mode.value for mode in RefreshMode]
         raise InvalidStatement(f"there is no refresh mode {text!r}", hint=f"use one of {', '.join(known)}") from None
+
+
+def _state(text: str) -> StateMode:
+    try:
+        return StateMode(text.upper())
+    except ValueError:
+        known = [state.value for state in StateMode]
+        raise InvalidStatement(f"there is no STATE {text!r}", hint=f"use one of {', '.join(known)}") from None
 
 
 def _query(name: str, query: object) -> Query:

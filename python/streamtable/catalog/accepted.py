@@ -24,10 +24,10 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog.paths import is_path
 from streamtable.catalog.restored import UNREADABLE
-from streamtable.delta.bridge import bridge
+from streamtable.delta import ddl
 from streamtable.delta.tables import Located, find_table
 from streamtable.errors import DefinitionNotAccepted
-from streamtable.language.names import Name
+from streamtable.language.names import Name, folded
 
 __all__ = [
     "NAME",
@@ -41,6 +41,7 @@ __all__ = [
     "made_as",
     "never_accepted",
     "of_table",
+    "withdraw",
 ]
 
 NAME = "streamtable.name"
@@ -77,7 +78,7 @@ def knows_this(located: Located, code: Code) -> bool:
 def is_copy(located: Located, properties: Mapping[str, str]) -> bool:
     """Tell whether a table that the catalog did not accept was made under another name, by its own properties."""
     made = made_as(properties)
-    return made is not None and [part.casefold() for part in made] != [part.casefold() for part in located.name]
+    return made is not None and folded(made) != folded(located.name)
 
 
 def check(located: Located, code: Code, how: str) -> None:
@@ -111,6 +112,11 @@ def accept(spark: SparkSession, name: Sequence[str], code: Code, *, to: Sequence
     """Have the catalog accept one definition of a table, and no other; or one more, for the table's coming name."""
     before = [] if to else [each["token"] for each in find_table(spark, name).accepted]
     _write(spark, name, code, before, to)
+
+
+def withdraw(spark: SparkSession, located: Located, table_id: str) -> None:
+    """Have the catalog forget the definitions of a table that has gone from a name."""
+    _write(spark, located.name, None, [each["token"] for each in of_table(located, table_id).accepted])
 
 
 @contextmanager
@@ -152,8 +158,7 @@ def _write(
     spark: SparkSession, name: Sequence[str], code: Code | None, remove: Iterable[str], to: Sequence[str] | None = None
 ) -> None:
     add = "[]" if code is None else accepted(code)
-    names, gone = (json.dumps(list(each)) for each in (name, to or name)), json.dumps(list(remove))
-    bridge(spark).accept(spark._jsparkSession, *names, add, gone)
+    ddl.accept(spark, name, to or name, add, remove)
 
 
 def accepted(code: Code) -> str:

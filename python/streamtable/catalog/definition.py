@@ -14,7 +14,9 @@ from typing import Any, TypeAlias, TypeVar
 
 from streamtable.algebra.reading import BoundQuery
 from streamtable.catalog.accepted import NAME, made_as
+from streamtable.catalog.requests import REQUESTED
 from streamtable.catalog.restored import UNREADABLE, restored
+from streamtable.delta.ddl import FEW_CHECKPOINTS
 from streamtable.errors import DefinitionUnreadable, NotSupported, StreamTableError
 from streamtable.language.parse import parse
 from streamtable.language.stream_table.ast import CreateStreamTable
@@ -27,6 +29,7 @@ __all__ = [
     "FORMATTED",
     "IDENTITY",
     "SUSPENDED",
+    "USED",
     "Definition",
     "Failure",
     "Properties",
@@ -42,8 +45,11 @@ FORMAT = "1"
 
 Properties: TypeAlias = Mapping[str, str]
 
-_MOVING = ("streamtable.status", "streamtable.error", "streamtable.resumed")
-"""Properties of a table's state, which do not decide what runs."""
+USED = "streamtable.used"
+"""The property with the columns that the query mentions, for people."""
+
+_MOVING = ("streamtable.status", "streamtable.error", "streamtable.resumed", USED)
+"""Properties of a table's state, and for people, which do not decide what runs."""
 
 MIGRATIONS: dict[str, Callable[[Properties], Properties]] = {}
 """Converters from each earlier format to the next, with its number. A change of FORMAT adds one. The next statement that changes a
@@ -55,12 +61,11 @@ DELTA_PROPERTIES: Mapping[str, str] = {
     "delta.enableDeletionVectors": "true",
     "delta.enableChangeDataFeed": "true",
     "delta.feature.domainMetadata": "supported",
-    # A checkpoint costs more than a small refresh; between two checkpoints the checksum has the list of files.
-    "delta.checkpointInterval": "100",
+    **FEW_CHECKPOINTS,
 }
 
-_OF_NO_ROW = {"streamtable.definition", "streamtable.status", "streamtable.error", "streamtable.resumed"}
-"""Properties that do not decide about rows. Of the definition, name and query are compared."""
+_OF_NO_ROW = {"streamtable.definition", *_MOVING}
+"""Properties that do not decide about rows. Of the definition, name, query, expectations and frozen rows are compared."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +119,7 @@ class Definition:
 
     def properties(self, bound: BoundQuery | None = None) -> dict[str, str | None]:
         """Spell the definition as table properties. `bound` has the views and functions of its query, and the columns of its
-        tables.
+        tables: those that there were, and those that it mentions.
 
         Without `bound` these stay as they are. A property that is None is removed.
         """
@@ -122,6 +127,7 @@ class Definition:
         if bound is not None:
             seen["streamtable.views"] = json.dumps(bound.views)
             seen["streamtable.columns"] = bound.columns
+            seen[USED] = bound.used
             seen["streamtable.functions"] = json.dumps(bound.functions) if bound.functions else None
         return seen | {
             FORMATTED: FORMAT,
@@ -143,10 +149,12 @@ class Definition:
         Schedule, refresh mode, status, and properties that are not ours may differ.
         """
         keys = {key for key in before.keys() | after.keys() if key.startswith("streamtable.")} - _OF_NO_ROW
+        keys = {key for key in keys if not key.startswith(REQUESTED)}
         one, other = cls.of(before), cls.of(after)
         if one is None or other is None or any(before.get(key) != after.get(key) for key in keys):
             return False
-        return one.statement.name == other.statement.name and one.statement.query == other.statement.query
+        before_, after_ = ((each.name, each.query, each.expectations, each.frozen) for each in (one.statement, other.statement))
+        return before_ == after_
 
     @classmethod
     def of(cls, properties: Properties) -> Definition | None:
@@ -175,10 +183,10 @@ class Definition:
         if (written := properties[FORMATTED]) != FORMAT:
             hint = "use the version of streamtable that wrote it, or a later one"
             raise NotSupported(f"a stream table is stored in format {written}; this version knows {FORMAT}", hint=hint)
-        statement = parse(properties["streamtable.definition"])
+        statement = parse(properties["streamtable.definition"], stored=True)
         if not isinstance(statement, CreateStreamTable):
             raise TypeError("it is no CREATE STREAM TABLE statement")
-        for key in ("streamtable.views", "streamtable.functions"):
+        for key in ("streamtable.views", "streamtable.functions", USED):
             _checked(key, json.loads(properties.get(key, "[]")), list)
         settings, sources = (json.loads(properties[f"streamtable.{key}"]) for key in ("settings", "sources"))
         return cls(
@@ -200,8 +208,8 @@ def code_of(properties: Mapping[str, str | None]) -> dict[str, str]:
 
 def _is_code(key: str) -> bool:
     """Return the table's constraints, which Delta evaluates at each write."""
-    folded = key.casefold()
-    return folded.startswith("delta.constraints.") or (folded.startswith("streamtable.") and key not in _MOVING)
+    folded, moving = key.casefold(), key in _MOVING or key.startswith(REQUESTED)
+    return folded.startswith("delta.constraints.") or (folded.startswith("streamtable.") and not moving)
 
 
 def _text(told: Failure | Resumed) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -14,8 +14,9 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from streamtable.catalog.accepted import accepting, check, is_copy, knows, made_as, never_accepted, of_table
-from streamtable.catalog.definition import FORMATTED, Definition, Properties, code_of
+from streamtable.catalog.definition import FORMATTED, USED, Definition, Properties, code_of
 from streamtable.catalog.paths import is_path
+from streamtable.catalog.requests import Request, requests_of
 from streamtable.delta.tables import Located, TableState, find_table, state
 from streamtable.delta.unreadable import Unreadable, left_out
 from streamtable.errors import SourceUnavailable, StreamTableNotFound, near_names
@@ -36,6 +37,8 @@ __all__ = [
     "listed",
     "load",
     "named_entries",
+    "read_by",
+    "readers_named",
     "readers_of",
     "schemas",
     "storing",
@@ -71,6 +74,11 @@ class Entry:
         return tuple(json.loads(self.state.properties.get("streamtable.views", "[]")))
 
     @property
+    def requests(self) -> tuple[Request, ...]:
+        """Return the refreshes that wait for a scheduler, or that one carries out."""
+        return requests_of(self.state.properties)
+
+    @property
     def query(self) -> Query:
         """Return the query with the columns that its tables had at CREATE."""
         return replace(self.definition.statement.query, columns=self.columns)
@@ -79,6 +87,11 @@ class Entry:
     def columns(self) -> str:
         """Return the columns that the tables had at CREATE, a JSON object. Tables of earlier releases have none."""
         return self.state.properties.get("streamtable.columns", "{}")
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """Return the columns of each source that the query mentions, for people. Tables of earlier releases have none."""
+        return tuple(json.loads(self.state.properties.get(USED, "[]")))
 
     @property
     def functions(self) -> tuple[str, ...]:
@@ -190,8 +203,8 @@ def named_entries(spark: SparkSession, namespace: Sequence[str] | None = None) -
             yield Name(parts), entry
 
 
-def listed(spark: SparkSession, namespace: Sequence[str]) -> Iterator[tuple[Name, Entry | Unreadable]]:
-    """Yield the stream tables of a namespace by name; of those that the catalog knows and nobody can read now, why."""
+def listed(spark: SparkSession, namespace: Sequence[str] | None = None) -> Iterator[tuple[Name, Entry | Unreadable]]:
+    """Yield the stream tables of one namespace, or of all; of those that the catalog knows and nobody can read now, why."""
     for parts in table_names(spark, namespace):
         located: Located | None = None
         entry: Entry | None = None
@@ -227,9 +240,14 @@ def entry_of(spark: SparkSession, parts: Sequence[str]) -> Entry | None:
 
 
 def dependencies(spark: SparkSession) -> nx.DiGraph[str]:
-    """Return the graph of paths: an edge from each source to each stream table that reads it."""
+    """Return the graph of all stream tables."""
+    return read_by(entries(spark))
+
+
+def read_by(tables: Iterable[Entry]) -> nx.DiGraph[str]:
+    """Return the graph of paths: an edge from each source to each stream table that reads it. A stream table has its name there."""
     graph: nx.DiGraph[str] = nx.DiGraph()
-    for entry in entries(spark):
+    for entry in tables:
         graph.add_node(entry.path, name=entry.definition.name)
         for path in entry.definition.sources:
             graph.add_edge(path, entry.path)
@@ -239,6 +257,17 @@ def dependencies(spark: SparkSession) -> nx.DiGraph[str]:
 def readers_of(spark: SparkSession, place: str) -> tuple[str, ...]:
     """Return the names of the stream tables that read the table at a path directly, or the view of a full name."""
     return tuple(each.definition.name for each in entries(spark) if place in each.definition.sources or place in each.views)
+
+
+def readers_named(spark: SparkSession, located: Located, definition: Definition | None) -> list[Name]:
+    """Return the names of the stream tables that read one directly.
+
+    After a killed RENAME the definition and some readers have the old name, and these readers the old path.
+    """
+    full = ".".join(located.name)
+    before = definition.name if definition else full
+    places = {located.path, before} if before.casefold() != full.casefold() else {located.path}
+    return [name for name, each in named_entries(spark) if places & {*each.definition.sources, *each.definition.sources.values()}]
 
 
 def table_columns(entry: Entry) -> list[str]:

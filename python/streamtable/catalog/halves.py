@@ -11,26 +11,30 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import SparkSession
 
-from streamtable.catalog.definition import Definition
+from streamtable.catalog.accepted import knows, of_table, withdraw
+from streamtable.catalog.definition import FORMATTED, Definition
 from streamtable.catalog.entries import at_home
-from streamtable.catalog.paths import is_path
-from streamtable.delta.folders import delete_small, move
-from streamtable.delta.tables import drop_own, find_table, release, state
+from streamtable.catalog.paths import HIDDEN, is_path
+from streamtable.delta import ddl
+from streamtable.delta.folders import LOG, children, delete_small, move, names
+from streamtable.delta.tables import drop_files, drop_own, find_table, state
 from streamtable.errors import HistoryLost, SourceUnavailable, StreamTableError
-from streamtable.jvm.handles import local_property
 from streamtable.jvm.storage import storage_failed
 from streamtable.language.names import Name
 
 __all__ = [
-    "ENGINE",
     "FOLDER",
     "ID",
     "Intent",
     "Kind",
     "Part",
     "beat_of",
+    "calls_itself",
     "forget",
+    "is_beside",
+    "make_ordinary",
     "marked",
+    "moved",
     "properties_at",
     "registered",
     "remove",
@@ -40,11 +44,11 @@ __all__ = [
 FOLDER = "_streamtable_intents"
 """The folder of intents in the folder of a schema. It exists while a statement runs, or after one was killed."""
 
-ENGINE = "streamtable.engine"
-"""The property under which Spark's own DDL may touch a stream table: the check rule refuses it to everybody else."""
-
 _OBJECT = re.compile(r"streamtable\.object\.(?!queue$)")
 """The property of an object that has no rows."""
+
+_OURS = re.compile(r"streamtable\.")
+"""The properties of all that is ours, also of copies of a stream table."""
 
 
 class Kind(str, Enum):
@@ -53,6 +57,7 @@ class Kind(str, Enum):
     CREATE = "CREATE"
     DROP = "DROP"
     RENAME = "RENAME"
+    REPLACE = "CREATE OR REPLACE TABLE"
 
 
 ID = "id"
@@ -63,18 +68,21 @@ ID = "id"
 class Part:
     """A table of an intent. `mark` identifies it: a property and its value, or ID and the id that Delta gave the table.
 
-    `alone`: no other table uses its folder, so files of Delta that no commit names are its own too.
+    `alone`: no other table uses its folder, so files of Delta that no commit names are its own too. `beside`: when the statement
+    began, something lay beside the folder, so that an empty place says that its storage is away.
     """
 
     name: tuple[str, ...]
     path: str
     mark: tuple[str, str]
     alone: bool = True
+    beside: bool = True
 
 
 @dataclass(frozen=True)
 class Intent:
-    """The operation that is about to change the tables `parts`, the named one first. A RENAME has the table before and after.
+    """The operation that is about to change the tables `parts`, the named one first. A RENAME has the table before and after, a
+    REPLACE the stream table whose place an ordinary table takes.
 
     `statement` is the statement, `catalog` the catalog of the names, `by` the process, for people. `file` is the file of the
     intent.
@@ -94,23 +102,77 @@ class Intent:
 
 
 def settle(spark: SparkSession, intent: Intent, *, failed: bool = False) -> bool:
-    """Undo a CREATE that was not complete, finish a DROP that had begun, and give a table its lost name back.
+    """Undo a CREATE that was not complete, finish a DROP or a REPLACE that had begun, and give a table its lost name back.
 
     A CREATE that `failed` is undone in any case, because its user saw the error. Return whether the statement is done; otherwise
-    none of its effects is left.
+    none of its effects is left. Raises SourceUnavailable while nobody can tell what is left.
     """
-    first, *others = intent.parts
-    named = registered(spark, first) and not (failed and intent.kind is Kind.CREATE)
-    if intent.kind is not Kind.RENAME:
-        for part in () if named else reversed(intent.parts):
-            if _believed(spark, intent, part):
-                _unmake(spark, part)
-    elif (
-        named and _at_home(intent, first) and _at_home(intent, others[0]) and not _there(spark, first) and _there(spark, others[0])
-    ):
-        move(spark, others[0].path, first.path)
+    first = intent.parts[0]
+    match intent.kind:
+        case Kind.REPLACE:
+            done = make_ordinary(spark, first)
+        case Kind.RENAME:
+            named = registered(spark, first)
+            done = not named and registered(spark, intent.parts[1])
+            if not done:
+                _move_back(spark, intent, named)
+        case kind:
+            undone = failed and kind is Kind.CREATE  # it may have failed before it made a folder
+            named = registered(spark, first) and not undone
+            for part in () if named else reversed(intent.parts):
+                if not undone and part.beside and _is_away(spark, part.path):
+                    raise _away(intent, part)
+                if _believed(spark, intent, part):
+                    _unmake(spark, part)
+            done = named == (kind is Kind.CREATE)
     remove(spark, intent)
-    return named == (intent.kind is Kind.CREATE)
+    return done
+
+
+def _is_away(spark: SparkSession, path: str) -> bool:
+    """Tell whether the storage of a path may be away: nothing is there, nor beside it. The intents of a schema are beside."""
+    return not names(spark, path) and not names(spark, f"{path.rstrip('/').rpartition('/')[0]}/")
+
+
+def _away(intent: Intent, part: Part) -> SourceUnavailable:
+    reason = f"nothing is at {part.path}, nor beside it: it is unknown whether files of {'.'.join(part.name)} are left in storage"
+    hint = f"make the storage readable again; the rest is done then. If none are left, delete {intent.file}"
+    return SourceUnavailable(reason, hint=hint)
+
+
+def moved(spark: SparkSession, intent: Intent) -> Part | None:
+    """Return the table of a RENAME that is at its new place, and not at the old one, where the catalog may still have it."""
+    before, after = intent.parts
+    return after if _moves(intent) and not _there(spark, before) and _there(spark, after) else None
+
+
+def _moves(intent: Intent) -> bool:
+    before, after = intent.parts
+    return before.path != after.path and is_beside(intent, before) and is_beside(intent, after)
+
+
+def _move_back(spark: SparkSession, intent: Intent, named: bool) -> None:
+    """Give a table the folder of its old name back, where a RENAME had moved the folder before the catalog knew.
+
+    If the old name was dropped meanwhile, the folder goes back too: there doctor finds the table, which calls itself by this name.
+    Raises SourceUnavailable while nobody can tell, because the table cannot be read in either place, and where something is in
+    the place of the folder: it would be moved into that.
+    """
+    before, after = intent.parts
+    then = f"the rest is done then{f'. Or forget the name: DROP STREAM TABLE {Name(before.name)}' if named else ''}"
+    if not moved(spark, intent):
+        if not named or not _moves(intent) or properties_at(spark, before.path):
+            return
+        reason = (
+            f"the table {intent.name} can be read neither at {before.path} nor at {after.path}, where a RENAME may have moved it"
+        )
+        raise SourceUnavailable(reason, hint=f"make the storage readable again; {then}")
+    if not named and not calls_itself(properties_at(spark, after.path), before.name):
+        return
+    if names(spark, before.path):
+        reason = f"a RENAME moved the table {intent.name} to {after.path}, and another folder is in its place, {before.path}"
+        raise SourceUnavailable(reason, hint=f"move away what is in {before.path}; {then}")
+    move(spark, after.path, before.path)
 
 
 def registered(spark: SparkSession, part: Part) -> bool:
@@ -141,7 +203,7 @@ def properties_at(spark: SparkSession, path: str) -> Mapping[str, str]:
     return {**found.properties, ID: found.table_id}
 
 
-def _at_home(intent: Intent, part: Part) -> bool:
+def is_beside(intent: Intent, part: Part) -> bool:
     """Tell whether the table is in the folder that the intent was found in."""
     return f"{part.path.rpartition('/')[0]}/{FOLDER}" == intent.file.rpartition("/")[0]
 
@@ -153,17 +215,21 @@ def _believed(spark: SparkSession, intent: Intent, part: Part) -> bool:
     For a table elsewhere, the table itself must have the name, and the catalog must not know it. An object does not know its
     name, and has no rows to lose.
     """
-    if _at_home(intent, part):
+    if is_beside(intent, part):
         return True
     found = properties_at(spark, part.path)
     if any(map(_OBJECT.match, found)):
         return True
+    return (not found or calls_itself(found, part.name)) and not registered(spark, part)
+
+
+def calls_itself(properties: Mapping[str, str], name: Sequence[str]) -> bool:
+    """Tell whether a stream table has a name by its own definition."""
     try:
-        definition = Definition.of(found)
+        definition = Definition.of(properties)
     except StreamTableError:
         return False
-    says_so = not found or (definition is not None and definition.statement.name.parts == part.name)
-    return says_so and not registered(spark, part)
+    return definition is not None and definition.statement.name.parts == tuple(name)
 
 
 def _unmake(spark: SparkSession, part: Part) -> None:
@@ -177,11 +243,35 @@ def _unmake(spark: SparkSession, part: Part) -> None:
     drop_own(spark, part.path, part.alone and bool(found))
 
 
+def make_ordinary(spark: SparkSession, part: Part) -> bool:
+    """Delete the hidden states of a stream table whose place an ordinary table took, and its definitions in the catalog, last.
+
+    Return whether one took it: the table there has another id, whether it still has the name or was dropped meanwhile. Without the
+    name, the table itself must tell of refreshes: CREATE OR REPLACE TABLE leaves the frontier in its log, and somebody may have
+    written the intent. Raises SourceUnavailable while nobody can tell, because the table cannot be read.
+    """
+    located, (_, before) = find_table(spark, part.name), part.mark
+    known = located.path == part.path and knows(of_table(located, before), FORMATTED)
+    found = properties_at(spark, part.path)
+    if not found and (known or LOG in names(spark, part.path) or _is_away(spark, part.path)):
+        reason = f"the table at {part.path} cannot be read, so it is unknown whether it is the stream table {'.'.join(part.name)}"
+        raise SourceUnavailable(reason, hint="make the storage readable again; the rest is done then")
+    if found.get(ID, before) == before:
+        return False
+    told = known or state(spark, part.path).frontier is not None
+    if told and not any(map(_OURS.match, found)):  # a stream table again has states of its own
+        for folder in children(spark, part.path + HIDDEN):
+            drop_files(spark, folder)
+    if known:
+        withdraw(spark, located, before)
+    return told
+
+
 def forget(spark: SparkSession, name: Sequence[str]) -> None:
     """Remove a name from the catalog; the files stay."""
-    release(spark, name)
-    with local_property(spark, ENGINE, "true"):
-        at_home(spark).sql(f"DROP TABLE IF EXISTS {Name(tuple(name))}")
+    ddl.release(spark, name)
+    with ddl.as_engine(spark):
+        ddl.drop_name(at_home(spark), Name(tuple(name)))
 
 
 def remove(spark: SparkSession, intent: Intent) -> None:

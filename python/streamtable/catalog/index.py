@@ -9,6 +9,7 @@ from time import monotonic
 from pyspark.sql import SparkSession
 
 from streamtable.catalog.entries import Entry, entry_of, table_names
+from streamtable.delta.latest import LatestVersions
 from streamtable.delta.tables import Version
 from streamtable.delta.unreadable import left_out, versions_or_why
 
@@ -21,8 +22,9 @@ FORGET_AFTER = 60.0
 class Index:
     """A cache of the definitions in the tables' own properties."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, look: LatestVersions | None = None) -> None:
         self._spark = spark
+        self._look = look or versions_or_why
         self._known: dict[tuple[str, ...], Entry] = {}
         self._others: dict[tuple[str, ...], float] = {}
         self._names: list[tuple[str, ...]] = []
@@ -36,9 +38,9 @@ class Index:
         now = monotonic()
         if now >= self._named + every:
             self._names, self._named = list(table_names(self._spark)), now
-        names = self._names
-        known = self._unchanged({name: self._known[name] for name in names if name in self._known})
-        others = {name: until for name in names if (until := self._others.get(name, 0)) > now}
+        names, before, passed = self._names, self._known, self._others  # another thread may poll meanwhile
+        known = self._unchanged({name: before[name] for name in names if name in before})
+        others = {name: until for name in names if (until := passed.get(name, 0)) > now}
         for name in names:
             if name not in known and name not in others:
                 with left_out(".".join(name)):
@@ -50,6 +52,6 @@ class Index:
         return {entry.path: entry for entry in known.values()}
 
     def _unchanged(self, known: dict[tuple[str, ...], Entry]) -> dict[tuple[str, ...], Entry]:
-        latest = versions_or_why(self._spark, [entry.path for entry in known.values()])
+        latest = self._look(self._spark, [entry.path for entry in known.values()])
         states = (Version(entry.state.table_id, entry.state.version) for entry in known.values())
         return {name: entry for (name, entry), found, state in zip(known.items(), latest, states, strict=True) if found == state}

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -26,17 +26,20 @@ from pyspark.sql import SparkSession
 from streamtable.catalog.halves import FOLDER, Intent, Kind, Part, beat_of, registered, remove, settle
 from streamtable.catalog.owners import BEAT, alive, owner
 from streamtable.catalog.paths import home_of
-from streamtable.delta.folders import delete_small, read_small, write_small
+from streamtable.catalog.restored import restored
+from streamtable.delta.folders import delete_small, names, read_small, write_small
+from streamtable.delta.unreadable import Unreadable, left_out
+from streamtable.errors import StreamTableError
 from streamtable.jvm.storage import no_space, storage_failed
 
-__all__ = ["carrying_out", "dead", "intended", "tell"]
+__all__ = ["carrying_out", "dead", "intended", "left", "tell"]
 
 _FILE = re.compile(r"\w+-\d+-\d+-\w+\.json")
 """The name of an intent's file: its owner, and a number."""
 
 log = logging.getLogger("streamtable.catalog")
 
-_running = set[str]()
+_running, _told = set[str](), set[tuple[str, str]]()
 _statement: ContextVar[str] = ContextVar("statement", default="")
 
 
@@ -58,6 +61,7 @@ def intended(spark: SparkSession, kind: Kind, *parts: Part) -> Iterator[None]:
     has not failed.
     """
     file = f"{home_of(spark, parts[0].name)}/{FOLDER}/{owner()}-{uuid.uuid4().hex}.json"
+    parts = tuple(replace(part, beside=_has_neighbours(spark, part.path)) for part in parts)
     intent = Intent(kind, parts, _statement.get(), _catalog(spark), f"process {os.getpid()} of {socket.gethostname()}", file)
     _running.add(file)
     try:
@@ -74,6 +78,15 @@ def intended(spark: SparkSession, kind: Kind, *parts: Part) -> Iterator[None]:
             remove(spark, intent)
     finally:
         _running.discard(file)
+
+
+def _has_neighbours(spark: SparkSession, path: str) -> bool:
+    """Tell whether anything is beside a folder; where nobody can tell, something may be."""
+    around, _, own = path.rstrip("/").rpartition("/")
+    try:
+        return any(name != own for name in names(spark, f"{around}/"))
+    except Exception:  # the statement itself meets the storage, and says what is wrong with it
+        return True
 
 
 def _write(spark: SparkSession, intent: Intent) -> None:
@@ -98,8 +111,14 @@ def _settle_after_failure(spark: SparkSession, intent: Intent) -> bool:
 
 
 def tell(intent: Intent, error: Exception) -> None:
-    """Tell the log of an intent that cannot be settled now."""
-    log.warning("%s of %s is not settled yet: %s", intent.kind.value, intent.name, storage_failed(error) or type(error).__name__)
+    """Tell the log of an intent that cannot be settled now, and what to do. It may stay so: the same is told once."""
+    known = storage_failed(error) or error
+    said = type(known).__name__
+    if isinstance(known, StreamTableError):
+        said = ". ".join(filter(None, (known.reason, known.hint)))
+    if (intent.file, said) not in _told:
+        _told.add((intent.file, said))
+        log.warning("%s of %s is not settled yet: %s", intent.kind.value, intent.name, said)
 
 
 @contextmanager
@@ -122,29 +141,40 @@ def _heartbeat(spark: SparkSession, file: str) -> Iterator[None]:
 
 def dead(spark: SparkSession, home: str) -> Iterator[Intent]:
     """Yield the intents in the folder of a schema whose statements no longer run."""
+    yield from (each for each in left(spark, home) if isinstance(each, Intent))
+
+
+def left(spark: SparkSession, home: str) -> Iterator[Intent | Unreadable]:
+    """Yield the intents in the folder of a schema whose statements no longer run, and why others there cannot be read.
+
+    Others are those of a later release, or of somebody who may write there. They stay, and are in nobody's way.
+    """
     before = frozenset(_running)  # one that ends while the folder is read is not dead
     found = {name: (at, text) for name, at, text in read_small(spark, f"{home}/{FOLDER}")}
     for name, (at, text) in sorted(found.items()):
-        file = f"{home}/{FOLDER}/{name}"
+        file, intent = f"{home}/{FOLDER}/{name}", None
         beat, _ = found.get(beat_of(name), (at, ""))
         if not _FILE.fullmatch(name) or alive(name, max(at, beat), file in before or file in _running):
             continue
-        intent = _read(text, file)
-        if intent is None:  # killed while it was written: nothing had been done
-            delete_small(spark, file)
-        elif intent.catalog == _catalog(spark):
+        with left_out(file) as why:
+            try:
+                intent = _read(text, file)
+            except json.JSONDecodeError:  # killed while it was written: nothing had been done
+                delete_small(spark, file)
+        if intent and intent.catalog == _catalog(spark):
             yield intent
+        yield from (Unreadable(f"{file} is no intent that this release can read: {reason}") for reason in why)
 
 
-def _read(text: str, file: str) -> Intent | None:
-    try:
-        told = json.loads(text)
-    except ValueError:
-        return None
-    parts = tuple(
-        Part(tuple(each["name"]), each["path"], (each["mark"][0], each["mark"][1]), each["alone"]) for each in told["parts"]
-    )
-    return Intent(Kind(told["kind"]), parts, told["statement"], told["catalog"], told["by"], file)
+def _read(text: str, file: str) -> Intent:
+    """Return the intent in a file. Raises UNREADABLE for any other JSON."""
+    intent = restored(Intent, {**json.loads(text), "file": file})
+    count = len(intent.parts)
+    if not count or (intent.kind is Kind.RENAME and count != 2):
+        raise ValueError(f"it has {count} tables")
+    if any(len(part.name) != 3 or len(part.mark) != 2 for part in intent.parts):
+        raise ValueError("a table has no full name, or no mark")
+    return intent
 
 
 def _catalog(spark: SparkSession) -> str:

@@ -7,15 +7,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from streamtable.errors import DefinitionUnreadable, InvalidStatement, StreamTableError
+from streamtable.errors import (
+    DefinitionUnreadable,
+    InvalidStatement,
+    QueueExists,
+    QueueNotFound,
+    ReplicationObjectExists,
+    ReplicationObjectNotFound,
+    StreamTableError,
+)
 from streamtable.language.names import Name
 from streamtable.language.parse import parse
 
-__all__ = ["PREFIX", "CatalogObject", "Kind", "is_one", "statement_of", "unreadable"]
+__all__ = ["KINDS", "PUBLICATION", "QUEUE", "SLOT", "SUBSCRIPTION", "CatalogObject", "Kind", "is_one", "statement_of", "unreadable"]
 
 Statement = TypeVar("Statement")
 
-PREFIX = "streamtable.object."
+_PREFIX = "streamtable.object."
 """The prefix of the properties that hold objects."""
 
 
@@ -35,12 +43,24 @@ class Kind:
     @property
     def key(self) -> str:
         """Return the property that every table of the kind has."""
-        return PREFIX + self.noun.replace(" ", "_")
+        return _PREFIX + self.noun.replace(" ", "_")
 
     def code(self, content: Mapping[str, Any]) -> dict[str, str]:
         """Return the parts of the content that decide what runs, by which the catalog knows the object."""
         parts = {part: json.dumps(value, sort_keys=True) for part, value in content.items() if part not in self.moving}
         return {self.key: self.noun, **parts}
+
+
+def _of_replication(noun: str, function: str, *moving: str) -> Kind:
+    listed_by = f"the table function {function}()"
+    return Kind(noun, listed_by, ReplicationObjectExists, ReplicationObjectNotFound, frozenset(moving))
+
+
+QUEUE = Kind("queue", "SHOW QUEUES", QueueExists, QueueNotFound)
+PUBLICATION = _of_replication("publication", "publications")
+SUBSCRIPTION = _of_replication("subscription", "subscriptions", "enabled", "tables")
+SLOT = _of_replication("replication slot", "replication_slots", "positions")
+KINDS = (QUEUE, PUBLICATION, SUBSCRIPTION, SLOT)
 
 
 @dataclass(frozen=True)
@@ -76,4 +96,4 @@ def unreadable(stored: CatalogObject, error: Exception) -> DefinitionUnreadable:
 
 def is_one(properties: Mapping[str, str]) -> bool:
     """Tell whether a table with these properties is an object, which is never published."""
-    return any(key.startswith(PREFIX) for key in properties)
+    return any(key.startswith(_PREFIX) for key in properties)

@@ -12,7 +12,6 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -22,11 +21,12 @@ from streamtable.catalog.entries import at_home, table_names
 from streamtable.catalog.halves import Kind as Intended
 from streamtable.catalog.halves import Part, marked
 from streamtable.catalog.intents import intended
-from streamtable.catalog.kinds import PREFIX, CatalogObject, Kind, unreadable
+from streamtable.catalog.kinds import CatalogObject, Kind, unreadable
 from streamtable.catalog.paths import is_path, vacant
 from streamtable.catalog.restored import UNREADABLE
-from streamtable.delta.commit import commit
-from streamtable.delta.tables import Located, TableState, find_table, register, state, versions
+from streamtable.delta import ddl
+from streamtable.delta.commit import Metadata, Transaction, commit
+from streamtable.delta.tables import Located, TableState, find_table, state, versions
 from streamtable.delta.unreadable import left_out
 from streamtable.errors import SourceUnavailable, near_names
 from streamtable.jvm.handles import catalog_of
@@ -44,7 +44,6 @@ __all__ = [
     "free",
     "load",
     "make",
-    "named_by_some",
     "part_of",
     "rename",
     "wanted",
@@ -81,14 +80,11 @@ def part_of(spark: SparkSession, kind: Kind, name: Name, content: Mapping[str, A
 
 def make(spark: SparkSession, kind: Kind, part: Part, columns: StructType = COLUMNS, properties: Mapping[str, str] = {}) -> None:
     """Make the table of an object that has an intent. Its name and the accepted digest come last."""
-    builder = DeltaTable.create(at_home(spark)).addColumns(columns).location(part.path)
     named = {kind.key: part.mark[1], NAME: json.dumps(list(part.name))}
-    for key, value in {"delta.checkpointInterval": "100", **properties, **named}.items():
-        builder.property(key, value)
-    builder.execute()
+    ddl.create(at_home(spark), part.path, columns, {**ddl.FEW_CHECKPOINTS, **properties, **named})
     if not is_path(part.name):
         code = kind.code(json.loads(part.mark[1]))
-        register(spark, part.name, part.path, managed=True, accepted=accepted(code))
+        ddl.register(spark, part.name, part.path, managed=True, accepted=accepted(code))
 
 
 def free(spark: SparkSession, kind: Kind, name: Name) -> Located:
@@ -191,19 +187,6 @@ def every(spark: SparkSession, kind: Kind, namespace: Sequence[str] | None = Non
             yield stored
 
 
-def named_by_some(spark: SparkSession, name: tuple[str, ...]) -> bool:
-    """Tell whether an object of any kind may concern a table: its text contains the name of the table or of its schema."""
-    own = {part.casefold() for part in name[-2:]}
-    for parts in table_names(spark):
-        with left_out(".".join(parts)):
-            located = find_table(spark, parts)
-            if located.kind == "delta":
-                texts = (text.casefold() for key, text in state(spark, located.path).properties.items() if key.startswith(PREFIX))
-                if any(part in text for text in texts for part in own):
-                    return True
-    return False
-
-
 def change(spark: SparkSession, stored: CatalogObject, content: Mapping[str, Any]) -> CatalogObject:
     """Replace the content. Raises ConcurrentRefresh if another process replaced it since it was read."""
     code = stored.kind.code(content)
@@ -211,10 +194,9 @@ def change(spark: SparkSession, stored: CatalogObject, content: Mapping[str, Any
         done = commit(
             spark,
             stored.path,
-            read_version=stored.version,
-            application=stored.kind.key,
-            number=stored.version + 1,
-            properties={stored.kind.key: json.dumps(content)},
+            stored.version,
+            Transaction(stored.kind.key, stored.version + 1),
+            metadata=Metadata(properties={stored.kind.key: json.dumps(content)}),
         )
     return replace(stored, version=done.version, content=content)
 
@@ -225,16 +207,15 @@ def rename(spark: SparkSession, stored: CatalogObject, to: Name) -> CatalogObjec
     before = marked(spark, stored.name, stored.path)
     with intended(spark, Intended.RENAME, before, Part(located.name, vacant(spark, located.name), before.mark)):
         accept(spark, stored.name, stored.kind.code(stored.content), to=located.name)
-        spark.sql(f"ALTER TABLE {Name(stored.name)} RENAME TO {to}")
+        ddl.rename(spark, Name(stored.name), to)
     renamed = load(spark, stored.kind, to)
     named = {NAME: json.dumps(list(renamed.name))}
     done = commit(
         spark,
         renamed.path,
-        read_version=renamed.version,
-        application=stored.kind.key,
-        number=renamed.version + 1,
-        properties=named,
+        renamed.version,
+        Transaction(stored.kind.key, renamed.version + 1),
+        metadata=Metadata(properties=named),
     )
     return replace(renamed, version=done.version)
 

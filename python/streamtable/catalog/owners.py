@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
-__all__ = ["BEAT", "alive", "owner"]
+__all__ = ["BEAT", "alive", "gone", "owner"]
 
 BEAT, PATIENCE = 20.0, 120.0
 """Seconds between two renewals of an intent, and seconds without a renewal after which its process counts as dead."""
@@ -44,6 +44,13 @@ def _started(pid: int) -> str | None:
     except OSError:
         pass
     return "0"
+
+
+def gone(name: str) -> bool:
+    """Tell whether the process of that name ran on this machine, and runs no more. Other texts than names are of nobody."""
+    machine, _, process = name.partition("-")
+    pid, _, started = process.partition("-")
+    return machine == _machine() and not (len(pid) < 20 and pid.isdecimal() and _started(int(pid)) == started)
 
 
 def alive(name: str, at: int, running: bool) -> bool:

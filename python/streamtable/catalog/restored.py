@@ -44,7 +44,7 @@ def _value(name: str, hint: Any, found: Any, bits: int) -> Any:
     if kind is tuple and isinstance(found, list):
         return tuple(_value(name, of[0], each, bits) for each in found)
     if kind is Mapping and isinstance(found, dict):
-        return {key: _value(name, of[1], value, bits) for key, value in found.items()}
+        return {_value(name, of[0], key, bits): _value(name, of[1], value, bits) for key, value in found.items()}
     if is_dataclass(kind) and isinstance(kind, type):
         return restored(kind, found, bits)
     if issubclass(kind, Enum):
@@ -53,4 +53,6 @@ def _value(name: str, hint: Any, found: Any, bits: int) -> Any:
         return at
     if type(found) is not kind or (kind is int and found.bit_length() > bits):
         raise TypeError(f"{name} is no {kind.__name__}")
+    if kind is str:
+        found.encode()  # half a surrogate pair is a ValueError: Java takes none
     return found

@@ -13,10 +13,11 @@ from streamtable.catalog.accepted import accept, knows, knows_this, of_table
 from streamtable.catalog.definition import FORMATTED, Definition, code_of
 from streamtable.catalog.entries import load
 from streamtable.catalog.halves import properties_at
+from streamtable.catalog.immediate import announce
 from streamtable.catalog.paths import is_path
 from streamtable.delta.tables import Located, find_table, state
 from streamtable.errors import InvalidStatement
-from streamtable.language.names import Name
+from streamtable.language.names import Name, folded
 from streamtable.refresh.frontier import Frontier
 from streamtable.refresh.records import annotate
 
@@ -39,6 +40,7 @@ def accept_definition(spark: SparkSession, name: Name) -> Definition:
     _refuse_copy(spark, located, definition)
     if not (known := knows(located, FORMATTED)):
         definition = definition.with_statement(name=Name(located.name))
+    announce(spark, definition.statement.schedule)
     accept(spark, located.name, code)
     # Unchanged sources must not make the next refresh believe that the contents are those of this query. If the catalog knew
     # another definition, the settings may differ too, and no plan shows settings.
@@ -50,7 +52,7 @@ def accept_definition(spark: SparkSession, name: Name) -> Definition:
 
 def _refuse_copy(spark: SparkSession, located: Located, definition: Definition) -> None:
     made = definition.statement.name
-    if [part.casefold() for part in made.parts] == [part.casefold() for part in located.name]:
+    if folded(made.parts) == folded(located.name):
         return
     original = find_table(spark, made.parts)
     if original.accepted or (original.kind == "delta" and FORMATTED in properties_at(spark, original.path)):

@@ -2,51 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from streamtable.catalog.entries import entries, find, named_entries, readers_of
-from streamtable.delta.folders import children
-from streamtable.delta.tables import drop_files
-from streamtable.engine.arrangements import folder_of
-from streamtable.errors import DependentsExist
+from streamtable.catalog.entries import Entry, entries, find, listed, readers_named, table_names
+from streamtable.catalog.halves import Kind, make_ordinary, marked
+from streamtable.catalog.intents import carrying_out, intended
+from streamtable.definitions.checks import check_source_ddl
+from streamtable.definitions.settle import settle_schema
+from streamtable.delta.folders import names
+from streamtable.delta.tables import find_table
+from streamtable.delta.unreadable import Unreadable
+from streamtable.errors import DependentsExist, InternalError
 from streamtable.language.names import Name
 
 __all__ = ["accompany"]
 
 
-def accompany(spark: SparkSession, operation: str, name: Sequence[str], done: bool) -> list[tuple[str, str]]:
-    """Do what comes before a statement, or after it when it is `done`; return its rows. Raises what speaks against it."""
-    match operation, done:
-        case "DROP SCHEMA", False:
-            return list(_dropped_with(spark, tuple(name)))
-        case "CREATE OR REPLACE TABLE", _:
-            _becomes_ordinary(spark, tuple(name), done)
-    return []
+def accompany(spark: SparkSession, operation: str, name: Sequence[str], statement: Callable[[], object]) -> list[tuple[str, str]]:
+    """Carry out a statement of Spark, and what belongs to it; return its rows. Raises what speaks against it."""
+    match operation:
+        case "DROP SCHEMA":
+            return _drop_schema(spark, tuple(name), statement)
+        case "CREATE OR REPLACE TABLE":
+            with carrying_out(f"{operation} {Name(tuple(name))}"):
+                _replace(spark, tuple(name), statement)
+            return []
+        case other:
+            raise InternalError(f"{other} is no statement that is accompanied")
 
 
-def _becomes_ordinary(spark: SparkSession, name: tuple[str, ...], done: bool) -> None:
-    """Refuse to make an ordinary table of a stream table that others read; delete its hidden states when Spark has `done` so."""
+def _replace(spark: SparkSession, name: tuple[str, ...], statement: Callable[[], object]) -> None:
+    """Make an ordinary table of a stream table that no other reads, and leave nothing of it: no hidden state, no definition."""
+    list(settle_schema(spark, name))
     located, entry = find(spark, Name(name))
-    if done:
-        if located.path and entry is None:  # another session may have dropped it since, or made a stream table of it
-            for folder in children(spark, folder_of(located.path)):
-                drop_files(spark, folder)
-    elif readers := readers_of(spark, located.path):
+    if entry is None:  # another session has dropped it meanwhile
+        statement()
+        return
+    if readers := readers_named(spark, located, entry.definition):
         raise DependentsExist(
-            f"{'.'.join(name)} is a stream table, and is read by {', '.join(readers)}",
+            f"{'.'.join(name)} is a stream table, and is read by {', '.join('.'.join(each.parts) for each in readers)}",
             hint="drop what reads it first, or give it another query: CREATE OR REPLACE STREAM TABLE",
         )
+    part = marked(spark, located.name, located.path)
+    with intended(spark, Kind.REPLACE, part):
+        statement()
+        make_ordinary(spark, part)
 
 
-def _dropped_with(spark: SparkSession, schema: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Yield the stream tables of a schema, with those of other schemas that read them, and with files that stay."""
-    inside = dict(named_entries(spark, schema))
-    paths = {entry.path for entry in inside.values()}
-    others = [entry for entry in entries(spark) if entry.path not in paths]
-    for name, entry in inside.items():
-        readers = [other.definition.name for other in others if entry.path in other.definition.sources]
-        read = f", and {', '.join(readers)} cannot be refreshed any more" if readers else ""
-        left = f", left its files in {entry.path}" if entry.definition.statement.location else ""
-        yield ".".join(name.parts), f"DROPPED{left}{read}"
+def _drop_schema(spark: SparkSession, schema: tuple[str, ...], statement: Callable[[], object]) -> list[tuple[str, str]]:
+    """Drop a schema; return its stream tables, with those of other schemas that read them, and with files that stay."""
+    list(settle_schema(spark, (*schema, "")))
+    inside = {find_table(spark, name.parts).path: (name, found) for name, found in listed(spark, schema)}
+    others = [entry for entry in entries(spark) if entry.path not in inside]
+    check_source_ddl(spark, "DROP SCHEMA", ".".join(schema), lambda: _readers(others, set(_places(spark, schema))))
+    statement()
+    return [
+        (".".join(name.parts), _dropped(spark, path, found, _readers(others, {path}))) for path, (name, found) in inside.items()
+    ]
+
+
+def _places(spark: SparkSession, schema: tuple[str, ...]) -> Iterator[str]:
+    """Yield the paths of the tables of a schema, and the names of its views."""
+    for parts in table_names(spark, schema):
+        located = find_table(spark, parts)
+        yield located.path or ".".join(located.name)
+
+
+def _readers(tables: list[Entry], places: set[str]) -> list[str]:
+    return [each.definition.name for each in tables if places & {*each.definition.sources, *each.views}]
+
+
+def _dropped(spark: SparkSession, path: str, found: Entry | Unreadable, readers: list[str]) -> str:
+    """Tell what became of a stream table. A LOCATION in the folder of the schema is deleted with it."""
+    left = f", left its files in {path}" if _holds_files(spark, path) else ""
+    why = f", could not be read: {found.reason}" if isinstance(found, Unreadable) else ""
+    read = f", and {', '.join(readers)} cannot be refreshed any more" if readers else ""
+    return f"DROPPED{left}{why}{read}"
+
+
+def _holds_files(spark: SparkSession, path: str) -> bool:
+    try:
+        return bool(names(spark, path))
+    except Py4JJavaError:  # the schema is gone nevertheless
+        return True

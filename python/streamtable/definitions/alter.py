@@ -11,14 +11,16 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog.definition import DELTA_PROPERTIES, SUSPENDED, Definition
 from streamtable.catalog.entries import Entry, find, load
+from streamtable.catalog.immediate import announce
 from streamtable.definitions.accept import accept_definition
 from streamtable.definitions.checks import analysed_for, check_properties, check_schedule
 from streamtable.definitions.rename import rename_with_readers
 from streamtable.definitions.replace import replace_with
-from streamtable.delta.tables import Located, sync_catalog
+from streamtable.delta.ddl import sync_catalog
+from streamtable.delta.tables import Located
 from streamtable.engine import clock
 from streamtable.errors import InternalError, InvalidQuery, InvalidStatement, NotSupported, StreamTableExists, near_names
-from streamtable.language.names import Name, Query
+from streamtable.language.names import COMMENT, Name, Query
 from streamtable.language.stream_table.ast import (
     AcceptDefinition,
     AlterStreamTable,
@@ -35,8 +37,12 @@ from streamtable.language.stream_table.ast import (
     Suspend,
     UnsetProperties,
 )
+from streamtable.language.stream_table.expectations import AddExpectation, DropExpectation, Expectation
+from streamtable.language.stream_table.history import SetFrozen
+from streamtable.language.stream_table.state import SetState
 from streamtable.query.analyse import AnalysedQuery, analyse, release
 from streamtable.query.checks import allow
+from streamtable.query.stored import analyse_again
 from streamtable.refresh.records import PATIENCE, annotate
 from streamtable.sessions.internal import lend
 
@@ -51,7 +57,15 @@ def alter(spark: SparkSession, statement: AlterStreamTable) -> Definition:
         case AcceptDefinition():
             return accept_definition(spark, statement.name)
         case SetQuery(query):
-            return _set_query(spark, load(spark, statement.name), query)
+            entry = load(spark, statement.name)
+            return _replace(spark, entry, with_query(spark, entry, query))
+        case AddExpectation() | DropExpectation():
+            entry = load(spark, statement.name)
+            return _keep_query(spark, entry, expectations=_expectations(entry.definition, statement.action))
+        case SetFrozen(condition):
+            return _keep_query(spark, load(spark, statement.name), frozen=condition)
+        case SetState(state):
+            return _keep_query(spark, load(spark, statement.name), state=state)
         case _:
             return PATIENCE(_describe, spark, statement)
 
@@ -63,6 +77,7 @@ def _describe(spark: SparkSession, statement: AlterStreamTable) -> Definition:
     match statement.action:
         case SetSchedule(schedule):
             check_schedule(spark, schedule, definition.settings)
+            announce(spark, schedule)
             return _store(spark, entry, definition.with_statement(schedule=schedule))
         case SetMode(mode):
             _allow(spark, entry, mode)
@@ -73,15 +88,11 @@ def _describe(spark: SparkSession, statement: AlterStreamTable) -> Definition:
             return _store(spark, entry, definition.resumed_by(entry.state.version + 1, clock.now()))
         case SetProperties(properties):
             check_properties(properties)
-            given = dict(properties)
-            comment = given.pop("comment", definition.statement.comment)  # as for Spark, it is the table's comment
-            merged = {**dict(definition.statement.properties), **given}
-            changed = definition.with_statement(properties=tuple(merged.items()), comment=comment)
-            return _store(spark, entry, changed, dict(properties))
+            return _set(spark, entry, dict(properties))
         case UnsetProperties(keys, if_exists):
             return _unset(spark, entry, keys, if_exists)
         case SetComment(comment):
-            return _store(spark, entry, definition.with_statement(comment=comment), {"comment": comment})
+            return _set(spark, entry, {COMMENT: comment})
         case CommentColumns(comments):
             return _comment(spark, entry, comments)
         case other:
@@ -92,7 +103,7 @@ def _allow(spark: SparkSession, entry: Entry, mode: RefreshMode) -> None:
     if not mode.needs_rules:
         return  # any query will do, also one that cannot be read just now
     session = lend(spark, entry.definition.namespace, entry.definition.settings)
-    analysed = analyse(session, entry.query)
+    analysed = analyse_again(session, entry)
     try:
         allow(analysed, mode)
     finally:
@@ -107,21 +118,32 @@ def _store(
     schema_json: str | None = None,
 ) -> Definition:
     annotate(spark, entry, properties={**(more or {}), **definition.properties()}, schema_json=schema_json)
-    if schema_json or (more and "comment" in more):
+    if schema_json or (more and COMMENT in more):
         sync_catalog(spark, entry.name)
     return definition
 
 
+def _set(spark: SparkSession, entry: Entry, given: Mapping[str, str]) -> Definition:
+    """Set properties, the comment among them, of which an empty one is none."""
+    statement, properties = entry.definition.statement, dict(given)
+    comment = properties.pop(COMMENT, statement.comment) or None
+    merged = {**dict(statement.properties), **properties}
+    changed = entry.definition.with_statement(properties=tuple(merged.items()), comment=comment)
+    return _store(spark, entry, changed, {**properties, COMMENT: comment} if COMMENT in given else properties)
+
+
 def _unset(spark: SparkSession, entry: Entry, keys: Sequence[str], if_exists: bool) -> Definition:
     """Take back what statements set; properties of the engine's own are not theirs to take."""
-    known = dict(entry.definition.statement.properties)
+    statement = entry.definition.statement
+    known = {**dict(statement.properties), **({} if statement.comment is None else {COMMENT: statement.comment})}
     unknown = next((key for key in keys if key not in known), None)
     if unknown is not None and not if_exists:
         message = f"the property '{unknown}' was not set on {entry.definition.name} by a statement.{near_names(unknown, known)}"
         raise InvalidStatement(message, hint="UNSET TBLPROPERTIES IF EXISTS leaves out what is not set")
-    stays = tuple((key, value) for key, value in known.items() if key not in keys)
+    stays = {key: value for key, value in known.items() if key not in keys}
+    comment = stays.pop(COMMENT, None)
     defaults = {key: DELTA_PROPERTIES.get(key) for key in keys if key in known}
-    return _store(spark, entry, entry.definition.with_statement(properties=stays), defaults)
+    return _store(spark, entry, entry.definition.with_statement(properties=tuple(stays.items()), comment=comment), defaults)
 
 
 def _comment(spark: SparkSession, entry: Entry, comments: Sequence[tuple[str, str]]) -> Definition:
@@ -141,9 +163,9 @@ def _comment(spark: SparkSession, entry: Entry, comments: Sequence[tuple[str, st
     return _store(spark, entry, definition, schema_json=json.dumps(schema))
 
 
-def _set_query(spark: SparkSession, entry: Entry, query: Query) -> Definition:
+def _replace(spark: SparkSession, entry: Entry, read: tuple[Definition, AnalysedQuery]) -> Definition:
     started = time.perf_counter()
-    definition, analysed = with_query(spark, entry, query)
+    definition, analysed = read
     try:
         replace_with(spark, entry, definition, analysed, started)
     finally:
@@ -151,17 +173,54 @@ def _set_query(spark: SparkSession, entry: Entry, query: Query) -> Definition:
     return definition
 
 
+def _keep_query(spark: SparkSession, entry: Entry, **changes: object) -> Definition:
+    """Change what else the table is made of; the query stays as it was read, in its schema and with its settings."""
+    before = entry.definition
+    after = before.with_statement(**changes)
+    if after == before:
+        return before
+    statement = replace(after.statement, query=entry.query)
+    definition, analysed = analysed_for(spark, statement, _place(entry), entry, like=before)
+    if entry.state.frontier is None:  # the first refresh counts, and stores
+        release(analysed)
+        return _store(spark, entry, after)
+    return _replace(spark, entry, (_as_before(definition, before), analysed))
+
+
+def _expectations(before: Definition, action: AddExpectation | DropExpectation) -> tuple[Expectation, ...]:
+    known = before.statement.expectations
+    name = action.expectation.name if isinstance(action, AddExpectation) else action.name
+    stays = tuple(each for each in known if each.name.casefold() != name.casefold())
+    if isinstance(action, AddExpectation):
+        if stays != known:
+            message, hint = f"{before.name} has an expectation {name} already", f"DROP CONSTRAINT {Name((name,))} first"
+            raise InvalidStatement(message, hint=hint)
+        return (*known, action.expectation)
+    if stays == known and not action.if_exists:
+        near = near_names(name, (each.name for each in known))
+        raise InvalidStatement(f"{before.name} has no expectation {name}.{near}", hint="DROP CONSTRAINT IF EXISTS drops none then")
+    return stays
+
+
 def with_query(spark: SparkSession, entry: Entry, query: Query) -> tuple[Definition, AnalysedQuery]:
     """Return the table's definition with the new query, read as by CREATE: in the caller's schema, with the caller's settings."""
     before, listed = entry.definition, entry.definition.statement.columns
     by_name = bool(listed) and _renames_nothing(spark, entry)
     statement = replace(before.statement, query=query, columns=() if by_name else listed)
-    definition, analysed = analysed_for(spark, statement, Located(before.statement.name.parts, "delta", entry.path), entry)
+    definition, analysed = analysed_for(spark, statement, _place(entry), entry)
     if by_name:
         comments = {spec.name.casefold(): spec.comment for spec in listed}
         specs = tuple(ColumnSpec(name, comments.get(name.casefold())) for name in analysed.frame.columns)
         definition = definition.with_statement(columns=specs if any(spec.comment for spec in specs) else ())
-    return replace(definition, status=before.status, error=before.error, resumed=before.resumed), analysed
+    return _as_before(definition, before), analysed
+
+
+def _place(entry: Entry) -> Located:
+    return Located(entry.definition.statement.name.parts, "delta", entry.path)
+
+
+def _as_before(definition: Definition, before: Definition) -> Definition:
+    return replace(definition, status=before.status, error=before.error, resumed=before.resumed)
 
 
 def _renames_nothing(spark: SparkSession, entry: Entry) -> bool:

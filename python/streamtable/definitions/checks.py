@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import networkx as nx
@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from streamtable.catalog.definition import Definition
-from streamtable.catalog.entries import Entry, dependencies, readers_of
+from streamtable.catalog.entries import Entry, dependencies
 from streamtable.delta.columns import RESERVED, needs_mapping, unstorable
 from streamtable.delta.tables import Located
 from streamtable.errors import (
@@ -24,45 +24,100 @@ from streamtable.errors import (
 )
 from streamtable.jvm.handles import namespace_of
 from streamtable.language.names import Name
+from streamtable.language.parse import parse_schedule
 from streamtable.language.stream_table.ast import CreateStreamTable
-from streamtable.language.stream_table.schedule import Cron, Every, Schedule, duration, session_zone
+from streamtable.language.stream_table.schedule import (
+    Cron,
+    Every,
+    Immediate,
+    OnUpdate,
+    Schedule,
+    Unsaid,
+    duration,
+    immediate,
+    on_update,
+    session_zone,
+)
 from streamtable.query.analyse import AnalysedQuery, analyse, release
 from streamtable.query.captured import captured_settings
 from streamtable.query.checks import allow, refuse_session_names, temporary_view_refused
+from streamtable.query.expectations import column_names, refused
+from streamtable.query.frozen import FROZEN
 from streamtable.query.rewrite import moving_literal
+from streamtable.query.states import Plan, plan_of
+from streamtable.refresh.backfill import given_by
 from streamtable.refresh.dry_run import rejected
 from streamtable.sessions.internal import lend
-from streamtable.settings.session import BLOCK_SOURCE_DDL, MINIMUM_SCHEDULE, read_setting
+from streamtable.settings.session import BLOCK_SOURCE_DDL, DEFAULT_SCHEDULE, MINIMUM_SCHEDULE, read_setting
 
-__all__ = ["analysed_for", "check_properties", "check_schedule", "check_source_ddl", "schema_of"]
+__all__ = ["analysed_for", "check_properties", "check_schedule", "check_source_ddl", "mapping", "schema_of"]
 
 
 def analysed_for(
-    spark: SparkSession, statement: CreateStreamTable, located: Located, existing: Entry | None
+    spark: SparkSession, statement: CreateStreamTable, located: Located, existing: Entry | None, like: Definition | None = None
 ) -> tuple[Definition, AnalysedQuery]:
-    """Analyse the query and check the definition, without any effect."""
-    if literal := moving_literal(statement.query.text):
-        hint = "write current_date() or current_timestamp(), which are kept up to date"
-        raise InvalidQuery(f"{literal} is another time each time that the query is read", hint=hint)
+    """Analyse the query and check the definition, without any effect.
+
+    The query is read in the caller's schema and with the caller's settings, or with those of the definition `like`. The settings
+    are the table's own as well where a condition stays as it was read.
+    """
+    _refuse_moving_literals(statement)
+    if statement.or_replace and existing and existing.state.frontier and _thaws(existing, statement):
+        reason = f"{existing.definition.name} has frozen rows, which a definition without FROZEN WHERE would lose"
+        raise InvalidStatement(reason, hint="say FROZEN WHERE (...), or first ALTER STREAM TABLE ... DROP FROZEN")
+    if isinstance(statement.schedule, Unsaid):
+        statement = replace(statement, schedule=parse_schedule(read_setting(spark, DEFAULT_SCHEDULE)))
     id_ = existing.definition.id if existing else uuid.uuid4().hex
-    namespace = namespace_of(spark)
-    settings = captured_settings(spark)
-    check_schedule(spark, statement.schedule, settings)
+    namespace, settings = (like.namespace, like.settings) if like else (namespace_of(spark), _settings(spark, statement, existing))
+    if like is None:  # nobody may be kept from changing something else of a table whose schedule is too short today
+        check_schedule(spark, statement.schedule, settings)
     try:
-        analysed = analyse(lend(spark, namespace, settings), statement.query)
+        analysed = analyse(lend(spark, namespace, settings), statement.query, statement, _before(statement, existing))
     except InvalidQuery as error:
         refuse_session_names(spark, error)
         raise
     try:
-        if existing is None and any(map(needs_mapping, _names(statement, analysed))):
-            statement = _mapped(statement)
+        if mode := _needed(statement, analysed, existing):
+            statement = _mapped(statement, mode)
         analysed = replace(analysed, rejected=rejected(analysed))
         _check(spark, statement, analysed, existing)
     except StreamTableError:
         release(analysed)
         raise
-    canonical = replace(statement, name=Name(located.name), or_replace=False, or_refresh=False, if_not_exists=False, with_data=True)
+    canonical = replace(statement, name=Name(located.name), or_replace=False, or_refresh=False, if_not_exists=False)
+    canonical = replace(canonical, with_data=True, backfill=None)
     return Definition(canonical, id_, namespace, settings, analysed.names), analysed
+
+
+def _settings(spark: SparkSession, statement: CreateStreamTable, existing: Entry | None) -> Mapping[str, str]:
+    """Return the caller's settings, or those by which the table's conditions were read where these stay.
+
+    Frozen rows stay, so the condition that froze them must mean the same. ALTER ... AS names no condition: each stays.
+    """
+    if existing is None:
+        return captured_settings(spark)
+    freezes = existing.definition.statement.frozen is not None and statement.frozen is not None
+    stays = not statement.or_replace and (freezes or statement.expectations)
+    return existing.definition.settings if stays or (freezes and existing.state.frontier) else captured_settings(spark)
+
+
+def _thaws(existing: Entry, statement: CreateStreamTable) -> bool:
+    return existing.definition.statement.frozen is not None and statement.frozen is None
+
+
+def _before(statement: CreateStreamTable, existing: Entry | None) -> Plan | None:
+    """Return the plan to whose states the new definition keeps, if its own is the same: that of a table with the same STATE."""
+    return plan_of(existing) if existing and existing.definition.statement.state is statement.state else None
+
+
+def _refuse_moving_literals(statement: CreateStreamTable) -> None:
+    hint = "write current_date() or current_timestamp(), which are kept up to date"
+    if literal := moving_literal(statement.query.text):
+        raise InvalidQuery(f"{literal} is another time each time that the query is read", hint=hint)
+    conditions = [(each.condition, f"the expectation {each.name}") for each in statement.expectations]
+    for each, of in [*conditions, *([(statement.frozen, FROZEN)] if statement.frozen else [])]:
+        if literal := moving_literal(each.text):
+            raise refused(each, of, f"has {literal}, which is another time each time that it is read", hint)
 
 
 def check_schedule(spark: SparkSession, schedule: Schedule, settings: Mapping[str, str]) -> None:
@@ -70,11 +125,15 @@ def check_schedule(spark: SparkSession, schedule: Schedule, settings: Mapping[st
     match schedule:
         case Every(_, text):
             duration(text, read_setting(spark, MINIMUM_SCHEDULE))
+        case Immediate():
+            immediate(read_setting(spark, MINIMUM_SCHEDULE))
+        case OnUpdate(at_most):
+            on_update(at_most, read_setting(spark, MINIMUM_SCHEDULE))
         case Cron(_, None):
             session_zone(settings["spark.sql.session.timeZone"])
 
 
-MAPPING = "delta.columnMapping.mode"
+_MAPPING = "delta.columnMapping.mode"
 
 _IMPOSSIBLE = {"delta.appendonly": "true", "delta.enabledeletionvectors": "false"}
 
@@ -96,14 +155,17 @@ def _check(spark: SparkSession, statement: CreateStreamTable, analysed: Analysed
     if temporary := analysed.bound.temporary_views:
         raise temporary_view_refused(temporary[0])
     check_properties(statement.properties)
-    names = _names(statement, analysed)
+    names = column_names(statement, analysed.frame.columns)
     _check_names(names, {**(existing.state.properties if existing else {}), **dict(statement.properties)})
-    _check_types(spark, schema_of(statement, analysed))
+    schema = schema_of(statement, analysed)
+    _check_types(spark, schema)
     seen = {name.casefold() for name in names}
     for name in (*statement.partitioned_by, *statement.clustered_by):
         if name.casefold() not in seen:
             raise InvalidStatement(f"the table has no column {name} to partition or cluster by.{near_names(name, names)}")
     allow(analysed, statement.mode)
+    if statement.backfill and not existing:
+        given_by(spark, statement.backfill, schema)
     if existing:
         graph = dependencies(spark)
         for path in analysed.paths:
@@ -111,11 +173,24 @@ def _check(spark: SparkSession, statement: CreateStreamTable, analysed: Analysed
                 raise DependencyCycle(f"{existing.definition.name} would read itself through the table at {path}")
 
 
-def _mapped(statement: CreateStreamTable) -> CreateStreamTable:
-    """Give the table column mapping, for the names of its columns, unless the statement says otherwise."""
-    if any(key.casefold() == MAPPING.casefold() for key, _ in statement.properties):
+def _needed(statement: CreateStreamTable, analysed: AnalysedQuery, existing: Entry | None) -> str | None:
+    """Return the column mapping that the names of the columns need. An existing table keeps its own: Delta cannot remove it."""
+    if existing:
+        return mapping(dict(existing.definition.statement.properties))
+    return "name" if any(map(needs_mapping, column_names(statement, analysed.frame.columns))) else None
+
+
+def _mapped(statement: CreateStreamTable, mode: str) -> CreateStreamTable:
+    """Give the table column mapping, unless the statement says otherwise."""
+    if mapping(dict(statement.properties)) is not None:
         return statement
-    return replace(statement, properties=(*statement.properties, (MAPPING, "name")))
+    return replace(statement, properties=(*statement.properties, (_MAPPING, mode)))
+
+
+def mapping(properties: Mapping[str, str]) -> str | None:
+    """Return the mode of column mapping that is said, in whichever case the property is written; the last one counts."""
+    said = [value for key, value in properties.items() if key.casefold() == _MAPPING.casefold()]
+    return said[-1].strip().casefold() if said else None
 
 
 def _check_names(names: Sequence[str], properties: Mapping[str, str]) -> None:
@@ -126,8 +201,8 @@ def _check_names(names: Sequence[str], properties: Mapping[str, str]) -> None:
         seen.add(name.casefold())
         if name.casefold() in RESERVED:
             raise InvalidStatement(f"the column name {name} belongs to Delta itself", hint="give it an alias with AS")
-        if needs_mapping(name) and properties.get(MAPPING, "none") == "none":
-            hint = f"give it an alias: {name} AS some_name, or TBLPROPERTIES ('{MAPPING}' = 'name')"
+        if needs_mapping(name) and mapping(properties) in (None, "none"):
+            hint = f"give it an alias: {name} AS some_name, or TBLPROPERTIES ('{_MAPPING}' = 'name')"
             raise InvalidStatement(f"{name} cannot be the name of a column in Delta without column mapping", hint=hint)
 
 
@@ -141,15 +216,6 @@ def _check_types(spark: SparkSession, schema: StructType) -> None:
         )
 
 
-def _names(statement: CreateStreamTable, analysed: AnalysedQuery) -> list[str]:
-    columns = analysed.frame.columns
-    if not statement.columns:
-        return list(columns)
-    if len(statement.columns) != len(columns):
-        raise InvalidStatement(f"the column list names {len(statement.columns)} columns, the query gives {len(columns)}")
-    return [each.name for each in statement.columns]
-
-
 def schema_of(statement: CreateStreamTable, analysed: AnalysedQuery) -> StructType:
     """Return the table's schema, nullable at any depth as in CREATE TABLE AS: no later input may make a refresh fail.
 
@@ -157,16 +223,16 @@ def schema_of(statement: CreateStreamTable, analysed: AnalysedQuery) -> StructTy
     """
     specs = statement.columns or [None] * len(analysed.frame.columns)
     fields = []
-    for name, field, spec in zip(_names(statement, analysed), analysed.frame.schema.fields, specs, strict=True):
+    for name, field, spec in zip(column_names(statement, analysed.frame.columns), analysed.frame.schema.fields, specs, strict=True):
         given = spec.comment if spec else None
         comment = field.metadata.get("comment") if given is None else given
         fields.append(StructField(name, field.dataType, metadata={"comment": comment} if comment else {}))
     return StructType(fields).toNullable()
 
 
-def check_source_ddl(spark: SparkSession, operation: str, name: str, place: str) -> None:
-    """Raise DependentsExist if stream tables read the table and the session forbids to change its shape."""
-    if read_setting(spark, BLOCK_SOURCE_DDL) and (readers := readers_of(spark, place)):
+def check_source_ddl(spark: SparkSession, operation: str, name: str, readers_of: Callable[[], Sequence[str]]) -> None:
+    """Raise DependentsExist if stream tables read the table, view or schema, and the session forbids to change its shape."""
+    if read_setting(spark, BLOCK_SOURCE_DDL) and (readers := readers_of()):
         raise DependentsExist(
             f"{operation} on {name} is refused: {', '.join(readers)} read it, and {BLOCK_SOURCE_DDL.key} is on",
             hint=f"SET {BLOCK_SOURCE_DDL.key} = false to do it nevertheless, or drop what reads it first",

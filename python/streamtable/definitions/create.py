@@ -9,19 +9,20 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog.entries import CATALOG, find, load
 from streamtable.catalog.halves import Kind, Part
+from streamtable.catalog.immediate import announce
 from streamtable.catalog.intents import intended
 from streamtable.catalog.paths import vacant
 from streamtable.definitions.checks import analysed_for, schema_of
-from streamtable.definitions.ddl import make, publish
 from streamtable.definitions.replace import replace_with
+from streamtable.definitions.table import make, publish
 from streamtable.delta.tables import find_table
 from streamtable.errors import NotSupported, StreamTableExists
 from streamtable.language.names import Name
 from streamtable.language.stream_table.ast import CreateStreamTable
 from streamtable.query.analyse import release
+from streamtable.refresh.backfill import given_by
 from streamtable.refresh.choose import Action
-from streamtable.refresh.records import Initiator
-from streamtable.refresh.run import Outcome, refresh
+from streamtable.refresh.run import Outcome, populate, refresh
 
 __all__ = ["CREATED", "CREATED_EMPTY", "Dropped", "create"]
 
@@ -53,15 +54,18 @@ def create(spark: SparkSession, statement: CreateStreamTable) -> Outcome:
         raise NotSupported(f"stream tables in the catalog {located.name[0]} are not built yet", hint=f"use {CATALOG}")
     definition, analysed = analysed_for(spark, statement, located, existing)
     try:
+        announce(spark, definition.statement.schedule)
         if existing:
             done = replace_with(spark, existing, definition, analysed, started)
             same = statement.or_refresh and done.action is Action.NO_DATA
             return refresh(spark, load(spark, statement.name)) if same else done
         path = vacant(spark, located.name, statement.location)
         with intended(spark, Kind.CREATE, Part(located.name, path, ("streamtable.id", definition.id))):
-            entry = make(spark, definition, schema_of(statement, analysed), analysed.bound, path)
+            schema = schema_of(statement, analysed)
+            given = given_by(spark, statement.backfill, schema) if statement.backfill else None
+            entry = make(spark, definition, schema, analysed.bound, path)
             if statement.with_data:
-                done = refresh(spark, entry, initiator=Initiator.INITIAL)
+                done = populate(spark, entry, analysed, given)
             else:
                 done = Outcome(full, Action.NO_DATA, "", 0, 0, 0, entry.state.version)
             publish(spark, entry, analysed.bound)

@@ -5,7 +5,9 @@ If the folder of a table is gone, its log is unreadable, or another table is in 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
@@ -14,8 +16,10 @@ from pyspark.sql import SparkSession
 from streamtable.catalog.accepted import knows, made_as, of_table
 from streamtable.catalog.definition import FORMATTED, Definition
 from streamtable.catalog.dropping import drop_parts
-from streamtable.catalog.entries import load, named_entries
-from streamtable.catalog.halves import ID, Part, forget
+from streamtable.catalog.entries import load, readers_named
+from streamtable.catalog.halves import ID, Kind, Part, calls_itself, forget, moved, properties_at
+from streamtable.catalog.intents import dead
+from streamtable.catalog.paths import home_of, name_at
 from streamtable.definitions.create import Dropped
 from streamtable.delta.folders import names
 from streamtable.delta.tables import Located, TableState, find_table, state
@@ -46,12 +50,7 @@ def drop(spark: SparkSession, statement: DropStreamTable) -> list[Dropped]:
         with suppress(DefinitionNotAccepted, DefinitionUnreadable, NotSupported):
             definition = load(spark, statement.name).definition
     full = ".".join(located.name)
-    # After a killed RENAME the definition and some readers have the old name, and these readers the old path.
-    before = definition.name if definition else full
-    places = {located.path, before} if before.casefold() != full.casefold() else {located.path}
-    readers = [
-        name for name, each in named_entries(spark) if places & {*each.definition.sources, *each.definition.sources.values()}
-    ]
+    readers = readers_named(spark, located, definition)
     if readers and not statement.cascade:
         told = ", ".join(".".join(name.parts) for name in readers)
         raise DependentsExist(f"{full} is read by {told}", hint="DROP STREAM TABLE ... CASCADE drops them too")
@@ -74,10 +73,20 @@ def _found(spark: SparkSession, located: Located) -> TableState | None:
 def _drop_one(spark: SparkSession, located: Located, found: TableState | None, definition: Definition | None) -> tuple[str, ...]:
     """Drop the table, or its name alone, and return the paths that are left."""
     if found is None or (definition is None and _is_second_name(spark, located, found)):
+        left = [path for part in _moved(spark, located) for path in drop_parts(spark, part)]
         forget(spark, located.name)
-        return (located.path,) if names(spark, located.path) else ()
+        return (*left, *((located.path,) if names(spark, located.path) else ()))
     alone = definition is not None and definition.statement.location is None
     return drop_parts(spark, Part(located.name, located.path, (ID, found.table_id), alone))
+
+
+def _moved(spark: SparkSession, located: Located) -> Iterator[Part]:
+    """Yield the table where a killed RENAME left its folder, if something in its place keeps it from going back."""
+    for intent in dead(spark, home_of(spark, located.name)):
+        of_it = intent.kind is Kind.RENAME and intent.parts[0].path == located.path
+        part = moved(spark, intent) if of_it else None
+        if part and calls_itself(properties_at(spark, part.path), located.name):  # somebody may have written the intent
+            yield replace(part, name=name_at(part.path).parts)
 
 
 def _is_second_name(spark: SparkSession, located: Located, found: TableState) -> bool:

@@ -8,23 +8,29 @@ intents alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
 from streamtable.catalog.entries import schemas, table_names
-from streamtable.catalog.halves import FOLDER, forget, properties_at
-from streamtable.catalog.intents import dead
+from streamtable.catalog.halves import FOLDER, Intent, forget, properties_at
+from streamtable.catalog.intents import left
 from streamtable.catalog.kinds import is_one
 from streamtable.catalog.paths import HIDDEN, home_of
 from streamtable.definitions.settle import settle_one
-from streamtable.delta.folders import children, move, names
-from streamtable.delta.tables import drop_own, find_table, register, state
+from streamtable.delta.ddl import register
+from streamtable.delta.folders import LOG, children, has_commits, move, names
+from streamtable.delta.tables import drop_own, find_table, state
+from streamtable.delta.unreadable import Unreadable, left_out
 from streamtable.language.parse import parse_name
 
 __all__ = ["Leftover", "leftovers"]
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 OBJECT = "an object"
 """The name of a leftover queue, publication, subscription or slot: it does not know its own."""
@@ -32,49 +38,81 @@ OBJECT = "an object"
 
 @dataclass(frozen=True)
 class Leftover:
-    """A leftover, in words for people, and the function that mends it."""
+    """A leftover, in words for people, and the function that mends it; None if only a person can tell what to do."""
 
     found: str
-    mend: Callable[[], object]
+    mend: Callable[[], object] | None
 
 
 def leftovers(spark: SparkSession) -> Iterator[Leftover]:
-    """Yield the leftovers in all schemas of the catalog, without changing any."""
+    """Yield the leftovers in all schemas of the catalog, changing none, and what nobody can read, which hides no other."""
     for schema in schemas(spark):
-        yield from _in_schema(spark, schema)
+        with left_out(name := ".".join(schema)) as why:
+            yield from _in_schema(spark, schema)
+        yield from _failing({name: why})
 
 
 def _in_schema(spark: SparkSession, schema: tuple[str, str]) -> Iterator[Leftover]:
     home = home_of(spark, (*schema, ""))
-    intents = list(dead(spark, home))
+    found_there = list(left(spark, home))
+    intents = [each for each in found_there if isinstance(each, Intent)]
+    for each in found_there:
+        if isinstance(each, Unreadable):
+            yield Leftover(f"{each.reason}; delete the file, unless a later release wrote it", None)
     for intent in intents:
         found = f"{intent.kind.value} of {intent.name} was not finished by {intent.by}"
         yield Leftover(found, partial(settle_one, spark, intent))
-    tables = [located for name in table_names(spark, schema) if (located := find_table(spark, name)).kind == "delta"]
-    known = {located.path: located for located in tables}
-    folders = {path: _called(properties_at(spark, path)) for path in children(spark, home)}
+    tables, no_tables = _each(table_names(spark, schema), ".".join, partial(find_table, spark))
+    yield from _failing(no_tables)
+    known = {located.path: located for located in tables.values() if located.kind == "delta"}
+    folders, no_folders = _each(children(spark, home), str, lambda path: _called(properties_at(spark, path)))
+    yield from _failing(no_folders)
     told = {part.path for intent in intents for part in intent.parts}
     moved = {name: path for path, name in folders.items() if name and path not in known}
     for path, located in known.items():
-        if path in told or path.rpartition("/")[0] != home or path in folders:
+        if path in told or path.rpartition("/")[0] != home or path in folders or path in no_folders:
             continue
         full = ".".join(located.name)
         if full in moved:  # a RENAME had moved the folder, and the catalog was not told
             yield Leftover(f"the folder of {full} is {moved[full]}", partial(move, spark, moved.pop(full), path))
         elif located.accepted and folders:
             yield Leftover(f"{full} has no folder any more: {path}", partial(forget, spark, located.name))
+    if no_tables:  # a folder may be that of one of them
+        return
     for path in sorted(folders.keys() - known.keys() - told):
-        last = path.rpartition("/")[2]
-        name = (*schema, last)
-        if folders[path] in (OBJECT, ".".join(name)) and folders[path] in moved and last != FOLDER:
-            if folders[path] == OBJECT or state(spark, path).frontier:
-                mend = partial(register, spark, name, path, managed=True)
-                what = "a whole table that the catalog does not know: it gets its name back, and waits for ACCEPT DEFINITION"
-                yield Leftover(f"{path} holds {what}", mend)
-            else:
-                yield Leftover(f"{path} holds a table that was never filled", partial(drop_own, spark, path, alone=True))
-        elif _is_half(spark, path):
-            yield Leftover(f"{path} holds what is left of a table", partial(drop_own, spark, path, alone=True))
+        with left_out(path) as why:
+            yield from _unnamed(spark, schema, path, folders[path], folders[path] in moved)
+        yield from _failing({path: why})
+
+
+def _unnamed(spark: SparkSession, schema: tuple[str, str], path: str, called: str | None, alone: bool) -> Iterator[Leftover]:
+    """Yield the leftover in a folder that belongs to no name; `called` is the name in its own properties."""
+    last = path.rpartition("/")[2]
+    name = (*schema, last)
+    if called in (OBJECT, ".".join(name)) and alone and last != FOLDER:
+        if called == OBJECT or state(spark, path).frontier:
+            mend = partial(register, spark, name, path, managed=True)
+            what = "a whole table that the catalog does not know: it gets its name back, and waits for ACCEPT DEFINITION"
+            yield Leftover(f"{path} holds {what}", mend)
+        else:
+            yield Leftover(f"{path} holds a table that was never filled", partial(drop_own, spark, path, alone=True))
+    elif _is_half(spark, path):
+        yield Leftover(f"{path} holds what is left of a table", partial(drop_own, spark, path, alone=True))
+
+
+def _each(found: Iterable[K], text: Callable[[K], str], read: Callable[[K], V]) -> tuple[dict[str, V], dict[str, list[str]]]:
+    """Return what is read of each, by its text, and why others cannot be read."""
+    values, failing = dict[str, V](), dict[str, list[str]]()
+    for each in found:
+        with left_out(text(each)) as why:
+            values[text(each)] = read(each)
+        if why:
+            failing[text(each)] = why
+    return values, failing
+
+
+def _failing(why: Mapping[str, list[str]]) -> Iterator[Leftover]:
+    return (Leftover(f"{what} cannot be read: {reason}", None) for what, reasons in why.items() for reason in reasons)
 
 
 def _called(properties: Mapping[str, str]) -> str | None:
@@ -93,6 +131,6 @@ def _name_in(definition: str) -> str:
 def _is_half(spark: SparkSession, path: str) -> bool:
     """Tell whether a folder holds parts of a table of ours, or a log without a commit, but no table."""
     found = names(spark, path)
-    if "_delta_log" not in found:
+    if LOG not in found:
         return HIDDEN.strip("/") in found
-    return found == ["_delta_log"] and not any(name.endswith(".json") for name in names(spark, f"{path}/_delta_log"))
+    return found == [LOG] and not has_commits(spark, path)

@@ -19,12 +19,13 @@ from streamtable.catalog.entries import Entry, entries
 from streamtable.catalog.halves import Kind, Part
 from streamtable.catalog.intents import intended
 from streamtable.catalog.paths import vacant
-from streamtable.definitions.ddl import rename
+from streamtable.definitions.table import rename
 from streamtable.errors import DependentsExist, InvalidQuery
 from streamtable.jvm.gateway import SHIM, java_class
-from streamtable.language.names import Name, Query
+from streamtable.language.names import Name, Query, folded
 from streamtable.query.analyse import analyse, release
 from streamtable.query.rewrite import rewritten
+from streamtable.query.states import plan_of
 from streamtable.refresh.frontier import Frontier
 from streamtable.refresh.records import annotate
 from streamtable.sessions.internal import lend
@@ -88,7 +89,7 @@ def _plan(spark: SparkSession, reader: Entry, begun: bool) -> str | None:
 
 def _fingerprint(spark: SparkSession, reader: Entry, query: Query) -> str:
     session = lend(spark, reader.definition.namespace, reader.definition.settings)
-    analysed = analyse(session, query)
+    analysed = analyse(session, query, reader.definition.statement, plan_of(reader))
     release(analysed)
     return analysed.fingerprint
 
@@ -102,7 +103,7 @@ def _told(spark: SparkSession, reader: Entry, old: Name, new: Name) -> tuple[Que
     for parts, start, end in sorted(json.loads(reference), key=lambda each: -int(each[1])):
         full = (*namespace[: len(old.parts) - len(parts)], *parts)
         written = tuple(map(unquote_name, re.findall(r"`(?:[^`]|``)+`|[^.`]+", text[start : end + 1])))
-        if _folded(full) == _folded(old.parts) and written == tuple(parts):
+        if folded(full) == folded(old.parts) and written == tuple(parts):
             name = str(Name(new.parts[-len(parts) :]))
             plain = plain[:start] + name + plain[end + 1 :]
             aliased = f"{aliased[:start]}{name} AS {Name(old.parts[-1:])}{aliased[end + 1 :]}"
@@ -110,10 +111,6 @@ def _told(spark: SparkSession, reader: Entry, old: Name, new: Name) -> tuple[Que
         through = f" through {', '.join(reader.views)}" if reader.views else ""
         raise _stays(reader, f"it reads {'.'.join(old.parts)}{through}, and its text does not name it")
     return Query(plain, columns=reader.columns), Query(aliased, columns=reader.columns)
-
-
-def _folded(parts: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(part.casefold() for part in parts)
 
 
 def _same(spark: SparkSession, reader: Entry, plan: str | None, texts: tuple[Query, ...]) -> Query:

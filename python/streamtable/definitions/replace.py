@@ -11,36 +11,51 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from streamtable.catalog.definition import ACTIVE, DELTA_PROPERTIES, SUSPENDED, Definition
 from streamtable.catalog.entries import Entry, entries
-from streamtable.catalog.objects import named_by_some
-from streamtable.definitions.checks import schema_of
-from streamtable.delta.tables import sync_catalog
+from streamtable.definitions.checks import mapping, schema_of
+from streamtable.delta.ddl import sync_catalog
 from streamtable.engine import clock
-from streamtable.errors import DependentsExist, InvalidQuery, NotSupported
+from streamtable.errors import DependentsExist, NotSupported, SourceChanged, SourceUnavailable
+from streamtable.language.names import COMMENT
 from streamtable.language.stream_table.ast import CreateStreamTable
-from streamtable.query.analyse import AnalysedQuery, analyse, release
+from streamtable.query.analyse import AnalysedQuery, release
+from streamtable.query.followed import followers
+from streamtable.query.stored import analyse_again
 from streamtable.refresh.choose import REPLACED, Action, Choice
-from streamtable.refresh.execute import Run, refresh_full
+from streamtable.refresh.execute import refresh_full
 from streamtable.refresh.frontier import Frontier, Vector
+from streamtable.refresh.lineage import reported
 from streamtable.refresh.load import load_of
-from streamtable.refresh.records import Initiator, annotate
-from streamtable.refresh.run import Outcome, outcome, targets
+from streamtable.refresh.recording import states_to_keep
+from streamtable.refresh.records import MANUAL, annotate
+from streamtable.refresh.run import Outcome, begin, outcome
 from streamtable.sessions.internal import lend
 
 __all__ = ["effect", "replace_with"]
 
+SAME = "the definition is the same"
 SAME_PLAN = "the plan of the query is the same: only the definition changes"
 AGAIN = "DROP STREAM TABLE first, then CREATE it"
 REBUILT = "the table is rebuilt in one commit; its history stays"
 
 
 def effect(spark: SparkSession, existing: Entry, definition: Definition, analysed: AnalysedQuery) -> str:
-    """Return the effect of another definition on the table's contents. Raises the errors of the replacement."""
-    _, schema = _allowed(spark, existing, definition, analysed)
-    return _effect(existing, definition, analysed, schema)
+    """Return the effect of another definition on the table's contents, or why it is refused."""
+    try:
+        definition, schema = _allowed(spark, existing, definition, analysed)
+    except (DependentsExist, NotSupported) as error:
+        return f"it is refused: {error.reason}"
+    does = _effect(existing, definition, analysed, schema)
+    if not _same_definition(existing.definition, definition):
+        return does
+    return f"{SAME}; nothing changes" if does == SAME_PLAN else f"{SAME}; {does}"
+
+
+def _same_definition(before: Definition, after: Definition) -> bool:
+    return (before.statement, before.namespace, dict(before.settings)) == (after.statement, after.namespace, dict(after.settings))
 
 
 def _effect(existing: Entry, definition: Definition, analysed: AnalysedQuery, schema: StructType) -> str:
@@ -58,26 +73,29 @@ def replace_with(spark: SparkSession, existing: Entry, definition: Definition, a
     before = existing.definition.statement
     if existing.definition.status == SUSPENDED and definition.status == ACTIVE:
         definition = definition.resumed_by(existing.state.version + 1, clock.now())
-    # Properties that only the old definition set go back to their defaults.
-    properties: dict[str, str | None] = {key: DELTA_PROPERTIES.get(key) for key, _ in before.properties}
-    properties |= {"comment": definition.statement.comment, **dict(definition.statement.properties)}
-    properties |= definition.properties(analysed.bound)
+    properties = _asked(existing, definition) | {COMMENT: definition.statement.comment} | definition.properties(analysed.bound)
     if _effect(existing, definition, analysed, schema) == SAME_PLAN:
-        annotate(spark, existing, properties=properties, schema_json=_commented(existing.state.schema_json, schema))
+        commented = _commented(existing.state.schema_json, schema)
+        annotate(spark, existing, properties=properties, frontier=_decided(existing, definition, analysed), schema_json=commented)
         sync_catalog(spark, before.name.parts)
         elapsed = round(1000 * (time.perf_counter() - started))
         return Outcome(definition.name, Action.NO_DATA, SAME_PLAN, 0, 0, elapsed, existing.state.version + 1)
     kept = {key: value for key, value in {**existing.state.properties, **properties}.items() if value is not None}
-    shape, partitioned = schema.json(), existing.state.partition_columns
+    shape: str | None = schema.json()
+    partitioned = existing.state.partition_columns
+    if (_same_query(existing, definition) or definition.statement.frozen) and _columns(schema) == _columns(existing.state.schema):
+        shape = _commented(existing.state.schema_json, schema)  # without one, readers are told of the rows that differ alone
     if not _same_layout(existing, definition):
         shape, partitioned = _laid_out(schema, definition), tuple(_named(schema, definition.statement.partitioned_by))
     state = replace(existing.state, schema_json=schema.json(), properties=kept, partition_columns=partitioned)
     entry = replace(existing, definition=definition, state=state)
-    frontier, vector = Frontier.of(existing.state.frontier), Vector({}, clock.now())
-    run = Run(entry, analysed, frontier, targets(analysed, frontier, vector), vector.at, started, Initiator.MANUAL)
-    run.load = load_of(run.session, run.target, {}, analysed.names)
+    run = begin(entry, analysed, Frontier.of(existing.state.frontier), Vector({}, clock.now()), started, MANUAL)
+    run = replace(run, load=load_of(run.session, run.target, {}, analysed.names))
     choice = Choice(Action.REINITIALIZE, REPLACED)
-    done = refresh_full(run, choice, shape, properties)
+    with reported(spark, entry) as report:
+        report.analysed(analysed)
+        done = refresh_full(run, choice, shape, properties)
+        report.done(done.rows_added)
     sync_catalog(spark, before.name.parts)
     return outcome(entry, choice, done, started)
 
@@ -94,16 +112,29 @@ def _allowed(
     if not _same_layout(existing, definition):
         _allow_layout(spark, existing, definition)
     schema = schema_of(definition.statement, analysed)
+    if definition.statement.frozen and existing.state.frontier is not None:
+        _allow_frozen(existing, definition, schema)
     _keep_readers(spark, existing, schema)
+    _allow_columns(existing, definition, schema)
     return definition, schema
+
+
+def _allow_frozen(existing: Entry, definition: Definition, schema: StructType) -> None:
+    """Refuse what the rows that stay cannot take part in: other columns, and another layout, for which all are written anew."""
+    same = _columns(schema) == _columns(existing.state.schema)
+    if not same or not _same_layout(existing, definition):
+        what = "laid out anew" if same else "given other columns"
+        hint = f"keep {'the layout' if same else 'names, types and order of the columns'}, or {AGAIN} with BACKFILL FROM a copy"
+        raise NotSupported(f"{existing.definition.name} keeps frozen rows, and cannot be {what}", hint=hint)
 
 
 def _keep_readers(spark: SparkSession, existing: Entry, schema: StructType) -> None:
     """Refuse to remove or retype a column that readers use."""
     stays = {(field.name.casefold(), field.dataType) for field in schema}
     lost = {field.name for field in existing.state.schema if (field.name.casefold(), field.dataType) not in stays}
-    readers = {entry.definition.name: _used_by(spark, entry, existing.path) & lost for entry in _readers(spark, existing) if lost}
-    if losing := {name: columns for name, columns in readers.items() if columns}:
+    readers = [each for each in entries(spark) if existing.path in each.definition.sources] if lost else []
+    used = {entry.definition.name: _used_by(spark, entry, existing.path) & lost for entry in readers}
+    if losing := {name: columns for name, columns in used.items() if columns}:
         columns = ", ".join(sorted(set[str]().union(*losing.values())))
         raise DependentsExist(
             f"{existing.definition.name} is read by {', '.join(losing)}, and would lose or retype {columns}",
@@ -111,15 +142,12 @@ def _keep_readers(spark: SparkSession, existing: Entry, schema: StructType) -> N
         )
 
 
-def _readers(spark: SparkSession, existing: Entry) -> list[Entry]:
-    return [each for each in entries(spark) if existing.path in each.definition.sources]
-
-
 def _used_by(spark: SparkSession, reader: Entry, path: str) -> frozenset[str]:
     """Return the columns of the table that a reader uses. A reader that cannot be analysed lacks others already."""
     try:
-        analysed = analyse(lend(spark, reader.definition.namespace, reader.definition.settings), reader.query)
-    except InvalidQuery:
+        session = lend(spark, reader.definition.namespace, reader.definition.settings)
+        analysed = analyse_again(session, reader)
+    except (SourceChanged, SourceUnavailable):
         return frozenset()
     release(analysed)
     return analysed.columns_of(path)
@@ -127,13 +155,59 @@ def _used_by(spark: SparkSession, reader: Entry, path: str) -> frozenset[str]:
 
 def _allow_layout(spark: SparkSession, existing: Entry, definition: Definition) -> None:
     """Refuse what Delta cannot lay out anew, and a table whose changes somebody reads: they are in files of the old layout."""
-    if existing.definition.statement.clustered_by and definition.statement.partitioned_by:
-        raise NotSupported("Delta cannot partition a table that is clustered", hint=AGAIN)
-    name = existing.definition.name
-    readers = [each.definition.name for each in _readers(spark, existing)]
-    if readers or named_by_some(spark, existing.definition.statement.name.parts):
-        who = ", ".join(readers) or "a queue or a publication"
-        raise DependentsExist(f"{name} is read by {who}, and cannot be laid out anew", hint=f"drop {who} first, or keep the layout")
+    if existing.state.clustering and definition.statement.partitioned_by:
+        raise NotSupported("Delta cannot partition a table that is clustered, or was", hint=AGAIN)
+    if who := ", ".join(followers(spark, existing)):
+        message = f"{existing.definition.name} is read by {who}, and cannot be laid out anew"
+        raise DependentsExist(message, hint=f"drop {who} first, or keep the layout")
+
+
+def _asked(existing: Entry, definition: Definition) -> dict[str, str | None]:
+    """Return the properties that the statement sets; those that only the old one set go back to their defaults."""
+    defaults = {key: DELTA_PROPERTIES.get(key) for key, _ in existing.definition.statement.properties}
+    return {**defaults, **dict(definition.statement.properties)}
+
+
+def _allow_columns(existing: Entry, definition: Definition, schema: StructType) -> None:
+    """Refuse to drop a field of a table with column mapping and a change feed: Delta takes no rows in the commit that does so."""
+    properties = {key: value for key, value in {**existing.state.properties, **_asked(existing, definition)}.items() if value}
+    lost = set(_paths(existing.state.schema)) - set(_paths(schema))
+    if lost and mapping(properties) not in (None, "none") and properties.get("delta.enableChangeDataFeed") == "true":
+        named = ", ".join(".".join(path) for path in sorted(lost))
+        what = (
+            f"{existing.definition.name} has column mapping and a change data feed: Delta cannot drop {named} while it writes rows"
+        )
+        raise NotSupported(
+            what, hint=f"keep these columns, or set delta.enableChangeDataFeed to false in TBLPROPERTIES, or {AGAIN}"
+        )
+
+
+def _paths(kind: DataType, at: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the paths of all fields in a type, in lower case."""
+    match kind:
+        case StructType():
+            for field in kind:
+                path = (*at, field.name.casefold())
+                yield path
+                yield from _paths(field.dataType, path)
+        case ArrayType():
+            yield from _paths(kind.elementType, (*at, "element"))
+        case MapType():
+            yield from _paths(kind.keyType, (*at, "key"))
+            yield from _paths(kind.valueType, (*at, "value"))
+
+
+def _decided(existing: Entry, definition: Definition, analysed: AnalysedQuery) -> Frontier | None:
+    """Return the frontier with what STATE AUTO decided; None where it says so already."""
+    frontier, states = Frontier.of(existing.state.frontier), states_to_keep(definition, analysed)
+    return replace(frontier, states=states) if frontier and frontier.states != states else None
+
+
+def _same_query(existing: Entry, definition: Definition) -> bool:
+    """Tell whether expectations, frozen rows or STATE change, and nothing else that decides rows or states."""
+    before, after = existing.definition.statement, definition.statement
+    same = before.query == after.query and dict(existing.definition.settings) == dict(definition.settings)
+    return same and (before.expectations, before.frozen, before.state) != (after.expectations, after.frozen, after.state)
 
 
 def _same_layout(existing: Entry, definition: Definition) -> bool:

@@ -11,10 +11,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from streamtable.catalog.entries import find, schemas
-from streamtable.catalog.halves import Intent, Kind, settle
+from streamtable.catalog.halves import Intent, Kind, Part, is_beside, registered, settle
 from streamtable.catalog.intents import dead, tell
 from streamtable.catalog.paths import home_of
 from streamtable.definitions.rename import rename_with_readers
+from streamtable.delta.unreadable import left_out
 from streamtable.errors import StreamTableError
 from streamtable.language.names import Name
 
@@ -29,11 +30,21 @@ class Settled:
     done: bool
 
 
-def settle_schema(spark: SparkSession, name: Sequence[str]) -> Iterator[Settled]:
-    """Settle the remains in the schema of a full name. Remains that cannot be settled now block only their own names."""
+def settle_schema(spark: SparkSession, name: Sequence[str], *, drops: bool = False) -> Iterator[Settled]:
+    """Settle the remains in the schema of a full name. Remains that cannot be settled now block only their own names.
+
+    `drops`: a name of the catalog can be dropped, whatever the remains are of.
+    """
     for intent in dead(spark, home_of(spark, name)):
-        with nullcontext() if tuple(name) in {part.name for part in intent.parts} else _told(intent):
+        own = [part for part in intent.parts if part.name == tuple(name) and _block(intent, part)]
+        blocked = any(not (drops and registered(spark, part)) for part in own)
+        with nullcontext() if blocked else _told(intent):
             yield Settled(intent, settle_one(spark, intent))
+
+
+def _block(intent: Intent, part: Part) -> bool:
+    """Tell whether remains block their name. A REPLACE's belongs to a whole table; remains at a LOCATION are not in its way."""
+    return intent.kind is Kind.RENAME or (intent.kind is not Kind.REPLACE and is_beside(intent, part))
 
 
 @contextmanager
@@ -60,6 +71,7 @@ def _tell_readers(spark: SparkSession, intent: Intent) -> None:
 
 
 def settle_everywhere(spark: SparkSession) -> Iterator[Settled]:
-    """Settle the remains in all schemas that can hold stream tables."""
+    """Settle the remains in all schemas that can hold stream tables. A schema that cannot be read hides no other."""
     for schema in schemas(spark):
-        yield from settle_schema(spark, (*schema, ""))
+        with left_out(".".join(schema)):
+            yield from settle_schema(spark, (*schema, ""))

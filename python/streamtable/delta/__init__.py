@@ -1,1 +1,1 @@
-"""The door to Delta: versions, snapshots, change sets and commits, by the shim's DeltaBridge."""
+"""The only door to Delta: no other room reads or writes Delta tables by itself. Most modules here ask the shim's DeltaBridge."""

@@ -10,7 +10,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions import captured
 from pyspark.sql import SparkSession
 
-from streamtable.errors import ConcurrentRefresh, DefinitionNotAccepted, HistoryLost, SourceUnavailable
+from streamtable.errors import ConcurrentRefresh, DefinitionNotAccepted, HistoryLost, NotSupported, SourceUnavailable
 from streamtable.jvm.failures import java_exception
 from streamtable.jvm.gateway import java_class
 from streamtable.jvm.storage import storage_failed
@@ -51,8 +51,15 @@ def translated(path: str) -> Iterator[None]:
         if cause is None:
             raise
         text = f"{cause.getClass().getSimpleName()}: {cause.getMessage()}"
-        if f"[{DefinitionNotAccepted.condition}]" in text:
-            raise DefinitionNotAccepted(str(cause.getMessage()).partition("\n")[0].partition("] ")[2]) from error
+        for ours in (DefinitionNotAccepted, NotSupported):
+            if f"[{ours.condition}]" in text:
+                reason, _, hint = str(cause.getMessage()).partition("] ")[2].partition("\nWhat to do: ")
+                raise ours(reason, hint=hint.partition("\n")[0]) from error
+        if "DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED" in text:
+            raise NotSupported(
+                f"the table at {path} has the table feature catalogManaged of Delta: a catalog keeps its commits ({text})",
+                hint="copy the table to one without the feature",
+            ) from error
         if any(mark in text for mark in _CONFLICTS):
             raise ConcurrentRefresh(
                 f"another commit changed {path} while it was refreshed; nothing was written ({text})",

@@ -10,15 +10,30 @@ from typing import Any, TypeAlias
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import DataFrame, SparkSession
+from tenacity import Retrying, retry_if_exception_type
+from tenacity.stop import StopBaseT
+from tenacity.wait import WaitBaseT
 
 from streamtable.delta.bridge import bridge, translated
-from streamtable.errors import clear_frames
+from streamtable.errors import ConcurrentRefresh, clear_frames
 from streamtable.jvm.failures import java_exception
 from streamtable.jvm.gateway import java_class
 
-__all__ = ["Committed", "Positions", "append_once", "commit", "positions"]
+__all__ = [
+    "Committed",
+    "Metadata",
+    "Positions",
+    "RowChange",
+    "Transaction",
+    "again_after_conflicts",
+    "append_once",
+    "commit",
+    "positions",
+]
 
 Properties: TypeAlias = Mapping[str, str]
+Told: TypeAlias = str | Callable[[], str]
+"""A text, or a function that returns it: it is called when the files of the commit are written."""
 
 _OF_NO_FILE = frozenset(
     f"delta.{key}"
@@ -49,6 +64,47 @@ class Positions:
 
 
 @dataclass(frozen=True)
+class Transaction:
+    """The author of a commit: the table keeps the latest `number` of each `application`, as Delta's SetTransaction.
+
+    `alone`: any commit of the application in between is a conflict, also one that changed no rows.
+    """
+
+    application: str
+    number: int
+    alone: bool = False
+
+
+@dataclass(frozen=True)
+class RowChange:
+    """The rows that a commit adds, and the positions that it removes; None where there are none.
+
+    With `replace_all`, the commit removes all other rows of the table.
+    """
+
+    add: DataFrame | None = None
+    remove: Positions | None = None
+    replace_all: bool = False
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """The rest of a commit: the `frontier`, its line in the `history` (userMetadata), columns, properties. None: as before.
+
+    A property that is None is removed. The property `comment` is the table's comment, as for Spark. `schema_json` may hold a
+    `layout` beside the fields: the names of the columns that the table is `partitioned_by` and `clustered_by` from now on.
+    """
+
+    frontier: Told | None = None
+    history: Told | None = None
+    schema_json: str | None = None
+    properties: Mapping[str, str | None] | None = None
+
+
+_NO_ROWS, _NO_METADATA = RowChange(), Metadata()
+
+
+@dataclass(frozen=True)
 class Committed:
     version: int
     rows_added: int
@@ -64,49 +120,37 @@ def positions(session: SparkSession, frame: DataFrame, path: str, version: int) 
 def commit(
     session: SparkSession,
     path: str,
-    *,
     read_version: int,
-    application: str,
-    number: int,
-    alone: bool = False,
-    add: DataFrame | None = None,
-    remove: Positions | None = None,
-    replace_all: bool = False,
-    frontier: str | None = None,
-    history: str | None = None,
-    schema_json: str | None = None,
-    properties: Mapping[str, str | None] | None = None,
+    by: Transaction,
+    rows: RowChange = _NO_ROWS,
+    metadata: Metadata = _NO_METADATA,
     allows: Callable[[Properties, Properties], bool] | None = None,
 ) -> Committed:
     """Commit on top of `read_version` (-1 creates the table). A commit in between raises ConcurrentRefresh, with two exceptions.
 
-    A commit in between that changed no rows does no harm, unless this commit is to be `alone` and both are of this application.
+    A commit in between that changed no rows does no harm, unless this commit is to be `alone` and both are of one application.
     A commit in between that changed only properties does no harm if `allows` says so, given the properties before and after.
-    `application` and `number` go into the commit as a SetTransaction, `history` as its userMetadata. A property that is None is
-    removed. The property `comment` is the table's comment, as for Spark. `schema_json` may hold a `layout` beside the fields: the
-    names of the columns that the table is `partitioned_by` and `clustered_by` from now on.
     """
     java_properties = None
-    if properties is not None:
+    if metadata.properties is not None:
         java_properties = java_class(session, "java.util.HashMap")()
-        for key, value in properties.items():
+        for key, value in metadata.properties.items():
             java_properties.put(key, value)
     with translated(path):
         pending = bridge(session).prepare(
             session._jsparkSession,
             path,
             read_version,
-            add._jdf if add is not None else None,
-            remove.handle if remove is not None else None,
-            replace_all,
-            frontier,
-            application,
-            number,
-            alone,
-            history,
-            schema_json,
+            rows.add._jdf if rows.add is not None else None,
+            rows.remove.handle if rows.remove is not None else None,
+            rows.replace_all,
+            by.application,
+            by.number,
+            by.alone,
+            metadata.schema_json,
             java_properties,
         )
+        pending.tell(*(told() if callable(told) else told for told in (metadata.frontier, metadata.history)))
         return Committed(*json.loads(_on_top(pending, allows)))
 
 
@@ -128,6 +172,11 @@ def _alike(told: Sequence[Properties], allows: Callable[[Properties, Properties]
     before, after = told
     keys = {key for key in before.keys() | after.keys() if key.startswith("delta.")} - _OF_NO_FILE
     return all(before.get(key) == after.get(key) for key in keys) and allows(before, after)
+
+
+def again_after_conflicts(stop: StopBaseT, wait: WaitBaseT) -> Retrying:
+    """Return the policy of a task that reads a table and commits to it, and begins again when another commit came first."""
+    return Retrying(retry=retry_if_exception_type(ConcurrentRefresh), stop=stop, wait=wait, reraise=True)
 
 
 def append_once(table: str, rows: DataFrame, application: str, number: int) -> None:

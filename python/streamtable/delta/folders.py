@@ -12,7 +12,24 @@ from pyspark.sql import SparkSession
 from streamtable.delta.bridge import bridge
 from streamtable.jvm.gateway import java_class
 
-__all__ = ["children", "delete_small", "is_link", "left_behind", "move", "names", "probe", "read_small", "write_small"]
+__all__ = [
+    "LOG",
+    "children",
+    "delete_small",
+    "has_commits",
+    "is_link",
+    "left_behind",
+    "move",
+    "names",
+    "probe",
+    "read_small",
+    "table_around",
+    "write_small",
+]
+
+
+LOG = "_delta_log"
+"""The folder of the log in the folder of a table."""
 
 
 def left_behind(session: SparkSession, folder: str, kept: str, age: timedelta) -> list[str]:
@@ -47,9 +64,20 @@ def names(session: SparkSession, folder: str) -> list[str]:
     return list(json.loads(bridge(session).names(session._jsparkSession, folder)))
 
 
+def has_commits(session: SparkSession, path: str) -> bool:
+    """Tell whether the log in a folder has a commit."""
+    return any(name.endswith(".json") for name in names(session, f"{path}/{LOG}"))
+
+
 def is_link(session: SparkSession, path: str) -> bool:
     """Tell whether a path of a local disk is a symbolic link, whatever it leads to."""
     return bool(bridge(session).isLink(session._jsparkSession, path))
+
+
+def table_around(session: SparkSession, path: str) -> str | None:
+    """Return the path of the Delta table in whose folder a path is, if it is in one."""
+    found: str | None = bridge(session).tableAround(session._jsparkSession, path)
+    return found
 
 
 def probe(session: SparkSession, folder: str) -> None:

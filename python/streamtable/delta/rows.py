@@ -13,7 +13,10 @@ from streamtable.errors import SourceUnavailable
 from streamtable.jvm.failures import lost_file
 from streamtable.jvm.gateway import frame_of
 
-__all__ = ["ChangeSet", "change_set", "read", "read_located", "reads_feed"]
+__all__ = ["COMMIT_VERSION", "ChangeSet", "change_set", "read", "read_located", "reads_feed"]
+
+COMMIT_VERSION = "__streamtable_version"
+"""Names the column of a change set that tells which version of the table changed the row."""
 
 _EXACT = frozenset({"DELETE", "UPDATE", "MERGE"})
 """Operations whose change, by feed or deletion vectors, holds only rows that differ."""
@@ -21,16 +24,17 @@ _EXACT = frozenset({"DELETE", "UPDATE", "MERGE"})
 
 @dataclass(frozen=True)
 class ChangeSet:
-    """The rows of (after, upto] with `__streamtable_weight` +1 or -1, each with the `__streamtable_version` that changed it.
+    """The changed rows of the versions (after, upto], with the columns WEIGHT (+1 or -1) and COMMIT_VERSION.
 
-    `appends_only` says that no row went. `carries_over` says that a row may appear with both signs: it did not change,
-    or it came and went in between.
+    `appends_only` says that no row went. `carries_over` says that a row may appear with both signs: either the row did not change,
+    or it came and went in between. `updates` says so of rows without some of their columns: an update may have changed just those.
     """
 
     frame: DataFrame
     mode: str
     appends_only: bool
     carries_over: bool
+    updates: bool
 
 
 def read(session: SparkSession, path: str, version: int) -> DataFrame:
@@ -71,4 +75,5 @@ def change_set(session: SparkSession, path: str, after: int, upto: int, mode: st
     several = len(summaries) > 1
     rewrites = any(each.removes_rows and (several or coarse or each.operation not in _EXACT) for each in summaries)
     appends_only = not any(each.removes_rows for each in summaries)
-    return ChangeSet(frame, "diff" if coarse else "cdf", appends_only, rewrites)
+    updates = any(each.removes_rows and each.operation != "DELETE" for each in summaries)
+    return ChangeSet(frame, "diff" if coarse else "cdf", appends_only, rewrites, updates)

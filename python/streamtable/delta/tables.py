@@ -32,13 +32,10 @@ __all__ = [
     "holds_files",
     "home",
     "place",
-    "register",
-    "release",
     "retained",
     "retention",
     "size",
     "state",
-    "sync_catalog",
     "transaction",
     "versions",
 ]
@@ -67,7 +64,7 @@ class Version:
 
 @dataclass(frozen=True)
 class TableState:
-    """The latest state of a table. `frontier` is the record of our last refresh, if the table is ours."""
+    """The latest state of a table. `frontier`: our last refresh of it, if it is ours. `clustering`: it is clustered, or was."""
 
     path: str
     table_id: str
@@ -76,6 +73,7 @@ class TableState:
     schema_json: str
     partition_columns: tuple[str, ...]
     frontier: str | None
+    clustering: bool = False
 
     @property
     def schema(self) -> StructType:
@@ -148,12 +146,6 @@ def find_table(session: SparkSession, parts: Sequence[str]) -> Located:
     return Located(tuple(found["name"]), found["kind"], found["path"], tuple(found["accepted"]))
 
 
-def sync_catalog(session: SparkSession, name: Sequence[str]) -> None:
-    """Write the columns and the comment of a table to the catalog, where Delta is configured to do so."""
-    _, database, table = name
-    bridge(session).tellCatalog(session._jsparkSession, database, table)
-
-
 def state(session: SparkSession, path: str) -> TableState:
     """Read the latest state of the table at `path`. Raises SourceUnavailable when there is no Delta table."""
     with translated(path):
@@ -166,6 +158,7 @@ def state(session: SparkSession, path: str) -> TableState:
         found["schema_json"],
         tuple(found["partition_columns"]),
         found.get("frontier"),
+        found["clustering"],
     )
 
 
@@ -184,7 +177,8 @@ def applications(session: SparkSession, path: str) -> frozenset[str]:
 
 def versions(session: SparkSession, paths: Sequence[str]) -> tuple[Version | None, ...]:
     """Read the latest versions of many tables in one call; None for a path without a Delta table."""
-    found = json.loads(bridge(session).versions(session._jsparkSession, json.dumps(paths)))
+    with translated(", ".join(paths)):
+        found = json.loads(bridge(session).versions(session._jsparkSession, json.dumps(paths)))
     return tuple(Version(*each) if each else None for each in found)
 
 
@@ -210,12 +204,20 @@ def commits(session: SparkSession, path: str, after: int, upto: int, complete: b
             each["feed_bytes"],
             each.get("feed"),
             each.get("user_metadata"),
-            datetime.fromtimestamp(each.get("timestamp", 0) / 1000, tz=timezone.utc),
+            _moment(each.get("timestamp", 0)),
             each.get("metrics", {}),
             each.get("schema"),
         )
         for each in found
     )
+
+
+def _moment(milliseconds: int) -> datetime:
+    """Return the time of a commit. A log may say anything; a time that there is not is the first one."""
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, tz=timezone.utc)
+    except (OverflowError, ValueError, OSError):
+        return datetime.fromtimestamp(0, tz=timezone.utc)
 
 
 def retained(session: SparkSession, path: str, after: int) -> Retained:
@@ -274,23 +276,3 @@ def place(session: SparkSession, name: Sequence[str], location: str | None = Non
     """Return the folder of a table: `location`, or else the catalog's place for it."""
     _, database, table = name
     return str(bridge(session).place(session._jsparkSession, database, table, location))
-
-
-def register(
-    session: SparkSession,
-    name: Sequence[str],
-    path: str,
-    *,
-    managed: bool,
-    comment: str | None = None,
-    accepted: str = "[]",
-) -> None:
-    """Give the table at `path` its name in the catalog, with the accepted digest. From then on others see the table."""
-    _, database, table = name
-    bridge(session).register(session._jsparkSession, database, table, path, managed, comment, accepted)
-
-
-def release(session: SparkSession, name: Sequence[str]) -> None:
-    """Make the catalog keep the files of a table when its name is dropped."""
-    _, database, table = name
-    bridge(session).release(session._jsparkSession, database, table)

@@ -8,11 +8,11 @@ from sqlglot import exp
 
 from streamtable.algebra.columns import POSITION, WEIGHT, Call, Column, Item, Scalar, itself
 from streamtable.algebra.identity import identity
-from streamtable.algebra.operators import Aggregate, Operator, StoredRows
+from streamtable.algebra.operators import Aggregate, Filter, Operator, StoredRows
 from streamtable.algebra.render import Views, render
 from streamtable.differentiate.deltas import weighted
 from streamtable.differentiate.restrict import restrict
-from streamtable.differentiate.states import Kind, State, again_needed, change_of, merged, states_of, value_of
+from streamtable.differentiate.states import Kind, State, again_needed, change_of, merged, states_of, stays, value_of
 from streamtable.sql.builder import (
     alias,
     all_of,
@@ -67,14 +67,22 @@ class AggregateStep:
         return any(state.kind in _WHOLE for state in self.states)
 
     def partial(self, views: Views) -> exp.Query:
-        """Sum up the delta per group: `<name>_partial`."""
+        """Sum up the delta per group: `<name>_partial`.
+
+        The delta of a window, a join or an aggregate may hold many rows that stay. Groups of such rows alone are left out.
+        """
         keys = tuple(Item(k.id, k.name, k.value) for k in self.aggregate.keys)
         calls = [
             Call(name, Scalar(sql, "", True, name, frozenset()), "")
             for state in self.states
             for name, sql in change_of(state).items()
         ]
-        return render(Aggregate(self.change, keys, tuple(calls)), views)
+        groups = Aggregate(self.change, keys, tuple(calls))
+        stay = [stays(state) for state in self.states]
+        if not keys or None in stay:
+            return render(groups, views)
+        moves = exp.Not(this=exp.Paren(this=all_of(each for each in stay if each is not None)))
+        return render(Filter(groups, (Scalar(moves, "BOOLEAN", False, "the group moves", frozenset(c.id for c in calls)),)), views)
 
     def lookup(self) -> Operator:
         """Read the stored states of the groups in `<name>_partial` only; `merge` needs no others of a large arrangement."""

@@ -160,6 +160,14 @@ class Deltas:
             self._done[operator] = rule(operator, self)
         return self._done[operator]
 
+    def keep(self, operator: Operator) -> StoredRows | None:
+        """Return the delta of `operator`, computed once for all that read it."""
+        changed = self.of(operator)
+        if changed is None or isinstance(changed, StoredRows):
+            return changed
+        kept = self._done[operator] = self.shared(changed)
+        return kept
+
     def settled(self, operator: Operator, scalars: Iterable[Scalar]) -> Operator | None:
         """Return the delta of `operator`, on whose rows `scalars` may be evaluated.
 

@@ -11,15 +11,19 @@ Example, where orders changes:
 
 becomes
 
-    SELECT customer, amount, grouping_id, SUM(weight) AS d_s0
+    SELECT customer, amount, grouping_id, d_s0
     FROM (
-      SELECT __place0 AS customer, __place1 AS amount, __place2 AS grouping_id, __place3 AS weight
-      FROM orders_delta
-      LATERAL VIEW INLINE(ARRAY(NAMED_STRUCT('__place0', customer, '__place1', CAST(NULL AS INT), '__place2', 0,
-        '__place3', weight), NAMED_STRUCT('__place0', CAST(NULL AS INT), '__place1', amount, '__place2', 1,
-        '__place3', weight))) generated AS __place0, __place1, __place2, __place3
+      SELECT customer, amount, grouping_id, SUM(weight) AS d_s0
+      FROM (
+        SELECT __place0 AS customer, __place1 AS amount, __place2 AS grouping_id, __place3 AS weight
+        FROM orders_delta
+        LATERAL VIEW INLINE(ARRAY(NAMED_STRUCT('__place0', customer, '__place1', CAST(NULL AS INT), '__place2', 0,
+          '__place3', weight), NAMED_STRUCT('__place0', CAST(NULL AS INT), '__place1', amount, '__place2', 1,
+          '__place3', weight))) generated AS __place0, __place1, __place2, __place3
+      )
+      GROUP BY customer, amount, grouping_id
     )
-    GROUP BY customer, amount, grouping_id;
+    WHERE (NOT (d_s0 = 0));
 """
 
 from __future__ import annotations

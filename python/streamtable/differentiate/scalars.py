@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from streamtable.algebra.columns import Scalar
 
 __all__ = ["refusal", "when_clocked"]
+
+_INSTEAD = {
+    r"\b(current_user|session_user|user)\(\)": "each user has another answer, which a view over the stream table gives",
+    r"\bcurrent_time\(": "write date_format(current_timestamp(), 'HH:mm:ss')",
+}
+"""What to do instead of some volatile functions, by their calls."""
 
 
 def refusal(scalars: Iterable[Scalar], clock: bool = False) -> str | None:
@@ -17,7 +24,9 @@ def refusal(scalars: Iterable[Scalar], clock: bool = False) -> str | None:
     """
     for scalar in scalars:
         if not scalar.deterministic:
-            return f"volatile expression {scalar.text}: a retraction would not compute what the insertion computed"
+            return (
+                f"volatile expression {scalar.text}: a retraction would not compute what the insertion computed{_instead(scalar)}"
+            )
         if scalar.clock and not clock:
             return f"{scalar.text} depends on the clock: rows would change without a change of a source"
         if scalar.open:
@@ -25,6 +34,11 @@ def refusal(scalars: Iterable[Scalar], clock: bool = False) -> str | None:
         if scalar.subqueries:
             return f"subquery expression ({', '.join(scalar.subqueries)}) has no delta rule yet"
     return None
+
+
+def _instead(scalar: Scalar) -> str:
+    found = (said for call, said in _INSTEAD.items() if re.search(call, scalar.text, re.IGNORECASE))
+    return next((f"; {said}" for said in found), "")
 
 
 def when_clocked(scalars: Iterable[Scalar]) -> str | None:

@@ -24,7 +24,7 @@ from streamtable.algebra.columns import WEIGHT, Call, Column, Scalar
 from streamtable.algebra.operators import Aggregate
 from streamtable.sql.builder import all_of, call, case, cast, column, number
 
-__all__ = ["Kind", "State", "again_needed", "change_of", "merged", "needs_of", "states_of", "value_of"]
+__all__ = ["Kind", "State", "again_needed", "change_of", "merged", "needs_of", "states_of", "stays", "value_of"]
 
 _INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 
@@ -144,6 +144,19 @@ def _argument(state: State) -> exp.Expr:
 
 def _extreme(state: State) -> str:
     return "min" if state.call and state.call.function == "Min" else "max"
+
+
+def stays(state: State) -> exp.Expr | None:
+    """Return the condition that a change leaves `state` as it is, or None when its columns do not tell."""
+    match state.kind:
+        case Kind.COUNT:
+            return exp.EQ(this=column(f"d_{state.column.id}"), expression=number(0))
+        case Kind.SUM if not state.column.type.startswith("INTERVAL"):
+            return exp.EQ(this=call("coalesce", column(f"d_{state.column.id}"), number(0)), expression=number(0))
+        case Kind.EXTREME:
+            return all_of(exp.Is(this=column(f"{how}_{state.column.id}"), expression=exp.null()) for how in ("came", "went"))
+        case _:
+            return None
 
 
 def merged(state: State, old: exp.Expr, change: str, again: exp.Expr | None) -> exp.Expr:

@@ -75,8 +75,14 @@ BEFORE = "table_before"
 _RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank)
 
 
-def delta_of_query(tree: Operator, deltas: Deltas) -> Operator | None:
-    """Return the delta of a whole query: by this rule where it applies, else by the rules of the operators."""
+def delta_of_query(tree: Operator, deltas: Deltas, judged: Operator | None = None) -> Operator | None:
+    """Return the delta of a whole query: by this rule where it applies, else by the rules of the operators.
+
+    `judged` are the rows before expectations drop some. The table does not hold them, so the rules of the operators apply.
+    """
+    if judged is not None:
+        deltas.keep(judged)
+        return deltas.of(tree)
     if _ends_with_limit(tree) and deltas.affected(tree):
         return difference(deltas.new(tree), StoredRows(BEFORE, tree.columns))
     if moved := _left_joined(tree, deltas):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from streamtable.algebra.operators import Aggregate, Operator, Project
+from streamtable.algebra.trees import reads_clock
 from streamtable.differentiate.states import needs_of, states_of
 
 __all__ = ["visible_states"]
@@ -13,11 +14,14 @@ __all__ = ["visible_states"]
 def visible_states(tree: Operator) -> tuple[Aggregate, Mapping[str, int]] | None:
     """Return the aggregate at the root and, for each of its key and state columns, the position of the output column that holds it.
 
-    None when the root is not an aggregate (up to renaming of columns), or when the output does not hold some key or state. A HAVING
-    hides groups; sum(x) without count(*) does not tell when the group is gone.
+    None when the root is not an aggregate (up to renaming of columns), or when the output does not hold some key or state. A
+    HAVING hides groups; the flag of an expectation that reads the clock changes groups that do not move; sum(x) without
+    count(*) does not tell when the group is gone.
     """
     columns: list[str | None] = [c.id for c in tree.columns]
     while isinstance(tree, Project):
+        if reads_clock(tree):  # the flag of an expectation: its delta has rows of groups that did not move
+            return None
         below = {item.id: item.value.column for item in tree.items}
         columns = [below[name] if name is not None else None for name in columns]
         tree = tree.child

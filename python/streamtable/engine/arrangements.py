@@ -20,7 +20,7 @@ from streamtable.algebra.recursion import counted
 from streamtable.algebra.trees import walk
 from streamtable.catalog.definition import DELTA_PROPERTIES
 from streamtable.catalog.paths import HIDDEN
-from streamtable.delta.commit import commit
+from streamtable.delta.commit import Metadata, RowChange, Transaction, commit
 from streamtable.delta.rows import read
 from streamtable.delta.tables import Version, commits, drop_files
 from streamtable.delta.unreadable import Unreadable, versions_or_why
@@ -121,13 +121,10 @@ def build(
     done = commit(
         analysed.session,
         arrangement.path,
-        read_version=version,
-        application=application,
-        number=version + 1,
-        add=rows,
-        replace_all=version >= 0,
-        schema_json=schema,
-        properties=properties,
+        version,
+        Transaction(application, version + 1),
+        RowChange(rows, replace_all=version >= 0),
+        Metadata(schema_json=schema, properties=properties),
     )
     return replace(_standing(workspace, arrangement, Version("", done.version)), number=done.version)
 
@@ -163,10 +160,8 @@ def roll_back(workspace: Workspace, arrangement: Arrangement, pinned: Version, a
     done = commit(
         workspace.session,
         arrangement.path,
-        read_version=found.number,
-        application=application,
-        number=found.number + 1,
-        add=rows,
-        replace_all=True,
+        found.number,
+        Transaction(application, found.number + 1),
+        RowChange(rows, replace_all=True),
     )
     return Version(found.table_id, done.version)

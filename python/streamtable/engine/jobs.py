@@ -9,9 +9,10 @@ from pyspark.sql import SparkSession
 
 from streamtable.jvm.handles import local_property
 
-__all__ = ["jobs_named_after"]
+__all__ = ["REFRESH_OF", "jobs_named_after"]
 
 GROUP = "spark.jobGroup.id"
+REFRESH_OF = "refresh of"
 
 
 @contextmanager

@@ -8,10 +8,11 @@ Otherwise whole rows are compared.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from pyspark.sql import Row
+from pyspark.sql import DataFrame, Row
 from sqlglot import exp
 
 from streamtable.algebra.columns import POSITION, Column
@@ -19,16 +20,18 @@ from streamtable.algebra.identity import identity
 from streamtable.delta.commit import Positions, positions
 from streamtable.delta.rows import read_located
 from streamtable.engine import limits
+from streamtable.engine.netting import NET
 from streamtable.engine.workspace import Workspace
 from streamtable.sql.builder import alias, all_of, call, called, case, cast, column, equal, literal, number, select, subquery, table
 
-__all__ = ["NET", "Current", "Measured", "by_content", "locate", "measure"]
-
-NET = "__net"
-"""How often a row came, net of how often it went."""
+__all__ = ["Current", "Measured", "Rows", "by_content", "locate", "measure"]
 
 _NARROW = ("BIGINT", "INT", "SMALLINT", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "STRING")
 """Types of a probe column, the cheapest to compare first. Decimals are wide; floats have equal values with different bits."""
+
+
+Rows: TypeAlias = Callable[[DataFrame], DataFrame]
+"""From rows to some of them."""
 
 
 @dataclass(frozen=True)
@@ -81,16 +84,20 @@ def _read(text: str, of: str) -> exp.Expr:
 
 @dataclass(frozen=True)
 class Current:
-    """The table in which rows are located, at its version. `ids` are the query's ids of its columns, by lower-case name."""
+    """The table in which rows are located, at its version. `ids` are the query's ids of its columns, by lower-case name.
+
+    `within` leaves the rows among which they are looked for.
+    """
 
     path: str
     version: int
     ids: Mapping[str, str]
+    within: Rows
 
     @classmethod
-    def of(cls, path: str, version: int, names: Sequence[str], columns: Sequence[Column]) -> Current:
+    def of(cls, path: str, version: int, names: Sequence[str], columns: Sequence[Column], within: Rows) -> Current:
         """Return the table at `path`, in which the columns have these `names`."""
-        return cls(path, version, {name.casefold(): c.id for name, c in zip(names, columns, strict=True)})
+        return cls(path, version, {name.casefold(): c.id for name, c in zip(names, columns, strict=True)}, within)
 
     def positions(self, workspace: Workspace, query: exp.Expr) -> Positions:
         """Run a query for positions in the table."""
@@ -98,7 +105,7 @@ class Current:
 
     def named(self, workspace: Workspace, deleted: bool) -> str:
         """Name the table's rows with their positions. With `deleted`, which is cheaper, deleted rows may be among them."""
-        rows = read_located(workspace.session, self.path, self.version, deleted)
+        rows = self.within(read_located(workspace.session, self.path, self.version, deleted))
         ids = [self.ids[name.casefold()] for name in rows.columns if name not in POSITION]
         return workspace.name("all_present" if deleted else "present", rows.toDF(*ids, *POSITION))
 

@@ -11,7 +11,8 @@ from streamtable.algebra.columns import WEIGHT
 from streamtable.algebra.recursion import LEVEL
 from streamtable.algebra.render import render
 from streamtable.differentiate.deltas import Recursed
-from streamtable.engine.sources import Sources, netted
+from streamtable.engine.netting import netted
+from streamtable.engine.sources import Sources
 from streamtable.engine.workspace import Workspace
 from streamtable.errors import RefreshError
 

@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
-from sqlglot import exp
 
 from streamtable.algebra.columns import WEIGHT, Column
-from streamtable.algebra.identity import rows, told_apart
+from streamtable.algebra.identity import told_apart
 from streamtable.algebra.operators import Scan
 from streamtable.algebra.sources import CLOCK, Snapshot, Source
 from streamtable.algebra.trees import walk
-from streamtable.delta.rows import ChangeSet, change_set, read
+from streamtable.delta.rows import COMMIT_VERSION, ChangeSet, change_set, read
 from streamtable.delta.tables import Version
 from streamtable.engine.clock import instant
+from streamtable.engine.netting import netted
 from streamtable.engine.workspace import Workspace
 from streamtable.jvm.gateway import SHIM, frame_of, java_class
 from streamtable.query.analyse import AnalysedQuery
-from streamtable.sql.builder import alias, call, cast, column, number, qualified, select, subquery, table
+from streamtable.sql.builder import column, qualified, select, table
 
-__all__ = ["Sources", "netted"]
-
-
-def netted(delta: str, columns: Sequence[Column]) -> exp.Select:
-    """Net out the same rows of the delta of that name."""
-    weight, total = column(WEIGHT.id), call("sum", column(WEIGHT.id))
-    items, keys = rows(columns)
-    net = select([*items, alias(total, WEIGHT.id)], table(delta)).group_by(*keys, copy=False)
-    net = net.having(exp.NEQ(this=total.copy(), expression=number(0)), copy=False)
-    # A weight of 3 becomes three rows of weight 1: every rule may rely on +1 and -1.
-    units = call("array_repeat", cast(call("signum", weight), "BIGINT"), cast(call("abs", weight.copy()), "INT"))
-    return select([*(column(c.id) for c in columns), alias(call("explode", units), WEIGHT.id)], subquery(net, "net"))
+__all__ = ["Sources"]
 
 
 def _type_in(frame: DataFrame, of: Column) -> str:
@@ -92,7 +81,11 @@ class Sources:
         return self.changes[path]
 
     def _delta(self, path: str) -> DataFrame:
-        """Return the change with rows that a rewritten file or an overwritten table carries over netted out: it may be as large."""
+        """Return the change of the columns that the query reads.
+
+        Rows that a rewritten file or an overwritten table carries over are netted out: they may be as many as the table has. So are
+        updates of other columns in a small change of a join: a source that changed nowhere else is joined with nothing.
+        """
         change = self.change(path)
         used = {
             c.name: replace(c, id=c.name, type=_type_in(change.frame, c))
@@ -101,9 +94,15 @@ class Sources:
             for c in scan.columns
         }
         name = self.workspace.name(f"change_{self.analysed.paths.index(path)}", change.frame)
-        nets = change.carries_over and told_apart(used.values())
+        nets = (change.carries_over or self._may_update_others(change, used)) and told_apart(used.values())
         changed = netted(name, list(used.values())) if nets else select(map(column, (*used, WEIGHT.id)), table(name))
         frame = self.workspace.query(changed)
         if self.expected is not None:
             return self.workspace.materialise(frame, self.expected)
         return self.workspace.persist(frame) if nets else frame
+
+    def _may_update_others(self, change: ChangeSet, used: Collection[str]) -> bool:
+        """Tell whether a small change of a join may have updates of nothing but columns that are not `used`."""
+        if self.expected is None or not change.updates:
+            return False
+        return not {*used, WEIGHT.id, COMMIT_VERSION}.issuperset(change.frame.columns)

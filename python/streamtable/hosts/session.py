@@ -66,16 +66,23 @@ def enable(spark: SparkSession) -> None:
 def start_scheduler(spark: SparkSession, on_alert: Callable[[Alert], object] | None = None) -> Scheduler:
     """Refresh stream tables by their schedules, and apply enabled subscriptions, in threads, until the scheduler is stopped.
 
-    Alerts go to the logger `streamtable.alerts` and to `on_alert`. The session's current settings apply.
+    Alerts go to the logger `streamtable.alerts`, to queues FOR EVENTS and to `on_alert`. The session's current settings apply;
+    raises InvalidStatement for what is no value of one.
     """
+    from streamtable.observe.events import Events
     from streamtable.observe.watch import Watch
     from streamtable.replication.worker import ApplyWorker
     from streamtable.schedule.engine import SparkEngine
     from streamtable.schedule.loop import Scheduler
+    from streamtable.settings.session import SETTINGS, read_setting
 
     enable(spark)
+    for setting in SETTINGS:
+        read_setting(spark, setting)
     scheduler = Scheduler(SparkEngine(spark)).start()
-    Watch(spark, on_alert).start(scheduler.wait)
+    events = Events(spark)
+    events.start(scheduler.wait)
+    Watch(spark, *([on_alert] if on_alert else []), holding=events.alerts).start(scheduler.wait)
     ApplyWorker(spark).start(scheduler.wait)
     return scheduler
 
@@ -164,12 +171,12 @@ class _Statements:
         with named(statement := _read(sql)):
             return dispatch.run(spark, statement)
 
-    def begun(self, spark: SparkSession, sql: str) -> str:
+    def begun(self, spark: SparkSession, sql: str, place: str) -> str:
         from streamtable.statements.failures import named
         from streamtable.subscribing import micro_batches
 
         with named(statement := _read(sql)):
-            return micro_batches.begun(spark, statement)
+            return micro_batches.begun(spark, statement, place)
 
     def latest(self, spark: SparkSession, sql: str, columns: str, start: int | None, newest: int | None) -> int | None:
         from streamtable.statements.failures import named
@@ -190,25 +197,38 @@ class _Statements:
 
         return mentioned(_read(sql))
 
-    def describe_function(self, name: str, arguments: Sequence[str | None]) -> StructType:
-        from streamtable.observe import functions
+    def describe_function(self, spark: SparkSession, name: str, arguments: Sequence[str | None]) -> StructType:
+        from streamtable.observe import calls
 
-        return functions.describe(name, arguments)
+        return calls.describe(spark, name, arguments)
 
-    def call_function(self, spark: SparkSession, name: str, arguments: Sequence[str | None]) -> Iterable[Sequence[Any]]:
-        from streamtable.observe import functions
+    def call_function(self, spark: SparkSession, name: str, arguments: Sequence[str | None]) -> Iterable[Sequence[Any]] | JavaRows:
+        from streamtable.observe import calls
 
-        return functions.call(spark, name, arguments)
+        return calls.call(spark, name, arguments)
 
-    def accompany(self, spark: SparkSession, operation: str, name: Sequence[str], done: bool) -> Iterable[Sequence[Any]]:
+    def accompany(
+        self, spark: SparkSession, operation: str, name: Sequence[str], statement: Callable[[], object]
+    ) -> Iterable[Sequence[Any]]:
         from streamtable.definitions.accompany import accompany
 
-        return accompany(spark, operation, name, done)
+        return accompany(spark, operation, name, statement)
+
+    def follow(self, spark: SparkSession, places: Sequence[str]) -> Sequence[str]:
+        from streamtable.schedule.immediate import follow
+
+        return follow(spark, places)
 
     def check_source_ddl(self, spark: SparkSession, operation: str, name: str, place: str) -> None:
+        from streamtable.catalog.entries import readers_of
         from streamtable.definitions.checks import check_source_ddl
 
-        check_source_ddl(spark, operation, name, place)
+        check_source_ddl(spark, operation, name, lambda: readers_of(spark, place))
+
+    def check_setting(self, key: str, value: str) -> None:
+        from streamtable.settings.session import check_setting
+
+        check_setting(key, value)
 
 
 @lru_cache(maxsize=64)

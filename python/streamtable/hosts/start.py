@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from streamtable.errors import NotEnabled
+from streamtable.errors import NotEnabled, StreamTableError
 from streamtable.jvm.failures import catalog_in_use
 
 __all__ = ["not_started", "started"]
@@ -20,9 +20,9 @@ def started(builder: SparkSession.Builder) -> SparkSession | Exception:
     return spark
 
 
-def not_started(error: Exception, said: str = "") -> NotEnabled:
+def not_started(error: Exception, said: str = "") -> StreamTableError:
     """Return the exception for an error of `started`; `said` is Java's output, if it was not shown in the terminal."""
-    if isinstance(error, NotEnabled):
+    if isinstance(error, StreamTableError):
         return error
     if in_use := catalog_in_use(error):
         return in_use

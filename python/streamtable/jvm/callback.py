@@ -12,38 +12,27 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timezone
 from decimal import Decimal
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
-from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
-from pyspark.errors.exceptions import captured
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from streamtable.errors import InternalError, StreamTableError, all_errors, clear_frames
+from streamtable.errors import clear_frames
 from streamtable.jvm.callback_server import callbacks, implementation
-from streamtable.jvm.failures import catalog_in_use, causes, java_exception
-from streamtable.jvm.gateway import SHIM, JavaRows, java_class
+from streamtable.jvm.gateway import HANDLERS, SHIM, JavaRows, java_class
 from streamtable.jvm.handles import keep_no_cycles
-from streamtable.jvm.storage import storage_failed
+from streamtable.jvm.originals import forget_errors, kept, raise_originals
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
 
-HANDLERS = f"{SHIM}.Handlers"
-# What the shim throws, and what Spark makes of it when a check rule throws it: a copy of another class.
-OURS = (f"{SHIM}.StreamTableException", "org.apache.spark.sql.catalyst.ExtendedAnalysisException")
-KEPT_ERRORS, KEPT_SECONDS = 256, 60.0  # one that reaches a client outside this process is never asked for again
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-
-_kept: dict[str, tuple[StreamTableError, float]] = {}
-"""Errors on their way through the JVM, with their start times, the oldest first."""
 
 
 class Answers(Protocol):
@@ -55,8 +44,8 @@ class Answers(Protocol):
     def run(self, spark: SparkSession, sql: str) -> Iterable[Sequence[Any]] | JavaRows:
         """Carry the statement out in its session, and return the rows of its result."""
 
-    def begun(self, spark: SparkSession, sql: str) -> str:
-        """Return the current columns of a subscription's tables, as JSON, for a subscription that begins now."""
+    def begun(self, spark: SparkSession, sql: str, place: str) -> str:
+        """Return the columns that a subscription means, as JSON, when it begins; `place` is its folder in the checkpoint."""
 
     def latest(self, spark: SparkSession, sql: str, columns: str, start: int | None, newest: int | None) -> int | None:
         """Return the latest time for a subscription at the time `start`, or the end of its next batch towards `newest`.
@@ -70,17 +59,25 @@ class Answers(Protocol):
     def mentioned(self, sql: str) -> dict[str, Any]:
         """Return the names, queries and paths in the statement. Raises its errors."""
 
-    def describe_function(self, name: str, arguments: Sequence[str | None]) -> StructType:
+    def describe_function(self, spark: SparkSession, name: str, arguments: Sequence[str | None]) -> StructType:
         """Return the columns of a table function. Raises errors of its arguments."""
 
-    def call_function(self, spark: SparkSession, name: str, arguments: Sequence[str | None]) -> Iterable[Sequence[Any]]:
+    def call_function(self, spark: SparkSession, name: str, arguments: Sequence[str | None]) -> Iterable[Sequence[Any]] | JavaRows:
         """Return its rows."""
 
-    def accompany(self, spark: SparkSession, operation: str, name: Sequence[str], done: bool) -> Iterable[Sequence[Any]]:
-        """Do what a statement of Spark does not know of stream tables, before it and when it is done; return its rows."""
+    def accompany(
+        self, spark: SparkSession, operation: str, name: Sequence[str], statement: Callable[[], object]
+    ) -> Iterable[Sequence[Any]]:
+        """Carry out a statement of Spark, and what it does not know of stream tables; return its rows."""
+
+    def follow(self, spark: SparkSession, places: Sequence[str]) -> Sequence[str]:
+        """Refresh the tables IMMEDIATE above the tables that were written, by path; return which lack the write, and why."""
 
     def check_source_ddl(self, spark: SparkSession, operation: str, name: str, place: str) -> None:
         """Raise an error if `operation` is not allowed on a table at the path `place`, or on a view of that full name."""
+
+    def check_setting(self, key: str, value: str) -> None:
+        """Raise an error if a setting of streamtable cannot have the value."""
 
 
 class Handler:
@@ -97,9 +94,9 @@ class Handler:
         """Return the JSON of the result's rows, of where they are held, or of the error."""
         return _answer(lambda: _rows(self._answers.run(_session(session), sql)))
 
-    def begun(self, session: JavaObject, sql: str) -> str:
+    def begun(self, session: JavaObject, sql: str, place: str) -> str:
         """Return the JSON of the columns that a subscription means, or of the error."""
-        return _answer(lambda: {"columns": self._answers.begun(_session(session), sql)})
+        return _answer(lambda: {"columns": self._answers.begun(_session(session), sql, place)})
 
     def latest(self, session: JavaObject, sql: str, columns: str, start: str | None, newest: str | None) -> str:
         """Return the JSON of a time, or of the error."""
@@ -114,26 +111,29 @@ class Handler:
         """Return the JSON of what a statement mentions, or of the error."""
         return _answer(lambda: self._answers.mentioned(sql))
 
-    def describeFunction(self, name: str, arguments: Sequence[str | None]) -> str:  # noqa: N802  (the shim's spelling)
+    def describeFunction(self, session: JavaObject, name: str, arguments: Sequence[str | None]) -> str:  # noqa: N802  (the shim's spelling)
         """Return the JSON of a table function's columns, or of the error."""
-        return _answer(lambda: {"schema": self._answers.describe_function(name, list(arguments)).jsonValue()})
+        return _answer(lambda: {"schema": self._answers.describe_function(_session(session), name, list(arguments)).jsonValue()})
 
     def callFunction(self, session: JavaObject, name: str, arguments: Sequence[str | None]) -> str:  # noqa: N802
-        """Return the JSON of its rows, or of the error."""
+        """Return the JSON of its rows, of where they are held, or of the error."""
         return _answer(lambda: _rows(self._answers.call_function(_session(session), name, list(arguments))))
 
-    def accompany(self, session: JavaObject, operation: str, name: Sequence[str], done: bool) -> str:
-        """Return the JSON of the rows, or of the error."""
-        return _answer(lambda: _rows(self._answers.accompany(_session(session), operation, list(name), done)))
+    def accompany(self, session: JavaObject, operation: str, name: Sequence[str], statement: JavaObject) -> str:
+        """Return the JSON of the rows, or of the error. `statement` is a Runnable."""
+        return _answer(lambda: _rows(self._answers.accompany(_session(session), operation, list(name), statement.run)))
+
+    def follow(self, session: JavaObject, places: Sequence[str]) -> str:
+        """Return the JSON of which tables lack the write, or of the error."""
+        return _answer(lambda: {"missed": list(self._answers.follow(_session(session), list(places)))})
 
     def checkSourceDdl(self, session: JavaObject, operation: str, name: str, place: str) -> str:  # noqa: N802
         """Return the JSON of the error, or of nothing."""
+        return _checked(lambda: self._answers.check_source_ddl(_session(session), operation, name, place))
 
-        def check() -> dict[str, Any]:
-            self._answers.check_source_ddl(_session(session), operation, name, place)
-            return {}
-
-        return _answer(check)
+    def checkSetting(self, key: str, value: str) -> str:  # noqa: N802
+        """Return the JSON of the error, or of nothing."""
+        return _checked(lambda: self._answers.check_setting(key, value))
 
     class Java:
         """Tell py4j which interface this object implements."""
@@ -172,7 +172,7 @@ def _text(time: int | None) -> str | None:
 
 def register(spark: SparkSession, answers: Answers) -> None:
     """Let `answers` answer the statements of every session in this JVM, in place of an earlier object."""
-    _raise_originals()
+    raise_originals()
     keep_no_cycles()
     # py4j holds the Handler for as long as the JVM holds its proxy.
     java_class(spark, HANDLERS).set(implementation(spark, Handler(answers)), callbacks(spark))
@@ -180,12 +180,20 @@ def register(spark: SparkSession, answers: Answers) -> None:
 
 def _answer(compute: Callable[[], dict[str, Any]]) -> str:
     try:
-        _forget_errors()
+        forget_errors()
         return json.dumps(compute())
     except Exception as error:  # whatever it is, the JVM must get an answer that it can raise
-        told = json.dumps({"error": _error(error)})
+        told = json.dumps({"error": kept(error)})
         clear_frames(error)
         return told
+
+
+def _checked(check: Callable[[], None]) -> str:
+    def nothing() -> dict[str, Any]:
+        check()
+        return {}
+
+    return _answer(nothing)
 
 
 def _plain(value: Any) -> Any:
@@ -200,90 +208,3 @@ def _plain(value: Any) -> Any:
             return str(value).replace("inf", "Infinity").replace("nan", "NaN")
         case _:
             return value
-
-
-def _error(error: Exception) -> dict[str, Any]:
-    """Return the error as the shim reads it, and keep the object until the exception arrives here."""
-    key = uuid4().hex
-    told = catalog_in_use(error) or storage_failed(error)
-    java = None if told else java_exception(error)
-    if java is not None:
-        # Raised by Spark: the shim raises the same exception again, so class, condition and text stay Spark's.
-        java_class(SparkContext, HANDLERS).keep(key, java)
-        return {"id": key}
-    known = told or (error if isinstance(error, StreamTableError) else _internal(error))
-    _kept[key] = known, time.monotonic()
-    return {
-        "id": key,
-        "condition": known.getCondition(),
-        "sqlState": known.getSqlState(),
-        "message": str(known),
-        "parameters": known.getMessageParameters(),
-    }
-
-
-def _forget_errors() -> None:
-    """Drop old errors that no client asked for, because their frames may hold sessions and plans."""
-    for key, (_, since) in list(_kept.items()):
-        if len(_kept) <= KEPT_ERRORS and time.monotonic() - since < KEPT_SECONDS:
-            break
-        _kept.pop(key, None)  # another thread forgets as well
-
-
-def _internal(error: Exception) -> InternalError:
-    internal = InternalError(f"{type(error).__name__}: {error}")
-    internal.__cause__ = error
-    return internal
-
-
-def _raise_originals() -> None:
-    """Make py4j raise the original of an exception that the shim raised for an error of ours.
-
-    PySpark converts JVM exceptions in the result of `capture_sql_exception`, and installs it with every new session. There
-    is no registry for further classes, so this function itself is wrapped.
-    """
-    sparks = captured.capture_sql_exception
-    if getattr(sparks, "raises_originals", False):
-        return
-
-    def capture_sql_exception(f: Callable[..., Any]) -> Callable[..., Any]:
-        return sparks(_raising_originals(f))
-
-    capture_sql_exception.raises_originals = True  # type: ignore[attr-defined]
-    captured.capture_sql_exception = capture_sql_exception
-    captured.install_exception_handler()
-
-
-def _raising_originals(call: Callable[..., Any]) -> Callable[..., Any]:
-    def wrapped(*args: Any, **options: Any) -> Any:
-        try:
-            return call(*args, **options)
-        except Py4JJavaError as error:
-            original = _original(error.java_exception)
-            if original is None:
-                raise
-            # Its own traceback stays; its cause is given again, because `raise ... from` sets it.
-            raise original from original.__cause__
-
-    return wrapped
-
-
-def _original(java: JavaObject | None) -> StreamTableError | None:
-    """Return our error for a JVM exception or one of its causes; None for other exceptions."""
-    for cause in causes(java):
-        if cause.getClass().getName() in OURS and cause.getCondition() in _kinds():
-            # Each is asked for by its name: the end of an iteration over a Java map is an error of Java's, converted at length.
-            parameters = cause.getMessageParameters()
-            key = parameters.get("id")
-            kept, _ = _kept.pop(key, (None, 0.0))
-            return kept or (None if key else _raised_by_shim(cause.getCondition(), parameters))  # one that another process keeps
-    return None
-
-
-def _raised_by_shim(condition: str, parameters: JavaObject) -> StreamTableError:
-    return _kinds()[condition](parameters.get("reason"), hint=parameters.get("hint"))
-
-
-@lru_cache(maxsize=1)
-def _kinds() -> dict[str, type[StreamTableError]]:
-    return {kind.condition: kind for kind in all_errors()}

@@ -10,11 +10,14 @@ from py4j.protocol import STATIC_PREFIX
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["SHIM", "JavaRows", "frame_of", "java_class", "planned"]
+__all__ = ["HANDLERS", "SHIM", "JavaRows", "frame_of", "java_class", "planned"]
 
 
 SHIM = "org.apache.spark.sql.streamtable"
 """The package of the shim's classes, except the DeltaBridge, which must be in Delta's."""
+
+HANDLERS = f"{SHIM}.Handlers"
+"""The class of the shim that asks Python."""
 
 
 class _StaticMethods(JavaClass):  # type: ignore[misc]  # py4j has no types
@@ -67,5 +70,5 @@ class JavaRows:
     def take(self, rows: Any, count: int) -> bool:
         """Move at most `count` rows from a java.util.Iterator; tell whether there were that many."""
         before = len(self)
-        java_class(self.session, f"{SHIM}.Handlers").take(rows, count, self.list)
+        java_class(self.session, HANDLERS).take(rows, count, self.list)
         return len(self) - before == count

@@ -12,17 +12,22 @@ __all__ = ["PAIRS", "Pair", "is_since", "jar_name", "listed", "minor", "number",
 
 
 class Pair(NamedTuple):
-    """A minor version of Spark, the Delta Lake that fits, and the release of Spark that is compiled against and installed here."""
+    """A minor version of Spark, and the Delta Lake that fits.
+
+    `tested` is the release of Spark that is compiled against and installed here. `also` are the other ends of the range of releases
+    that pip may install: a wheel is tried with them.
+    """
 
     spark: str
     delta: str
     tested: str
+    also: tuple[str, ...] = ()
 
 
 PAIRS = (
-    Pair("4.0", "4.4.0", tested="4.0.5"),
+    Pair("4.0", "4.4.0", tested="4.0.5", also=("4.0.1",)),
     Pair("4.1", "4.4.0", tested="4.1.4"),
-    Pair("4.2", "4.4.0", tested="4.2.0"),
+    Pair("4.2", "4.4.0", tested="4.2.0", also=("4.2.1",)),
 )
 """The supported pairs. A checkout uses the last one by default."""
 

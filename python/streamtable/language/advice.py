@@ -4,32 +4,48 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from string import digits
 from typing import TypeAlias
 
-from streamtable.language.stream_table.schedule import spelt
+from streamtable.language.stream_table.in_words import scheduled, spelt
 
-__all__ = ["BACKQUOTES", "advice", "as_duration"]
+__all__ = ["BACKQUOTES", "NO_SCHEDULE", "advice"]
 
 BACKQUOTES = "put a name with other characters than ASCII letters, digits and _ in backquotes: `like this`"
 
 _SPANS = (
-    r"((?:EVERY\b)?\s*(?:INTERVAL\b)?\s*"
-    r"(?:'?\d*(?:\.\d+)?'?\s*(?:WEEK|DAY|HOUR|HR|MINUTE|MIN|SECOND|SEC|[wdhms](?=\b|\d))S?'?\s*)+)"
+    r"((?:EVERY\b\s*)?(?:INTERVAL\b\s*)?"
+    r"(?:'?(?:(?:\d+(?:\.\d+)?|\.\d+)'?\s*)?(?:WEEK|DAY|HOUR|HR|MINUTE|MIN|SECOND|SEC|[wdhms](?=\b|\d))S?'?\s*)+)"
 )
 
 
-def as_duration(spans: str) -> str:
-    """Spell a time in words as SCHEDULE takes it."""
-    return spelt(spans) or "1m"
+NO_SCHEDULE = (
+    "SCHEDULE takes whole seconds, minutes, hours, days and weeks ('30s', '1h30m', '1d'); "
+    "SCHEDULE CRON takes the days of a calendar"
+)
 
 
 def _as_string(spans: re.Match[str]) -> str:
-    return f"write the time between two refreshes as a string: SCHEDULE '{as_duration(spans[1])}'"
+    said = scheduled(spans[1])
+    return f"write the time between two refreshes as a string: SCHEDULE {said}" if said else NO_SCHEDULE
 
 
-def _on_update(spans: re.Match[str]) -> str:
-    often = as_duration(spans[1]) if spans[1] else "10s"
-    return f"TRIGGER ON UPDATE is not built yet: SCHEDULE '{often}' looks that often, and a look without changes costs no Spark job"
+def _by_calendar(unit: re.Match[str]) -> str:
+    before = unit.string[: unit.start()].rstrip()
+    said = scheduled(f"{before[len(before.rstrip(digits)) :]} {unit[0]}")
+    return f"write SCHEDULE {said}" if said else NO_SCHEDULE
+
+
+def _at_most(spans: re.Match[str]) -> str:
+    said = spelt(spans[1])
+    return f"write ON UPDATE AT MOST EVERY '{said}'" if said else NO_SCHEDULE
+
+
+def _in_one(more: re.Match[str]) -> str:
+    """Tell of `EVERY 1 HOUR 30 MINUTES`, of which the grammar reads the first span."""
+    first = more.string[: more.start()].upper().rpartition("EVERY")[2]
+    said = scheduled(f"{first}{more[0]}") if first.strip() else None
+    return f"write the time between two refreshes as a string: SCHEDULE {said}" if said else NO_SCHEDULE
 
 
 Advice: TypeAlias = tuple[str, str, str | Callable[[re.Match[str]], str]]
@@ -37,25 +53,38 @@ Advice: TypeAlias = tuple[str, str, str | Callable[[re.Match[str]], str]]
 _QUERY_DECIDES = "leave it out: the query decides what a column holds"
 _MASK = "column masks are not built: mask the column in the query, or give readers a view"
 _ROW_FILTER = "row filters are not built: filter in the query, or give readers a view with current_user()"
-_EXPECT = "expectations are not built yet: in the query, WHERE drops rows, and raise_error() fails the refresh"
+_ON_UPDATE = "write SCHEDULE ON UPDATE"
+_EXPECT = "an expectation is CONSTRAINT name EXPECT (condition) [ON VIOLATION DROP ROW | FAIL UPDATE]"
 
 _OF_OTHERS: tuple[Advice, ...] = (
     ("_NO", r"ROW\s+FILTER", _ROW_FILTER),
     ("", r"(?:SET\s+|DROP\s+)?ROW\s+FILTER", _ROW_FILTER),
     ("", r"(?:SET\s+|DROP\s+)?MASK\b", _MASK),
-    ("_COMMENT _RPAR", r"(?<=CONSTRAINT\s)\w+\s+(?:PRIMARY|FOREIGN|UNIQUE|CHECK)", _QUERY_DECIDES),
-    ("_COMMENT _RPAR", r"(?<=CONSTRAINT\s)\S", _EXPECT),
-    ("", r"CONSTRAINT\b", _EXPECT),
+    ("_EXPECT", r"PRIMARY|FOREIGN|UNIQUE", _QUERY_DECIDES),
+    ("_EXPECT", r"\w+", _EXPECT),
     ("_COMMENT _RPAR", r"NOT\s+NULL|NULL|PRIMARY|FOREIGN|REFERENCES|GENERATED|DEFAULT", _QUERY_DECIDES),
     ("_AS", r"DEFAULT\s+COLLATION", "leave DEFAULT COLLATION out, and cast in the query: CAST(a AS STRING)"),
     ("_LPAR", r"(?:AUTO|NONE)\b", "name the columns, as in CLUSTER BY (a), or leave CLUSTER BY out"),
-    ("", rf"(?:ON\s+UPDATE|TRIGGER(?:\s+ON\s+UPDATE)?)(?:\s+AT\s+MOST\s+{_SPANS})?", _on_update),
+    ("_AT", rf"(?<=UPDATE\s){_SPANS}", _at_most),
+    ("_EVERY", rf"(?<=MOST\s){_SPANS}", _at_most),
+    ("_UPDATE", r"COMMIT|CHANGES?|INSERT|WRITES?", _ON_UPDATE),
+    ("_MODE", r"(?:FAST\s+)?ON\s+(?:COMMIT|UPDATE|CHANGE)", _ON_UPDATE),
+    ("_CRON", r"TRIGGER", _ON_UPDATE),
+    ("_RESUME", r"TRIGGER|ON\s+UPDATE", "write SET SCHEDULE ON UPDATE"),
+    ("_SCHEDULE", r"ON\s+UPDATE", _ON_UPDATE),
+    ("_AS", r"BUILD\s+DEFERRED", "write WITH NO DATA"),
+    ("_AS", r"BUILD\b", "leave BUILD IMMEDIATE out: a stream table is filled unless WITH NO DATA is written"),
+    ("_MODE", r"COMPLETE", "write REFRESH MODE FULL"),
+    ("_MODE", r"FAST", "write REFRESH MODE DIFFERENTIAL"),
+    ("_MODE", r"FORCE", "write REFRESH MODE AUTO"),
+    ("_CASCADE _FULL", r"WITH\s+(?:NO\s+)?DATA", "leave WITH DATA out: a refresh fills the table"),
     ("_CASCADE _FULL", r"(?<=CONCURRENTLY\s)\S", "leave CONCURRENTLY out: a refresh never blocks readers"),
     ("_AS", r"IN\s+CLUSTER", "leave IN CLUSTER out: the session, or the scheduler, does the work"),
     ("_NO", rf"\(\s*REFRESH\s+{_SPANS}", _as_string),
     ("_NO", r"\(", "leave WITH (...) out; properties of the table are TBLPROPERTIES ('key' = 'value')"),
     ("_SCHEDULE", rf"TARGET_LAG\s*=\s*{_SPANS}", _as_string),
     ("_SCHEDULE", r"TARGET_LAG\s*=\s*'?DOWNSTREAM", "write SCHEDULE CALCULATED"),
+    ("_FROZEN", r"(?:SET\s+)?IMMUTABLE\b", "write FROZEN WHERE (condition)"),
     ("_SCHEDULE", r"WAREHOUSE", "leave WAREHOUSE out: the session, or the scheduler, does the work"),
 )
 """Words of Databricks, PostgreSQL, Materialize and Snowflake."""
@@ -67,21 +96,29 @@ _ADVICE: tuple[Advice, ...] = (
     ("_NO", r"\w+\s*(?:AS\b|\()", "write AS in front of the query"),
     ("_AS", r"USING", "leave USING out: a stream table is always a Delta table"),
     ("_MODE", r"AUTO|DIFFERENTIAL|FULL", "write REFRESH MODE and then the mode"),
+    ("_REFRESH", r"MODE\b", "write REFRESH MODE and then the mode"),
+    ("_CASCADE _FULL", r"AUTO|DIFFERENTIAL|INCREMENTAL", "leave it out: REFRESH MODE of the table decides"),
+    ("_TABLE", r"VIEW\b", "write STREAM TABLE"),
+    ("_STREAM", r"(?:(?<=REFRESH\s)|(?<=VERIFY\s))ALL\b", "leave ALL out: STREAM TABLES without a name are all of them"),
+    ("_FOR _LIMIT", r"(?:OF|ON|IN|FROM)\s", "write FOR and then the name"),
+    ("_FOR _LIMIT", r"[\w`]", "write FOR in front of the name"),
     ("_MODE", rf"EVERY\s+(?!'){_SPANS}", _as_string),
-    ("_SCHEDULE _AS", rf"(?:LAG|INTERVAL|EVERY)\b\s*=?\s*{_SPANS}", _as_string),
+    ("_SCHEDULE _AS", rf"(?:LAG|INTERVAL|EVERY)\b\s*(?:=\s*)?{_SPANS}", _as_string),
     ("_CRON", rf"=\s*{_SPANS}", _as_string),
     ("_RESUME", r"PAUSE|STOP|DISABLE", "write SUSPEND"),
     ("_RESUME", r"START|ENABLE|UNPAUSE", "write RESUME"),
-    ("_RESUME", r"REFRESH\s+MODE|SCHEDULE|TBLPROPERTIES", lambda found: f"write SET {' '.join(found[0].upper().split())}"),
+    ("_RESUME", r"REFRESH\s+MODE|SCHEDULE|STATE|TBLPROPERTIES", lambda found: f"write SET {' '.join(found[0].upper().split())}"),
     ("_RESUME", r"REFRESH\b", "write REFRESH STREAM TABLE name"),
     ("_MODE", r"EVERY|AT|ON", "write the time of refreshes after SCHEDULE, for example SCHEDULE '1m'"),
-    ("_DIFFERENTIAL", r"INCREMENTAL|IMMEDIATE", "the mode that computes what changed is called DIFFERENTIAL"),
+    ("_DIFFERENTIAL", r"IMMEDIATE", "write SCHEDULE IMMEDIATE: a write returns when the table is refreshed"),
+    ("_DIFFERENTIAL", r"INCREMENTAL", "the mode that computes what changed is called DIFFERENTIAL"),
     ("INTEGER", r"(?<=EVERY\s)('(?:\d+[wdhms])+')", lambda found: f"write SCHEDULE {found[1]}, without EVERY"),
     ("INTEGER", rf"(?<=EVERY\s){_SPANS}", _as_string),
     ("UNIT", r"MINS?\b", "write MINUTES"),
     ("UNIT", r"HRS?\b", "write HOURS"),
     ("UNIT", r"SECS?\b", "write SECONDS"),
-    ("UNIT", r"(MONTH|YEAR)S?\b", lambda found: f"write SCHEDULE CRON '@{found[1].lower()}ly'"),
+    ("UNIT", r"(?:MONTH|QUARTER|YEAR)S?\b", _by_calendar),
+    ("_CRON", r"AT\s+'?([01]?\d|2[0-3]):([0-5]\d)\b", lambda at: f"write SCHEDULE CRON '{int(at[2])} {int(at[1])} * * *'"),
     ("_CRON", _SPANS, _as_string),
     ("_CRON", r"HOURLY|DAILY|WEEKLY", lambda found: f"write SCHEDULE CRON '@{found[0].lower()}'"),
     ("_CRON", r"NONE|NULL|NEVER|OFF|DISABLED?|ON\s+DEMAND", "write SCHEDULE MANUAL"),
@@ -99,6 +136,7 @@ _ADVICE: tuple[Advice, ...] = (
     ("NAME", r"\d", BACKQUOTES),
     ("_DOT", r"[-$#@:]", BACKQUOTES),
     ("STRING", r"[\w/]", "put it in quotes"),
+    ("", r"\d+\s*(?:DAY|HOUR|MINUTE|SECOND)S?\b", _in_one),
     ("", r"/\*\+", "hints belong into the query, behind AS"),
 )
 """Terminals that were all expected there, what stands there instead, what to do about it; the first that fits counts."""

@@ -26,8 +26,9 @@ _PIECES = re.compile(
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
 _BLOCK_MARKS = re.compile(r"/\*(?!\+)|\*/")
+_QUOTES = "'\"`"
 _COMMENTS = ("line", "block")
-_CANDIDATE = re.compile(r"--|/\*|\b(SUBSCRIBE|PUBLICATION|QUEUE|EVENTS|LETTERS)\b", re.IGNORECASE)
+_CANDIDATE = re.compile(r"--|/\*|\b(SUBSCRIBE|PUBLICATION|QUEUE|EVENTS|LETTERS|EXPECT|FROZEN)\b", re.IGNORECASE)
 _SUBSCRIBES = (["SUBSCRIBE"], ["DECLARE"], ["COPY"], ["CREATE", "QUEUE"])
 """The opening words of statements whose AS belongs to AS OF."""
 _CONDITIONS = (["CREATE", "PUBLICATION"], ["ALTER", "PUBLICATION"], ["RETRY", "EVENTS"], ["GIVE", "UP"], ["REPLAY", "DEAD"])
@@ -40,15 +41,15 @@ MASK = "\0"
 def blanked(text: str) -> str:
     """Return `text` with the parts that the grammar does not read replaced by as many characters, so that all offsets stay.
 
-    Comments before the AS of a query become spaces. A query in parentheses after SUBSCRIBE, a condition after WHERE, and Spark's
-    parts of CREATE QUEUE become `MASK`s.
+    Comments before the AS of a query become spaces. A query in parentheses after SUBSCRIBE, a condition after WHERE or EXPECT, and
+    Spark's parts of CREATE QUEUE become `MASK`s.
     Raises StatementSyntaxError for a comment that is never closed.
     """
     if not _CANDIDATE.search(text):
         return text
-    kept, words, position = list[str](), list[str](), 0
+    kept, words, said, position, unclosed = list[str](), list[str](), set[str](), 0, set[str]()
     while position < len(text):
-        kind, start, position = next(pieces(text, position))
+        kind, start, position = next(pieces(text, position, unclosed=unclosed))
         piece = text[start:position]
         subscribes = words[:1] in _SUBSCRIBES or words[:2] in _SUBSCRIBES
         conditions = words[:2] in _CONDITIONS
@@ -59,19 +60,26 @@ def blanked(text: str) -> str:
             continue
         kept.append(piece)
         masks = subscribes and (words[-1] == "SUBSCRIBE" or words[-2:] == ["SUBSCRIBE", "TO"])
-        if piece == "(" and (masks or (conditions and words[-1] == "WHERE") or _captures(words)):
-            position = _closing(text, position)
+        where = words[-1:] == ["WHERE"] and (conditions or words[-2:-1] == ["FROZEN"])
+        if piece == "(" and (masks or where or _captures(words, said) or _expects(words)):
+            position = _closing(text, position, unclosed)
             kept.append(MASK * (position - start - 1))
         if kind != "space":
             words.append(piece.upper())
+            said.add(piece.upper())
     return "".join(kept)
 
 
-def _captures(words: list[str]) -> bool:
+def _captures(words: list[str], said: set[str]) -> bool:
     """Tell whether a part of CREATE QUEUE is for Spark: a condition, expressions, or the columns of the queue."""
     if words[:2] != ["CREATE", "QUEUE"]:
         return False
-    return words[-1] in ("WHEN", "COLUMNS") or not {"FOR", "ON", "("} & set(words)
+    return words[-1] in ("WHEN", "COLUMNS") or not {"FOR", "ON", "("} & said
+
+
+def _expects(words: list[str]) -> bool:
+    """Tell whether the condition of an expectation follows; a table may have the name `constraint.expect`."""
+    return len(words) > 3 and words[-3] == "CONSTRAINT" and words[-1] == "EXPECT" and words[-2] != "."
 
 
 def end_of_query(text: str, start: int) -> int:
@@ -97,12 +105,24 @@ def end_of_query(text: str, start: int) -> int:
     return after if end > start else start
 
 
-def pieces(text: str, start: int = 0, *, strict: bool = True) -> Iterator[tuple[str, int, int]]:
-    """Yield kind, start and end of the pieces of `text`; an open block comment is an error only if `strict`."""
-    position = start
-    while piece := _PIECES.match(text, position):
-        kind = str(piece.lastgroup)
-        end = _end_of_block(text, position, strict) if kind == "block" else piece.end()
+def pieces(text: str, start: int = 0, *, strict: bool = True, unclosed: set[str] | None = None) -> Iterator[tuple[str, int, int]]:
+    """Yield kind, start and end of the pieces of `text`; an open block comment is an error only if `strict`.
+
+    `unclosed` are the quotes that nothing after `start` closes. Where one opens what is never closed, all further ones of its
+    kind are escaped, and close nothing either: they are not tried again.
+    """
+    position, unclosed = start, set[str]() if unclosed is None else unclosed
+    while position < len(text):
+        quote = text[position]
+        if quote in unclosed:
+            kind, end = "other", position + 1
+        else:
+            piece = _PIECES.match(text, position)
+            assert piece, "any character is a piece"
+            kind, end = str(piece.lastgroup), piece.end()
+            if kind == "other" and quote in _QUOTES:
+                unclosed.add(quote)
+        end = _end_of_block(text, position, strict) if kind == "block" else end
         yield kind, position, end
         position = end
 
@@ -118,10 +138,10 @@ def _end_of_block(text: str, start: int, strict: bool) -> int:
     return len(text)
 
 
-def _closing(text: str, start: int) -> int:
+def _closing(text: str, start: int, unclosed: set[str]) -> int:
     """Return the position of the parenthesis that closes the one before `start`, or the end of the text."""
     depth = 1
-    for _, at, stop in pieces(text, start, strict=False):
+    for _, at, stop in pieces(text, start, strict=False, unclosed=unclosed):
         depth += {"(": 1, ")": -1}.get(text[at:stop], 0)
         if depth == 0:
             return at

@@ -22,10 +22,12 @@ from streamtable.language.queue.read import QUEUES, QueueRules
 from streamtable.language.replication.ast import ReplicationStatement
 from streamtable.language.replication.read import REPLICATION
 from streamtable.language.stream_table.ast import Statement
+from streamtable.language.stream_table.in_words import MINIMUM_SECONDS
 from streamtable.language.stream_table.read import STREAM_TABLES, StreamTableRules
-from streamtable.language.stream_table.schedule import MINIMUM_SECONDS, Schedule
+from streamtable.language.stream_table.schedule import Schedule
 from streamtable.language.subscribe.ast import SubscribeStatement
 from streamtable.language.syntax_errors import explain
+from streamtable.sql.literals import quote_string
 
 AnyStatement: TypeAlias = Statement | SubscribeStatement | QueueStatement | ReplicationStatement
 
@@ -44,18 +46,20 @@ class _ToStatement(StreamTableRules, QueueRules):
 
 
 @lru_cache(maxsize=256)
-def parse(text: str, minimum_seconds: int = MINIMUM_SECONDS) -> AnyStatement:
+def parse(text: str, minimum_seconds: int = MINIMUM_SECONDS, stored: bool = False) -> AnyStatement:
     """Return the statement of `text`. A schedule by duration may not be shorter than `minimum_seconds`.
+
+    `stored`: the text is the definition that a table holds, whose words have the meaning of the release that wrote it.
 
     Raises StatementSyntaxError for a text that does not parse, and InvalidStatement for an impossible statement.
     """
-    statement: AnyStatement = _read(text, "statement", minimum_seconds)
+    statement: AnyStatement = _read(text, "statement", minimum_seconds, stored)
     return statement
 
 
-def parse_schedule(text: str, minimum_seconds: int = MINIMUM_SECONDS) -> Schedule:
-    """Return the schedule of `text`, the part after SCHEDULE. Raises as `parse` does."""
-    schedule: Schedule = _read(text, "schedule", minimum_seconds)
+def parse_schedule(text: str) -> Schedule:
+    """Return the schedule of `text`, the part after SCHEDULE; a duration also without quotes. Raises as `parse` does."""
+    schedule: Schedule = _read(quote_string(text) if text[:1].isdigit() else text, "schedule", MINIMUM_SECONDS)
     return schedule
 
 
@@ -99,10 +103,10 @@ def _language() -> Lark:
     )
 
 
-def _read(text: str, start: str, minimum_seconds: int) -> Any:
+def _read(text: str, start: str, minimum_seconds: int, stored: bool = False) -> Any:
     try:
         tree = _language().parse(blanked(whole(text)), start=start)
-        return _ToStatement(text, minimum_seconds).transform(tree)
+        return _ToStatement(text, minimum_seconds, stored).transform(tree)
     except UnexpectedInput as error:
         raise from_elsewhere(text) or explain(text, error) from None
     except VisitError as error:  # lark's wrapping of what a method of the transformer raised

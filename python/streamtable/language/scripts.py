@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from streamtable.errors import InvalidStatement
 from streamtable.language.comments import pieces
 
-__all__ = ["Piece", "is_complete", "split"]
+__all__ = ["Piece", "is_complete", "markers", "split"]
 
 _CELL_END = re.compile(r"-- COMMAND -{10}\s*")
 _CELL_ENDS = re.compile(r"^(-- COMMAND -{10}\s*?)$", re.MULTILINE)
@@ -39,6 +39,18 @@ def split(script: str) -> list[Piece]:
 def is_complete(text: str) -> bool:
     """Tell whether the text ends with the semicolon of its last statement. Otherwise an interactive shell asks for more."""
     return all(ended for _, _, ended in _spans(_without_magic(text)))
+
+
+def markers(sql: str) -> set[str]:
+    """Return the names that follow a colon: those of the parameters (`:name`), and of what a path in a VARIANT reads (`v:name`)."""
+    found, before = set[str](), ""
+    for kind, start, end in pieces(sql, strict=False):
+        text = sql[start:end]
+        if kind in ("word", "as") and before == ":":
+            found.add(text)
+        if kind not in ("space", "line", "block"):
+            before = "::" if text == before == ":" else text  # `::` casts
+    return found
 
 
 def _without_magic(script: str) -> str:

@@ -11,13 +11,16 @@ from lark.tree import Meta
 
 from streamtable.errors import InvalidStatement
 from streamtable.language.comments import end_of_query
-from streamtable.language.names import Name, Query
+from streamtable.language.names import Condition, Name, Query
 from streamtable.language.syntax_errors import invalid, place, syntax_error
 from streamtable.sql.literals import unquote_name, unquote_string
 
-__all__ = ["Clause", "Rules", "second"]
+__all__ = ["MOST_DIGITS", "Clause", "Rules", "second"]
 
 T = TypeVar("T")
+
+MOST_DIGITS = 18
+"""Digits of the largest number in a statement: a BIGINT holds it, and Python refuses to read thousands."""
 
 _NAME_PARTS = ("catalog", "schema", "table")
 _DURATION = re.compile(r"\s*([+-]?[0-9]+)\s*(ms|s|m|h|d)\s*", re.IGNORECASE)
@@ -40,10 +43,10 @@ class Rules(Transformer[Token, Any]):
     The methods raise StatementSyntaxError and InvalidStatement, which lark wraps in VisitError.
     """
 
-    def __init__(self, text: str, minimum_seconds: int) -> None:
+    def __init__(self, text: str, minimum_seconds: int, stored: bool = False) -> None:
         super().__init__()
         self._text = text
-        self._minimum = minimum_seconds
+        self._minimum, self._stored = minimum_seconds, stored
 
     def flag(self, at: Meta) -> Meta:
         """Return the place of words without a value."""
@@ -77,19 +80,24 @@ class Rules(Transformer[Token, Any]):
         return self._query(at.start_pos, end_of_query(self._text, at.start_pos))
 
     def inner_query(self, at: Meta, token: Token) -> Query:
-        start, end = _span(at)
-        lead = len(self._text[start:end]) - len(self._text[start:end].lstrip())
-        return self._query(start + lead, end_of_query(self._text[:end], start + lead))
+        return self._inside(at)
 
     def condition(self, at: Meta, token: Token) -> str:
         """Return the text for Spark in parentheses, without comments around it."""
-        start, end = _span(at)
-        text = self._text[start:end]
-        lead = start + len(text) - len(text.lstrip())
-        return self._query(lead, end_of_query(self._text[:end], lead)).text
+        return self._inside(at).text
+
+    def expected(self, at: Meta, token: Token) -> Condition:
+        read = self._inside(at)
+        return Condition(read.text, read.line, read.column)
 
     def where(self, at: Meta, condition: str) -> str:
         return condition
+
+    def _inside(self, at: Meta) -> Query:
+        """Return what stands in parentheses."""
+        start, end = _span(at)
+        lead = end - len(self._text[start:end].lstrip())
+        return self._query(lead, end_of_query(self._text[:end], lead))
 
     def _query(self, start: int, end: int) -> Query:
         if start == end:

@@ -11,11 +11,13 @@ from itertools import chain, takewhile
 from pyspark.sql import SparkSession
 
 from streamtable.catalog.definition import SUSPENDED
-from streamtable.catalog.entries import Entry
+from streamtable.catalog.entries import CATALOG, Entry
+from streamtable.observe.expectations import counts_of
 from streamtable.observe.freshness import Freshness
 from streamtable.observe.health import Health, SourceState
 from streamtable.refresh.choose import NOT_POPULATED, REPLACED, Action
 from streamtable.refresh.history import history
+from streamtable.schedule.switch import switch
 from streamtable.settings.session import ALERTS_BACKLOG, read_setting
 
 __all__ = ["Alert", "AlertKind", "alerts"]
@@ -32,21 +34,27 @@ class AlertKind(str, Enum):
     SUSPENDED = "SUSPENDED"
     FAILED = "FAILED"
     REBUILT = "REBUILT"
+    EXPECTATION = "EXPECTATION"
     BACKLOG = "BACKLOG"
     HISTORY_EXPIRING = "HISTORY_EXPIRING"
     HISTORY_LOST = "HISTORY_LOST"
     SOURCE_UNREADABLE = "SOURCE_UNREADABLE"
     SOURCE_GONE = "SOURCE_GONE"
+    SCHEDULER_SUSPENDED = "SCHEDULER_SUSPENDED"
 
 
 @dataclass(frozen=True)
 class Alert:
-    """An alert about the table, or another reader of changes, `name`. `since` tells one occasion from the next."""
+    """An alert about the table, or another reader of changes, `name`, and maybe one of its sources.
+
+    `since` tells one occasion from the next.
+    """
 
     name: str
     kind: AlertKind
     since: datetime | None
     text: str
+    source: str | None = None
 
 
 _OF_SOURCES = {
@@ -60,16 +68,18 @@ _OF_SOURCES = {
 def alerts(
     spark: SparkSession, found: Sequence[Entry], fresh: Mapping[str, Freshness], health: Sequence[Health]
 ) -> Iterator[Alert]:
-    """Yield the current alerts of the given tables and sources."""
+    """Yield the current alerts of the given tables and sources, and of the catalog that they are in."""
+    if since := switch(spark).suspended_since:
+        yield Alert(CATALOG, AlertKind.SCHEDULER_SUSPENDED, since, "no scheduler refreshes anything until ALTER SCHEDULER RESUME")
     for entry in found:
         yield from _of_table(spark, entry, fresh[entry.path])
     most = read_setting(spark, ALERTS_BACKLOG)
     for each in health:
         if kind := _OF_SOURCES.get(each.state):
-            yield Alert(each.name, kind, each.behind_since, f"{each.source}: {each.warning}")
+            yield Alert(each.name, kind, each.behind_since, f"{each.source}: {each.warning}", each.source)
         if each.waiting > most:
             text = f"{each.source}: more than {most} versions with changes wait to be read, the first since {each.behind_since}"
-            yield Alert(each.name, AlertKind.BACKLOG, each.behind_since, text)
+            yield Alert(each.name, AlertKind.BACKLOG, each.behind_since, text, each.source)
 
 
 def _of_table(spark: SparkSession, entry: Entry, age: Freshness) -> Iterator[Alert]:
@@ -77,6 +87,10 @@ def _of_table(spark: SparkSession, entry: Entry, age: Freshness) -> Iterator[Ale
     if entry.definition.status == SUSPENDED:
         since = error.at if error else None
         yield Alert(name, AlertKind.SUSPENDED, since, error.message if error else "by ALTER STREAM TABLE ... SUSPEND")
+    for each, _, failed in counts_of(entry):
+        if failed:
+            text = f"rows fail the expectation {each.name} ({each.condition.text}); expectations() counts them"
+            yield Alert(name, AlertKind.EXPECTATION, None, text)
     lines = history(spark, [entry])  # is read as far back as it is asked for
     last = next(lines, None)
     if age.overdue:

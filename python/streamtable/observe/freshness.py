@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from math import ceil
 
 import networkx as nx
 from pyspark.sql import SparkSession
@@ -13,17 +14,20 @@ from streamtable.algebra.sources import CLOCK
 from streamtable.catalog.entries import Entry
 from streamtable.delta.tables import commits
 from streamtable.engine import clock
-from streamtable.language.stream_table.schedule import Manual
+from streamtable.language.stream_table.schedule import Every, Manual, OnUpdate
 from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.schedule.due import NEVER, ONCE, ScheduledTable, deadlines, graph_of
 from streamtable.schedule.engine import table_of
+from streamtable.settings.session import POLL, read_setting
 
-__all__ = ["Freshness", "freshness", "with_read"]
+__all__ = ["Freshness", "freshness", "promised", "with_read"]
 
 
 @dataclass(frozen=True)
 class Freshness:
     """The time until which the contents were the query's (None: never), and the deadline of the next refresh (None: no schedule).
+
+    A table without data is stale, whatever its schedule.
 
     `now` is the time of the poll: if no source has changed, the contents are the query's up to now. A table that was never
     populated and is to be refreshed at once has the deadline `now`.
@@ -39,13 +43,17 @@ class Freshness:
 
     @property
     def stale(self) -> bool | None:
-        return None if self.deadline is None else self.data_timestamp is None or self.deadline < self.now
+        if self.data_timestamp is None:
+            return True
+        return None if self.deadline is None else self.deadline < self.now
 
     @property
     def overdue(self) -> bool:
         """Tell whether the contents are twice as old as the schedule allows; a refresh that is just due is not an alert."""
-        if self.data_timestamp is None or self.deadline is None:
-            return self.stale is True
+        if self.deadline is None:
+            return False
+        if self.data_timestamp is None:
+            return True
         return self.now > self.deadline + (self.deadline - self.data_timestamp)
 
 
@@ -54,10 +62,22 @@ def freshness(spark: SparkSession, found: Sequence[Entry]) -> dict[str, Freshnes
     read = {source for entry in found for source in entry.definition.sources}
     vector = Vector.read(spark, sorted(read))
     since = {entry.path: _current_until(spark, entry, vector) for entry in found}
-    # A suspended table is not refreshed by its schedule, but counts as late. RESUME makes no table late.
-    tables = {e.path: replace(table_of(e, vector), since=since[e.path], suspended=False, resumed=None) for e in found}
+    # A suspended table is not refreshed by its schedule, but counts as late. RESUME and a request make no table late.
+    poll = read_setting(spark, POLL)
+    seen = (promised(table_of(each, vector), poll) for each in found)
+    tables = {table.path: replace(table, since=since[table.path], suspended=False, resumed=None, request=None) for table in seen}
     meant = {NEVER: None, ONCE: vector.at}
     return {path: Freshness(since, meant.get(due, due), vector.at) for path, (since, due) in with_read(tables).items()}
+
+
+def promised(table: ScheduledTable, poll: float) -> ScheduledTable:
+    """Return a table ON UPDATE with what that promises: contents that are no older than the time between refreshes and a poll."""
+    match table.schedule:
+        case OnUpdate() as schedule:
+            seconds = schedule.seconds + ceil(poll)
+            return replace(table, schedule=Every(seconds, f"{seconds}s"))
+        case _:
+            return table
 
 
 def with_read(tables: Mapping[str, ScheduledTable]) -> dict[str, tuple[datetime | None, datetime]]:

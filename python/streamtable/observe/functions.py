@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import islice
+from itertools import chain, islice
 
 from pyspark.sql import SparkSession
-from pyspark.sql.types import BooleanType, DataType, DoubleType, IntegerType, LongType, StringType, StructType, TimestampType
+from pyspark.sql.types import BooleanType, DoubleType, IntegerType, LongType, StringType, StructType, TimestampType
 
-from streamtable.catalog.entries import Entry, entries, load
-from streamtable.errors import InvalidStatement
+from streamtable.catalog.entries import Entry, listed, load
+from streamtable.catalog.requests import Request
+from streamtable.delta.unreadable import Unreadable
+from streamtable.engine import clock
+from streamtable.language.names import Name
 from streamtable.language.parse import parse_name
 from streamtable.observe.alerts import alerts
-from streamtable.observe.dependencies import dependency_rows
+from streamtable.observe.dependencies import DEPENDENCIES, dependency_rows
+from streamtable.observe.expectations import EXPECTATIONS, expectation_rows
 from streamtable.observe.freshness import Freshness, freshness
 from streamtable.observe.health import Health, health, source_health
 from streamtable.observe.replication_views import VIEWS
 from streamtable.observe.results import Row, Rows, columns
+from streamtable.observe.status_rows import AGE, STATUS, age, status_rows
 from streamtable.refresh.choose import Action
+from streamtable.refresh.cost import full_share
 from streamtable.refresh.frontier import Frontier
 from streamtable.refresh.history import Line, errors_in_a_row, history
+from streamtable.refresh.records import Initiator
 
-__all__ = ["FUNCTIONS", "call", "describe"]
+__all__ = ["FUNCTIONS", "Asked"]
 
 
 @dataclass(frozen=True)
@@ -35,20 +43,29 @@ class Asked:
     limit: int | None
 
     @cached_property
+    def listed(self) -> list[tuple[Name, Entry | Unreadable]]:
+        """Return the stream tables with those that nobody can read; raise the error of one that is named."""
+        return self._all if self.name is None else [(name := parse_name(self.name), load(self.spark, name))]
+
+    @cached_property
     def tables(self) -> list[Entry]:
-        return [load(self.spark, parse_name(self.name))] if self.name is not None else self._all
+        return _readable(self.listed)
 
     @cached_property
     def fresh(self) -> dict[str, Freshness]:
-        return freshness(self.spark, list({each.path: each for each in (*self._all, *self.tables)}.values()))
+        return freshness(self.spark, list({each.path: each for each in (*_readable(self._all), *self.tables)}.values()))
 
     @cached_property
     def health(self) -> list[Health]:
         return source_health(self.spark, self.tables) if self.name is not None else health(self.spark, self.tables)
 
     @cached_property
-    def _all(self) -> list[Entry]:
-        return list(entries(self.spark))
+    def _all(self) -> list[tuple[Name, Entry | Unreadable]]:
+        return list(listed(self.spark))
+
+
+def _readable(found: Iterable[tuple[Name, Entry | Unreadable]]) -> list[Entry]:
+    return [each for _, each in found if isinstance(each, Entry)]
 
 
 @dataclass(frozen=True)
@@ -61,62 +78,27 @@ class TableFunction:
     parameters: tuple[str, ...] = ("name",)
 
 
-def describe(name: str, arguments: Sequence[str | None]) -> StructType:
-    """Return the columns of the function; raise InvalidStatement for arguments that it does not take."""
-    _arguments(name, arguments)
-    return FUNCTIONS[name].columns
-
-
-def call(spark: SparkSession, name: str, arguments: Sequence[str | None]) -> Rows:
-    """Return the rows of the function. Raises StreamTableNotFound, with near names."""
-    return FUNCTIONS[name].rows(Asked(spark, *_arguments(name, arguments)))
-
-
-def _arguments(function: str, arguments: Sequence[str | None]) -> tuple[str | None, int | None]:
-    parameters = FUNCTIONS[function].parameters
-    name, limit = (*arguments, None, None)[:2]
-    usage = f"call it as {function}([{', '.join(parameters)}])"
-    if len(arguments) > len(parameters):
-        raise InvalidStatement(f"{function} takes at most {len(parameters)} arguments, not {len(arguments)}", hint=usage)
-    if limit is not None and not limit.isdecimal():
-        raise InvalidStatement(f"the limit of {function} cannot be {limit!r}", hint=usage)
-    return name, None if limit is None else int(limit)
-
-
 def _stream_tables(asked: Asked) -> Rows:
-    return [_stream_table(asked, entry) for entry in asked.tables]
-
-
-def _stream_table(asked: Asked, entry: Entry) -> Row:
-    definition, frontier = entry.definition, Frontier.of(entry.state.frontier)
-    error = definition.error
-    return (
-        definition.name,
-        definition.status,
-        definition.statement.mode.value,
-        definition.statement.schedule.sql(),
-        frontier is not None,
-        *_age(asked.fresh[entry.path]),
-        frontier.action if frontier else None,
-        entry.state.version,
-        errors_in_a_row(entry, history(asked.spark, [entry])),
-        error.message if error else None,
-        error.condition if error else None,
-        definition.statement.query.text,
-        entry.path,
-    )
-
-
-def _age(fresh: Freshness) -> Row:
-    return fresh.data_timestamp, None if fresh.staleness is None else fresh.staleness.total_seconds(), fresh.stale
+    return status_rows(asked.spark, STATUS, asked.listed, asked.fresh)
 
 
 def _staleness(asked: Asked) -> Rows:
-    return [(each.definition.name, *_age(asked.fresh[each.path]), asked.fresh[each.path].deadline) for each in asked.tables]
+    return [(each.definition.name, *age(asked.fresh[each.path]), asked.fresh[each.path].deadline) for each in asked.tables]
 
 
 def _refresh_history(asked: Asked) -> Rows:
-    return [_refreshed(line) for line in islice(history(asked.spark, asked.tables), asked.limit)]
+    requested = (_requested(entry, each) for entry in asked.tables for each in entry.requests)
+    return list(islice(chain(requested, map(_refreshed, history(asked.spark, asked.tables))), asked.limit))
+
+
+def _requested(entry: Entry, request: Request) -> Row:
+    """Return the row of a request that is not done."""
+    status = "REQUESTED" if request.free(clock.now()) else "RUNNING"
+    action = Action.FULL.value if request.full else None
+    waits = "it waits for a scheduler" if request.taken is None else None
+    times = (request.taken or request.at, None)
+    last = (waits, None, Initiator.REQUEST.value, None, request.id, request.at, None)
+    return (entry.definition.name, None, *times, action, status, None, None, None, *last)
 
 
 def _refreshed(line: Line) -> Row:
@@ -135,6 +117,10 @@ def _refreshed(line: Line) -> Row:
         None if failed else record.reason,
         record.reason if failed else None,
         record.initiated_by,
+        None if record.counts is None else str(record.counts),
+        record.request,
+        record.deadline,
+        json.dumps(record.phases) if record.phases else None,
     )
 
 
@@ -152,6 +138,8 @@ def _stats(asked: Asked, entry: Entry) -> Row:
     failed = sum(line.record.action is Action.FAILED for line in lines)
     last = next((line for line in lines if line.record.action is not Action.SKIPPED), None)
     times = [record.duration_ms for record in completed]
+    frontier = Frontier.of(entry.state.frontier)
+    runs = frontier.runs if frontier else ()
     return (
         definition.name,
         definition.status,
@@ -168,7 +156,9 @@ def _stats(asked: Asked, entry: Entry) -> Row:
         last.record.action.value if last else None,
         _status(last.record.action) if last else None,
         last.at if last else None,
-        *_age(asked.fresh[entry.path]),
+        next((ran.ms for ran in reversed(runs) if not ran.differential), None),
+        full_share(runs),
+        *age(asked.fresh[entry.path]),
     )
 
 
@@ -204,31 +194,8 @@ def _shown(rows: Callable[[SparkSession, str | None], Rows], asked: Asked) -> Ro
     return rows(asked.spark, asked.name)
 
 
-_AGE: Mapping[str, type[DataType]] = {
-    "data_timestamp": TimestampType,
-    "staleness_seconds": DoubleType,
-    "stale": BooleanType,
-}
-
 FUNCTIONS: Mapping[str, TableFunction] = {
-    "stream_tables": TableFunction(
-        columns(
-            name=StringType,
-            status=StringType,
-            refresh_mode=StringType,
-            schedule=StringType,
-            is_populated=BooleanType,
-            **_AGE,
-            last_action=StringType,
-            version=LongType,
-            consecutive_errors=IntegerType,
-            error=StringType,
-            error_condition=StringType,
-            query=StringType,
-            location=StringType,
-        ),
-        _stream_tables,
-    ),
+    "stream_tables": TableFunction(STATUS, _stream_tables),
     "refresh_history": TableFunction(
         columns(
             name=StringType,
@@ -243,9 +210,13 @@ FUNCTIONS: Mapping[str, TableFunction] = {
             reason=StringType,
             error_message=StringType,
             initiated_by=StringType,
+            expectations=StringType,
+            request=StringType,
+            deadline=TimestampType,
+            phases=StringType,
         ),
         _refresh_history,
-        "refresh, failure or skip, the latest first",
+        "request that is not done, then refresh, failure or skip, the latest first",
         ("name", "limit"),
     ),
     "refresh_stats": TableFunction(
@@ -265,11 +236,13 @@ FUNCTIONS: Mapping[str, TableFunction] = {
             last_refresh_action=StringType,
             last_refresh_status=StringType,
             last_refresh_at=TimestampType,
-            **_AGE,
+            last_full_ms=LongType,
+            auto_full_share=DoubleType,
+            **AGE,
         ),
         _refresh_stats,
     ),
-    "staleness": TableFunction(columns(name=StringType, **_AGE, deadline=TimestampType), _staleness),
+    "staleness": TableFunction(columns(name=StringType, **AGE, deadline=TimestampType), _staleness),
     "source_health": TableFunction(
         columns(
             name=StringType,
@@ -288,9 +261,12 @@ FUNCTIONS: Mapping[str, TableFunction] = {
         "source of a stream table, table of a replication slot, and input of a queue's consumer (named `queue: consumer`)",
     ),
     "stream_table_dependencies": TableFunction(
-        columns(name=StringType, source=StringType, kind=StringType), _dependencies, "source of a stream table"
+        DEPENDENCIES,
+        _dependencies,
+        "table, view or function in a query",
     ),
+    "expectations": TableFunction(EXPECTATIONS, lambda asked: expectation_rows(asked.tables), "expectation of a stream table"),
     "alerts": TableFunction(columns(name=StringType, alert=StringType, since=TimestampType, text=StringType), _alerts, "alert"),
     **{name: TableFunction(columns, partial(_shown, rows), each) for name, (columns, rows, each) in VIEWS.items()},
 }
-"""All table functions. The shim's `TableFunctions.names` are these keys."""
+"""All table functions with fixed columns. The shim's `TableFunctions.names` are these keys and VIOLATIONS."""

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
 
 from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
 from streamtable.catalog.entries import Entry, entries
-from streamtable.catalog.kinds import CatalogObject
-from streamtable.delta.tables import Size, size
+from streamtable.catalog.kinds import PUBLICATION, SUBSCRIPTION, CatalogObject
+from streamtable.delta.tables import size
 from streamtable.engine import clock
 from streamtable.errors import StreamTableError
 from streamtable.language.names import Name
 from streamtable.language.write import to_sql
 from streamtable.observe.alerts import alerts
+from streamtable.observe.expectations import counts_of
 from streamtable.observe.freshness import Freshness, freshness
 from streamtable.observe.health import Health, health
 from streamtable.observe.status import (
+    FAILED,
     Column,
+    Expected,
     PublicationStatus,
     QueueStatus,
     Status,
@@ -31,14 +33,14 @@ from streamtable.observe.status import (
 from streamtable.queue import consumers
 from streamtable.queue.definition import Queue, queues
 from streamtable.refresh.frontier import Frontier
-from streamtable.refresh.history import Line, history
-from streamtable.replication.kinds import PUBLICATION, SUBSCRIPTION
+from streamtable.refresh.history import Line, errors_in_a_row, history
 from streamtable.replication.publications import published
 from streamtable.replication.publisher import Schema
 from streamtable.replication.subscriptions import Subscription, slots_in_sight
-from streamtable.settings.session import SETTINGS, read_setting
+from streamtable.schedule.switch import switch
+from streamtable.settings.session import shown_settings
 
-__all__ = ["REFRESHES", "look"]
+__all__ = ["REFRESHES", "look", "table_status"]
 
 REFRESHES = 200
 """The number of lines of each table's history in a status."""
@@ -53,7 +55,7 @@ def look(spark: SparkSession, before: Status | None = None) -> Status:
 
     def table(entry: Entry) -> TableStatus:
         same = known.get((entry.path, entry.state.table_id, entry.state.version))
-        return _table(spark, entry, fresh[entry.path], healths, same)
+        return table_status(spark, entry, fresh[entry.path], healths, same, REFRESHES)
 
     return Status(
         clock.now(),
@@ -63,14 +65,22 @@ def look(spark: SparkSession, before: Status | None = None) -> Status:
         tuple(objects.every_as(spark, SUBSCRIPTION, _subscription)),
         _slots(spark, healths),
         tuple(alerts(spark, found, fresh, healths)),
-        tuple((each.key, str(read_setting(spark, each)), each.doc) for each in SETTINGS),
+        shown_settings(spark),
+        switch(spark).suspended_since,
     )
 
 
-def _table(spark: SparkSession, entry: Entry, fresh: Freshness, healths: Sequence[Health], same: TableStatus | None) -> TableStatus:
-    definition, state = entry.definition, entry.state
-    lines: tuple[Line, ...] = same.history if same else tuple(islice(history(spark, [entry]), REFRESHES))
-    counted: Size | None = same.size if same else size(spark, entry.path, state.version)
+def table_status(
+    spark: SparkSession,
+    entry: Entry,
+    fresh: Freshness,
+    healths: Sequence[Health] = (),
+    same: TableStatus | None = None,
+    lines: int = 1,
+) -> TableStatus:
+    """Return the status of one table, with so many lines of its history at least; `same` is what was known of the same version."""
+    definition, state, frontier = entry.definition, entry.state, Frontier.of(entry.state.frontier)
+    past = same.history if same else _recent(history(spark, [entry]), lines)
     return TableStatus(
         entry.name,
         entry.path,
@@ -82,13 +92,29 @@ def _table(spark: SparkSession, entry: Entry, fresh: Freshness, healths: Sequenc
         to_sql(definition.statement),
         definition.statement.comment,
         tuple(Column(each.name, each.dataType.simpleString(), (each.metadata or {}).get("comment")) for each in state.schema),
-        counted,
+        same.size if same else size(spark, entry.path, state.version),
         fresh,
         definition.error,
-        lines,
+        past,
         tuple(each for each in healths if each.name == definition.name),
-        frontier.runs if (frontier := Frontier.of(state.frontier)) else (),
+        frontier.runs if frontier else (),
+        frontier.action if frontier else None,
+        frontier.at if frontier else None,
+        definition.resumed.version if definition.resumed else -1,
+        errors_in_a_row(entry, past),
+        tuple(Expected(each.name, each.condition.text, each.violation.value, *counts) for each, *counts in counts_of(entry)),
     )
+
+
+def _recent(lines: Iterator[Line], most: int) -> tuple[Line, ...]:
+    """Return the latest lines: `most`, and as many more as it takes to the last success."""
+    kept, succeeded = list[Line](), False
+    for line in lines:
+        kept.append(line)
+        succeeded = succeeded or line.record.action not in FAILED
+        if succeeded and len(kept) >= most:
+            break
+    return tuple(kept)
 
 
 def _queue(spark: SparkSession, queue: Queue, healths: Sequence[Health]) -> QueueStatus:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime, timezone
+from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
@@ -11,12 +11,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import BooleanType, LongType, StringType, StructType, TimestampType
 
 from streamtable.catalog import objects
-from streamtable.catalog.kinds import CatalogObject, Kind
+from streamtable.catalog.kinds import PUBLICATION, SLOT, SUBSCRIPTION, CatalogObject, Kind
+from streamtable.engine import clock
 from streamtable.language.parse import parse_name
 from streamtable.observe.health import Health, SourceState, slot_health
 from streamtable.observe.results import Row, Rows, columns
 from streamtable.replication import slots
-from streamtable.replication.kinds import PUBLICATION, SLOT, SUBSCRIPTION
 from streamtable.replication.publications import definition, published
 from streamtable.replication.publisher import Schema
 from streamtable.replication.subscriptions import SubscribedTable, Subscription, slots_in_sight, slots_in_use
@@ -104,7 +104,7 @@ _COUNTERS = (
 def _replication_slots(spark: SparkSession, name: str | None) -> Rows:
     found = slots_in_sight(spark) if name is None else [objects.load(spark, SLOT, parse_name(name))]
     since = {(str(slot), each.table): _at(each.confirmed_at) for slot in found for each in slots.positions(slot).values()}
-    now, used = datetime.now(timezone.utc), {".".join(name) for name in slots_in_use(spark)}
+    now, used = clock.now(), {".".join(name) for name in slots_in_use(spark)}
     return [_slot(each, each.name in used, since[each.name, each.source], now) for each in slot_health(spark, found)]
 
 

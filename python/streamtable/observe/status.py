@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,6 +25,7 @@ from streamtable.refresh.history import Line
 
 __all__ = [
     "Column",
+    "Expected",
     "Kind",
     "PublicationStatus",
     "QueueStatus",
@@ -35,6 +37,7 @@ __all__ = [
     "key_of",
 ]
 
+_CONDITION = re.compile(r"\[(\w+)\] ")
 FAILED = (Action.FAILED, Action.SKIPPED)
 WHOLE = (Action.FULL, Action.REINITIALIZE)
 
@@ -69,6 +72,17 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Expected:
+    """One expectation, and how many rows pass and fail as of the last refresh; None before the first."""
+
+    name: str
+    condition: str
+    violation: str
+    passed: int | None
+    failed: int | None
+
+
+@dataclass(frozen=True)
 class TableStatus:
     """One stream table. `history` has the latest line first; `sources` are the states of its sources."""
 
@@ -89,6 +103,15 @@ class TableStatus:
     sources: tuple[Health, ...]
     runs: tuple[Ran, ...] = ()
     """The costs of the last refreshes of its present plan, of both kinds if there were both."""
+    action: str | None = None
+    """What the refresh did that the contents are from."""
+    stood_at: datetime | None = None
+    """When the sources were at the versions of the contents; the history may not reach back so far."""
+    resumed: int = -1
+    """The version of the last RESUME, which forgives the failures before it."""
+    failures: int = 0
+    """Failures in a row."""
+    expectations: tuple[Expected, ...] = ()
 
     @property
     def last_attempt(self) -> Line | None:
@@ -98,6 +121,25 @@ class TableStatus:
     @property
     def last_success(self) -> Line | None:
         return next((line for line in self.history if line.record.action not in FAILED), None)
+
+    @property
+    def succeeded_at(self) -> datetime | None:
+        """Return when a refresh last succeeded; one that found nothing to do left no line."""
+        return self.last_success.at if self.last_success else self.stood_at
+
+    @property
+    def attempted_at(self) -> datetime | None:
+        return self.last_attempt.at if self.last_attempt else self.stood_at
+
+    @property
+    def last_action(self) -> str | None:
+        """Return what the last attempt came to: FAILED at once, not only when the table is suspended."""
+        return Action.FAILED.value if self.trouble else self.action
+
+    @property
+    def reason(self) -> str | None:
+        """Return why the last successful refresh did what it did."""
+        return self.last_success.record.reason if self.last_success else None
 
     @property
     def last_whole(self) -> Line | None:
@@ -114,7 +156,16 @@ class TableStatus:
         if self.error:
             return self.error.message
         last = self.last_attempt
-        return last.record.reason if last and last.record.action is Action.FAILED else None
+        failed = last is not None and last.record.action is Action.FAILED and last.version > self.resumed
+        return last.record.reason if last and failed else None
+
+    @property
+    def condition(self) -> str | None:
+        """Return the class of that error for programs."""
+        if self.error:
+            return self.error.condition
+        found = _CONDITION.match(self.trouble or "")
+        return found[1] if found else None
 
     @property
     def next_due(self) -> datetime | None:
@@ -195,6 +246,8 @@ class Status:
     slots: tuple[Health, ...] = ()
     alerts: tuple[Alert, ...] = ()
     settings: tuple[tuple[str, str, str], ...] = ()
+    suspended_since: datetime | None = None
+    """Since when ALTER SCHEDULER SUSPEND holds the schedulers of the catalog."""
 
     def table(self, name: str) -> TableStatus | None:
         """Return the stream table of a full name, as rows show it."""

@@ -9,11 +9,10 @@ from pyspark.sql import SparkSession
 from streamtable.catalog.accepted import is_copy, of_table
 from streamtable.catalog.definition import FORMATTED, Definition
 from streamtable.catalog.entries import table_names
+from streamtable.catalog.kinds import PUBLICATION, QUEUE, SUBSCRIPTION
 from streamtable.delta.tables import Located, TableState, find_table, state
 from streamtable.delta.unreadable import left_out
 from streamtable.language.names import Name
-from streamtable.queue.definition import QUEUE
-from streamtable.replication.kinds import PUBLICATION, SUBSCRIPTION
 
 __all__ = ["unaccepted"]
 

@@ -1,9 +1,9 @@
-"""Alerts of a running scheduler: each is reported once, to the log and to a callback."""
+"""Alerts of a running scheduler: each is reported once to the log and to listeners, and those that hold at each look to queues."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Thread
 
 from pyspark.sql import SparkSession
@@ -23,9 +23,15 @@ log = logging.getLogger("streamtable.alerts")
 class Watch:
     """Polls all stream tables, slots and queues of the session's catalog, and reports new alerts."""
 
-    def __init__(self, spark: SparkSession, on_alert: Callable[[Alert], object] | None = None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        *listeners: Callable[[Alert], object],
+        holding: Callable[[Sequence[Alert]], object] = lambda _: None,
+    ) -> None:
+        """Report to `listeners` each alert when it begins, and to `holding` at each look all that hold."""
         self._spark = spark
-        self._on_alert = on_alert
+        self._listeners, self._holding = listeners, holding
         self._told: set[Alert] = set()
 
     def start(self, stopped: Callable[[float], bool]) -> Thread:
@@ -35,15 +41,22 @@ class Watch:
     def poll(self) -> None:
         """Report new alerts. Alerts that are over are forgotten; if they return, they are reported again."""
         found = list(entries(self._spark))
-        now = set(alerts(self._spark, found, freshness(self._spark, found), health(self._spark, found)))
-        for alert in sorted(now - self._told, key=lambda each: (each.name, each.kind)):
-            self._tell(alert)
-        self._told = now
+        holding = set(alerts(self._spark, found, freshness(self._spark, found), health(self._spark, found)))
+        now = sorted(holding, key=lambda each: (each.name, each.kind, str(each.since)))
+        for alert in now:
+            if alert not in self._told:
+                self._tell(alert)
+        self._told = holding
+        self._holding(now)
 
     def _tell(self, alert: Alert) -> None:
         log.warning("%s %s: %s", alert.kind.value, alert.name, alert.text)
-        if self._on_alert:
-            try:
-                self._on_alert(alert)
-            except Exception:  # the others are to be told as well
-                log.exception("the function that is called with alerts fails")
+        for listener in self._listeners:
+            _call(listener, alert)
+
+
+def _call(listener: Callable[[Alert], object], alert: Alert) -> None:
+    try:
+        listener(alert)
+    except Exception:  # the others are to be told as well
+        log.exception("the function that is called with alerts fails")

@@ -5,28 +5,33 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from streamtable.algebra.distinct import merge_distincts
-from streamtable.algebra.distinct_calls import store_distinct_values
 from streamtable.algebra.normalise import normalise
 from streamtable.algebra.operators import Operator
-from streamtable.algebra.partners import store_partners
+from streamtable.algebra.optional import OptionalState
 from streamtable.algebra.reading import BoundQuery, read_plan
 from streamtable.algebra.sources import Source
 from streamtable.differentiate.registry import RuleFinding, obstacle
-from streamtable.errors import InvalidQuery, message_of, near_names
+from streamtable.errors import InvalidQuery, InvalidStatement, message_of, near_names
 from streamtable.jvm.gateway import SHIM, frame_of, java_class
 from streamtable.language.names import Query
+from streamtable.language.stream_table.ast import CreateStreamTable
+from streamtable.language.stream_table.state import StateMode
+from streamtable.query.expectations import Judged, form_of, judge, refuse_volatile
 from streamtable.query.fingerprint import Json, _used, fingerprint_of
+from streamtable.query.frozen import Frozen, freeze, refuse_moving
 from streamtable.query.rewrite import rewritten
 from streamtable.query.spellings import instead
+from streamtable.query.states import Decided, Plan, stored
 from streamtable.sessions.internal import give_back
+from streamtable.sql.literals import quote_name
 
 __all__ = ["AnalysedQuery", "analyse", "release"]
 
@@ -44,19 +49,25 @@ class AnalysedQuery:
     """The JSON of the shim's PlanReader."""
     rejected: RuleFinding | None = None
     """Why Spark cannot plan the delta, as a dry run or a refresh found; else None."""
+    states: tuple[tuple[OptionalState, Decided], ...] = ()
+    """The optional states of the query, and whether they are stored."""
+    judged: Judged | None = None
+    """The rows before expectations drop some. `frame` and `tree` are the rows that stay. None without expectations."""
+    frozen: Frozen | None = None
+    """The rows that stay as they are, whatever the query gives. `frame` and `tree` are the query outside them."""
 
     @cached_property
     def obstacle(self) -> RuleFinding | None:
         """Return why the query cannot be maintained incrementally, or None when it can."""
         return self.rejected or obstacle(self.tree)
 
+    def outside(self, rows: DataFrame) -> DataFrame:
+        """Return those of the table's rows that are the query's: all but the frozen ones."""
+        return self.frozen.outside(rows) if self.frozen else rows
+
     def columns_of(self, path: str) -> frozenset[str]:
         """Return the columns of a source that the query mentions, by name or in `*`, even those that its result does not need."""
-        plan = json.loads(self.plan)["plan"]
-        mentioned = set(_used(plan, wanted=True))
-        return frozenset(
-            each["name"] for node in _nodes(plan) if node.get("path") == path for each in node["output"] if each["id"] in mentioned
-        )
+        return frozenset(_mentioned(self.plan).get(path, ()))
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -74,39 +85,65 @@ class AnalysedQuery:
         return {path: str(source) for path, source in self.sources.items()}
 
 
-def analyse(session: SparkSession, query: Query) -> AnalysedQuery:
-    """Let Spark analyse `query` and read its plan. Raises InvalidQuery with Spark's own message."""
+def analyse(session: SparkSession, query: Query, of: CreateStreamTable | None = None, before: Plan | None = None) -> AnalysedQuery:
+    """Let Spark analyse `query` and read its plan. Raises InvalidQuery with Spark's own message.
+
+    `of` is the statement whose expectations, frozen rows and STATE are part of the plan. `before` is the plan of the table's last
+    refresh.
+    """
+    expectations = of.expectations if of is not None else ()
     reader, name = java_class(session, f"{SHIM}.PlanReader"), uuid.uuid4().hex
     try:
-        pins = java_class(session, f"{SHIM}.Pins").read(session._jsparkSession, rewritten(query.text), query.columns)
+        pins = _pinned(session, query)
         _check_names(json.loads(pins.gone()))
         frame = frame_of(session, pins.frame())
-        plan = reader.read(frame._jdf, name)
-    except InvalidQuery:
-        give_back(session)
+        if frozen := freeze(frame, of) if of is not None else None:
+            frame = frozen.outside(frozen.whole)
+        whole, frame = judge(frame, of) if of is not None and expectations else (frame, frame)
+        plan = reader.read(whole._jdf, name)
+        bound = replace(read_plan(plan, name), columns=pins.columns(), texts=pins.texts(), used=_listed(_mentioned(plan)))
+        if expectations:
+            refuse_volatile(bound.tree, expectations)
+        if frozen:
+            refuse_moving(bound.tree, frozen)
+    except InvalidStatement:
+        _forget(session, name)
         raise
     except PySparkException as error:
         text = _moved(message_of(error), query)
         rejected = InvalidQuery(f"Spark rejects the query: {text}", hint=_nearest_table(session, text) or instead(query.text, text))
-        give_back(session)
+        _forget(session, name)
         raise rejected from error
-    bound = replace(read_plan(plan, name), columns=pins.columns())
-    tree, forms = _formed(bound.tree)
-    return AnalysedQuery(session, frame, bound, normalise(tree), fingerprint_of(plan, forms), plan)
+    except RecursionError as error:
+        _forget(session, name)
+        raise _too_deep() from error
+    judging, mode = form_of(expectations), of.state if of is not None else StateMode.ALL
+    try:
+        formed, fingerprint = stored(session, bound.tree, mode, before, lambda form: fingerprint_of(plan, form + judging))
+        tree = normalise(formed.tree)
+    except Exception as error:
+        _forget(session, name)
+        if isinstance(error, RecursionError):
+            raise _too_deep() from error
+        raise
+    judged = Judged(whole, tree, expectations) if expectations else None
+    kept = judged.kept if judged else tree
+    return AnalysedQuery(session, frame, bound, kept, fingerprint, plan, None, formed.states, judged, frozen)
 
 
-_FORMS = (("values stored", store_distinct_values), ("partners stored", store_partners), ("distincts merged", merge_distincts))
-"""The rewritings that decide which states are stored, by name. Tables of earlier releases may store other states."""
+def _pinned(session: SparkSession, query: Query) -> Any:
+    """Let Spark analyse the query with its tables' columns as they were.
 
-
-def _formed(tree: Operator) -> tuple[Operator, str]:
-    """Return the tree whose states are stored, and the names of the forms that changed it."""
-    names = []
-    for name, form in _FORMS:
-        formed = form(tree)
-        names += [name] if formed != tree else []
-        tree = formed
-    return tree, ", ".join(names)
+    A view that was written again has columns of its own time: the tables in its text are read as they are then.
+    """
+    pins, text = java_class(session, f"{SHIM}.Pins"), rewritten(query.text)
+    try:
+        return pins.read(session._jsparkSession, text, query.columns)
+    except PySparkException as error:
+        if error.getCondition() != "INCOMPATIBLE_VIEW_SCHEMA_CHANGE":
+            raise
+        own = {key: columns for key, columns in json.loads(query.columns).items() if key.startswith("`#")}
+        return pins.read(session._jsparkSession, text, json.dumps(own))
 
 
 def _check_names(gone: Sequence[Json]) -> None:
@@ -122,6 +159,10 @@ def _check_names(gone: Sequence[Json]) -> None:
             f"the column {column} that the query reads is not there any more, among {', '.join(now)}.{near_names(column, now)}",
             hint="give the column its name again, or write a query that fits: ALTER STREAM TABLE ... AS",
         )
+
+
+def _too_deep() -> InvalidQuery:
+    return InvalidQuery("the query is nested too deeply", hint="make a stream table of a part of it, and read that")
 
 
 def _moved(message: str, query: Query) -> str:
@@ -146,6 +187,21 @@ def _nearest_table(session: SparkSession, message: str) -> str | None:
     return near_names(wanted, known).strip() or None
 
 
+def _mentioned(plan: str) -> dict[str, set[str]]:
+    """Return the columns of each table, by its path, that a plan mentions."""
+    document = json.loads(plan)
+    mentioned, found = set(_used(document["plan"], wanted=True)), {each["path"]: set[str]() for each in document["sources"]}
+    for node in _nodes(document["plan"]):
+        if node.get("path") in found:  # else it is a constant: a table at a fixed version
+            found[node["path"]] |= {each["name"] for each in node["output"] if each["id"] in mentioned}
+    return found
+
+
+def _listed(columns: Mapping[str, set[str]]) -> str:
+    """Return the columns of each table for people, in the order of the tables."""
+    return json.dumps([", ".join(n if n.isidentifier() else quote_name(n) for n in sorted(names)) for names in columns.values()])
+
+
 def _nodes(node: Json) -> Iterator[Json]:
     yield node
     for child in node.get("children", ()):
@@ -154,6 +210,9 @@ def _nodes(node: Json) -> Iterator[Json]:
 
 def release(analysed: AnalysedQuery) -> None:
     """Free the query's registered expressions, and give its session back."""
-    registry = java_class(analysed.session, f"{SHIM}.ExpressionRegistry")
-    registry.release(analysed.bound.id)
-    give_back(analysed.session)
+    _forget(analysed.session, analysed.bound.id)
+
+
+def _forget(session: SparkSession, reading: str) -> None:
+    java_class(session, f"{SHIM}.ExpressionRegistry").release(reading)
+    give_back(session)

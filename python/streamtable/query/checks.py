@@ -1,4 +1,4 @@
-"""Checks of a query: names that belong to the caller's session, and operators that the mode DIFFERENTIAL cannot maintain."""
+"""Checks of what a statement reads: names of the caller's session, and operators that the mode DIFFERENTIAL cannot maintain."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from streamtable.delta.tables import Located, find_table
 from streamtable.errors import (
     InvalidQuery,
     InvalidStatement,
@@ -19,7 +20,7 @@ from streamtable.language.stream_table.ast import RefreshMode
 from streamtable.query.analyse import AnalysedQuery
 from streamtable.sql.literals import unquote_name
 
-__all__ = ["AUTO", "allow", "refuse_session_names", "temporary_view_refused"]
+__all__ = ["AUTO", "allow", "find_source", "refuse_session_names", "temporary_view_refused"]
 
 
 def refuse_session_names(spark: SparkSession, error: InvalidQuery) -> None:
@@ -58,6 +59,18 @@ _OF_SESSION: tuple[tuple[str, Callable[[SparkSession, str], bool], str, str], ..
     ),
 )
 """Spark's message about a missing name, the test whether the caller's session knows it, its kind, and the hint."""
+
+
+def find_source(spark: SparkSession, name: Name) -> Located:
+    """Look up a table or a view that a statement reads by its name. Raises InvalidStatement for a temporary view.
+
+    Where Spark reads a name, a temporary view hides the table of that name in the current schema.
+    """
+    (*schema, last) = name.parts
+    if not schema and spark._jsparkSession.sessionState().catalog().getRawTempView(last).isDefined():
+        hint = f"for a table of that name write its schema too, as in schema.{Name((last,))}; else create a permanent view"
+        raise InvalidStatement(f"the statement reads the temporary view {last}, which ends with this session", hint=hint)
+    return find_table(spark, name.parts)
 
 
 def temporary_view_refused(view: str) -> InvalidStatement:

@@ -10,16 +10,42 @@ from streamtable.query.rewrite import HAS_QUALIFY
 
 __all__ = ["instead"]
 
+_NO_QUERY = r"\s*\((?!\s*(?:SELECT|WITH|VALUES|FROM|TABLE)\b)"
+
+_ORDERED = r"\s*\((?:[^()]|\([^()]*\))*\bORDER\s+BY\b"
+
 _SPELLINGS: tuple[tuple[str, str], ...] = (
     (
-        r"\barray_agg\s*\([^()]*\bORDER\s+BY\b",
+        rf"\b(?:array_agg|collect_list){_ORDERED}",
         "for array_agg(x ORDER BY y) write transform(array_sort(array_agg(struct(y, x))), e -> e.x)",
     ),
-    (r"(?<![<>!])=\s*(?:ANY|SOME)\s*\(", "for x = ANY (array) write array_contains(array, x)"),
-    (r"(?:<>|!=)\s*ALL\s*\(", "for x <> ALL (array) write NOT array_contains(array, x)"),
-    (r"[<>]=?\s*(?:ANY|SOME)\s*\(", "for x > ANY (array) write exists(array, e -> x > e)"),
-    (r"[<>=]\s*ALL\s*\(", "for x > ALL (array) write forall(array, e -> x > e)"),
-    (r"\bSIMILAR\s+TO\b", "for x SIMILAR TO 'a%' write x RLIKE '^a.*$', with a regular expression of Java"),
+    (rf"(?<![<>!])=\s*(?:ANY|SOME){_NO_QUERY}", "for x = ANY (array) write array_contains(array, x)"),
+    (rf"(?:<>|!=)\s*ALL{_NO_QUERY}", "for x <> ALL (array) write NOT array_contains(array, x)"),
+    (rf"[<>]=?\s*(?:ANY|SOME){_NO_QUERY}", "for x > ANY (array) write exists(array, e -> x > e)"),
+    (rf"[<>=]\s*ALL{_NO_QUERY}", "for x > ALL (array) write forall(array, e -> x > e)"),
+    (
+        r"\bDISTINCT\s+ON\s*\((?:[^()]*,)?\s*\d+\s*[,)]|\bDISTINCT\s+ON\b.*\bORDER\s+BY\s(?:[^()]*,)?\s*\d",
+        "in DISTINCT ON and its ORDER BY write expressions in place of positions such as 1",
+    ),
+    (r"\bSIMILAR\s+TO\b", "for x SIMILAR TO 'a%' write x RLIKE '(?s)^a.*(?!.)', with a regular expression of Java"),
+    (
+        r"\bJSON_OBJECT\s*\(",
+        "for JSON_OBJECT('a' VALUE x) write to_json(named_struct('a', x), map('ignoreNullFields', 'false'))",
+    ),
+    (r"\bJSON_ARRAY\s*\(", "for JSON_ARRAY(x, y) write to_json(array_compact(array(x, y))), with values of one type"),
+    (
+        rf"\bJSON_ARRAYAGG{_ORDERED}",
+        "for JSON_ARRAYAGG(x ORDER BY y) write to_json(transform(array_sort(array_agg(struct(y, x))), e -> e.x))",
+    ),
+    (r"\bJSON_ARRAYAGG\s*\(", "for JSON_ARRAYAGG(x) write to_json(array_sort(array_agg(x)))"),
+    (
+        r"\bJSON_OBJECTAGG\s*\(",
+        "for JSON_OBJECTAGG(k VALUE v) write to_json(map_from_entries(array_sort(array_agg(struct(k, v)))))",
+    ),
+    (
+        r"\bIS\s+(?:NOT\s+)?JSON\b",
+        "for x IS JSON write try_parse_json(x) IS NOT NULL; its kind is in schema_of_variant(try_parse_json(x))",
+    ),
     (
         r"\bGROUPS\s+(?:BETWEEN|UNBOUNDED|CURRENT|\d)",
         "for GROUPS frames number the groups with dense_rank(), then use RANGE over it",
@@ -36,6 +62,12 @@ _QUALIFY = (
 )
 """The spelling that a Spark without QUALIFY needs."""
 
+_NO_TIME = (
+    r"UNRESOLVED_(?:COLUMN|ROUTINE).*?`(?:localtime|current_time)`",
+    "write date_format(current_timestamp(), 'HH:mm:ss'): Delta stores no TIME",
+)
+"""The message about a time of day, and the hint."""
+
 _RECURSIVE_UNION = "write UNION ALL, end the recursion by a condition in its step, and SELECT DISTINCT from it"
 
 
@@ -43,5 +75,7 @@ def instead(query: str, message: str) -> str | None:
     """Return the hint for a query and Spark's message about it, or None."""
     if "UNION_NOT_SUPPORTED_IN_RECURSIVE_CTE" in message:
         return _RECURSIVE_UNION
+    if re.search(_NO_TIME[0], message, re.IGNORECASE):
+        return _NO_TIME[1]
     spellings = _SPELLINGS if HAS_QUALIFY else (*_SPELLINGS, _QUALIFY)
-    return next((hint for pattern, hint in spellings if re.search(pattern, query, re.IGNORECASE)), None)
+    return next((hint for pattern, hint in spellings if re.search(pattern, query, re.IGNORECASE | re.DOTALL)), None)

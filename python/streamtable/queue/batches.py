@@ -9,21 +9,22 @@ from datetime import datetime, timedelta
 from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
-from streamtable.catalog.kinds import CatalogObject
+from streamtable.catalog.kinds import QUEUE, CatalogObject
+from streamtable.engine import clock
 from streamtable.errors import ConsumerExists, InvalidStatement, QueueInUse
 from streamtable.language.queue.ast import AlterQueue, DropQueue, Limits
 from streamtable.language.write import to_sql
 from streamtable.queue import consumers, history
 from streamtable.queue.consumers import Batch, Consumer
-from streamtable.queue.definition import QUEUE, Queue
-from streamtable.queue.events import session_context
+from streamtable.queue.definition import Queue
+from streamtable.queue.events import UNREADABLE, session_context
 from streamtable.queue.limits import cut
 from streamtable.queue.retries import Retries, reclaim
 from streamtable.queue.space import purge_now_and_then, reclaim_now_and_then
 from streamtable.subscribing.feed import opened
 from streamtable.subscribing.inputs import Step
 
-__all__ = ["Lag", "alter", "drop", "finish", "lag", "next_batch", "register", "unregister"]
+__all__ = ["Lag", "alter", "drop", "finish", "lag", "next_batch", "register", "together", "unregister"]
 
 _REMOVE = ("DELETE", "TRUNCATE")
 """Operations that bring no rows."""
@@ -31,12 +32,12 @@ _REMOVE = ("DELETE", "TRUNCATE")
 
 @dataclass(frozen=True)
 class Lag:
-    """How far a consumer is behind: its unfinished commits, and the age of the first of them."""
+    """How far a consumer is behind: its unfinished commits, and the age of the first. None where the source cannot be read."""
 
     consumer: Consumer
-    pending_commits: int
-    pending_events: int
-    age: timedelta
+    pending_commits: int | None = None
+    pending_events: int | None = None
+    age: timedelta | None = None
 
 
 @consumers.patiently
@@ -46,7 +47,7 @@ def alter(spark: SparkSession, statement: AlterQueue) -> CatalogObject:
         return objects.accept_definition(spark, QUEUE, statement.name)
     stored = objects.load(spark, QUEUE, statement.name)
     before = Queue.of(stored).statement
-    limits = replace(_together(before.limits, statement.limits), **dict.fromkeys(statement.without))
+    limits = replace(together(before.limits, statement.limits), **dict.fromkeys(statement.without))
     return objects.change(spark, stored, {**stored.content, "sql": to_sql(replace(before, limits=limits))})
 
 
@@ -65,7 +66,7 @@ def drop(spark: SparkSession, statement: DropQueue) -> CatalogObject | None:
 
 def register(spark: SparkSession, queue: Queue, name: str, at: int | None) -> Consumer:
     """Add a consumer that gets the events after the time `at`, or after now."""
-    now = consumers.now()
+    now = clock.now()
     with session_context(spark, queue) as session, opened(session, queue.subscribe.relation) as feed:
         inputs = feed.relation.inputs
         latest, ids = inputs.latest(), history.tables(inputs)
@@ -105,11 +106,11 @@ def next_batch(
 
     None if no events, or not enough events, came or became due.
     """
-    limits = _together(queue.statement.limits, limits)
+    limits = together(queue.statement.limits, limits)
 
     def change(found: Consumer | None) -> Consumer:
         before = consumers.there(spark, queue, name, found)
-        now, after = max(consumers.now(), before.begun_at), before
+        now, after = max(clock.now(), before.begun_at), before
         if before.batch_of(worker) is None:
             if take_over_after is not None:
                 after = before.take_over(worker, now - take_over_after, now)
@@ -127,7 +128,7 @@ def finish(spark: SparkSession, queue: Queue, name: str, worker: str | None = No
     """Finish the worker's batch (that of a `number`, if given); tell whether there was one."""
 
     def change(found: Consumer | None) -> Consumer:
-        return consumers.there(spark, queue, name, found).finish(worker, number, consumers.now())
+        return consumers.there(spark, queue, name, found).finish(worker, number, clock.now())
 
     before, after = consumers.move(spark, queue, name, change)
     if before is None or after is None or before == after:
@@ -141,7 +142,14 @@ def finish(spark: SparkSession, queue: Queue, name: str, worker: str | None = No
 
 def lag(spark: SparkSession, queue: Queue) -> list[Lag]:
     """Return the consumers and how far each is behind."""
-    now = consumers.now()
+    try:
+        return _behind(spark, queue)
+    except UNREADABLE:
+        return [Lag(each) for each in consumers.of(spark, queue)]
+
+
+def _behind(spark: SparkSession, queue: Queue) -> list[Lag]:
+    now = clock.now()
     with session_context(spark, queue) as session, opened(session, queue.subscribe.relation) as feed:
         inputs = feed.relation.inputs
         latest = inputs.times.of(inputs.latest())
@@ -186,5 +194,6 @@ def _own(queue: Queue, steps: Sequence[Step]) -> Sequence[Step]:
     return steps
 
 
-def _together(of_queue: Limits, said: Limits) -> Limits:
+def together(of_queue: Limits, said: Limits) -> Limits:
+    """Return the limits of the next batch: what a statement says goes before what the queue says."""
     return replace(of_queue, **{each.name: value for each in fields(said) if (value := getattr(said, each.name)) is not None})

@@ -10,28 +10,29 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timezone
+from datetime import datetime
 
 from pyspark.sql import SparkSession
-from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_random_exponential
+from tenacity import stop_after_delay, wait_random_exponential
 
 from streamtable.catalog import objects
 from streamtable.catalog.paths import HIDDEN
 from streamtable.catalog.restored import UNREADABLE, restored
-from streamtable.delta.commit import commit
+from streamtable.delta.commit import Metadata, Transaction, again_after_conflicts, commit
+from streamtable.delta.ddl import FEW_CHECKPOINTS
 from streamtable.delta.folders import children
 from streamtable.delta.tables import state, versions
-from streamtable.errors import ConcurrentRefresh, ConsumerNotFound, near_names
+from streamtable.errors import ConsumerNotFound, near_names
 from streamtable.queue.definition import Queue
 
-__all__ = ["Batch", "Consumer", "load", "move", "now", "of", "patiently", "there"]
+__all__ = ["Batch", "Consumer", "load", "move", "of", "patiently", "there"]
 
 _TIME = 126
 """The bits of a time: it has 38 digits at most."""
 
 _PROPERTY = "streamtable.consumer"
 _PROPERTIES = {
-    "delta.checkpointInterval": "100",
+    **FEW_CHECKPOINTS,
     "delta.logRetentionDuration": "interval 1 day",  # only the latest state counts
     "delta.deletedFileRetentionDuration": "interval 1 day",
 }
@@ -140,12 +141,7 @@ def there(spark: SparkSession, queue: Queue, name: str, found: Consumer | None) 
     raise ConsumerNotFound(f"{queue} has no consumer {name}.{near}", hint=f"REGISTER CONSUMER {name} ON {queue}")
 
 
-patiently = retry(
-    retry=retry_if_exception_type(ConcurrentRefresh),
-    wait=wait_random_exponential(0.1, 5),
-    stop=stop_after_delay(_PATIENCE),
-    reraise=True,
-)
+patiently = again_after_conflicts(stop_after_delay(_PATIENCE), wait_random_exponential(0.1, 5)).wraps
 """Decorates what begins again when another commit came first."""
 
 
@@ -165,18 +161,14 @@ def move(spark: SparkSession, queue: Queue, name: str, change: Change) -> tuple[
         commit(
             spark,
             path,
-            read_version=version,
-            application=queue.id,
-            number=version + 1,
-            schema_json=objects.COLUMNS.json() if first else None,
-            properties={_PROPERTY: kept} | (_PROPERTIES if first else {}),
+            version,
+            Transaction(queue.id, version + 1),
+            metadata=Metadata(
+                schema_json=objects.COLUMNS.json() if first else None,
+                properties={_PROPERTY: kept} | (_PROPERTIES if first else {}),
+            ),
         )
     return before, after
-
-
-def now() -> datetime:
-    """Return the time of day."""
-    return datetime.now(timezone.utc)
 
 
 def _folder(queue: Queue) -> str:

@@ -11,21 +11,19 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from streamtable.catalog import objects
-from streamtable.catalog.kinds import CatalogObject, Kind, statement_of, unreadable
-from streamtable.delta.tables import find_table
-from streamtable.errors import InvalidStatement, QueueExists, QueueNotFound
+from streamtable.catalog.kinds import QUEUE, CatalogObject, statement_of, unreadable
+from streamtable.errors import InvalidStatement
 from streamtable.jvm.handles import namespace_of
 from streamtable.language.names import UNREAD, Name, Query
 from streamtable.language.queue.ast import Columns, CreateQueue
 from streamtable.language.subscribe.ast import Subscribe
 from streamtable.language.write import to_sql
 from streamtable.query.captured import captured_settings
+from streamtable.query.checks import find_source
 from streamtable.subscribing.feed import columns_of, meaning
 from streamtable.subscribing.subscription import schema_of
 
-__all__ = ["QUEUE", "RETRIES", "SCHEMA", "Queue", "create", "load", "queues"]
-
-QUEUE = Kind("queue", "SHOW QUEUES", QueueExists, QueueNotFound)
+__all__ = ["RETRIES", "SCHEMA", "Queue", "create", "load", "queues"]
 
 RETRIES = "retries"
 """The column after those of an event: how often the event was redelivered."""
@@ -51,7 +49,7 @@ class Queue:
     namespace: tuple[str, str]
     settings: Mapping[str, str]
     columns: str = UNREAD
-    """The columns of the tables of a view or a query, at CREATE QUEUE."""
+    """The columns of the tables of a view or a query, and its texts, at CREATE QUEUE."""
 
     @classmethod
     def of(cls, stored: CatalogObject) -> Queue:
@@ -98,8 +96,7 @@ def create(spark: SparkSession, statement: CreateQueue) -> Queue:
     else:
         events = _canonical(spark, events)
         names = schema_of(spark, events).names
-        if not statement.schema_changes:  # one that tells them follows its tables
-            read = columns_of(spark, events.relation)
+        read = columns_of(spark, events.relation, follows=statement.schema_changes)
     if statement.schema_changes:
         names = [*names, SCHEMA]
     if len({each.casefold() for each in (*names, RETRIES)}) <= len(names):
@@ -140,5 +137,5 @@ def _canonical(spark: SparkSession, subscribe: Subscribe) -> Subscribe:
     """Name the relation in full: the queue is read from other sessions."""
     if isinstance(subscribe.relation, Query):
         return subscribe
-    located = find_table(spark, subscribe.relation.parts)
+    located = find_source(spark, subscribe.relation)
     return replace(subscribe, relation=Name(located.name)) if located.kind in ("delta", "view") else subscribe

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from streamtable.language.queue.ast import Limits
 from streamtable.subscribing.inputs import Step
 
-__all__ = ["cut"]
+__all__ = ["MOST_HELD", "bearable", "cut", "held"]
+
+MOST_HELD = 100_000
+"""So many events does the driver hold as the rows of an answer, where nobody allows more."""
 
 _NONE = timedelta()
 
@@ -34,6 +38,19 @@ def cut(position: int, steps: Iterable[Step], limits: Limits, now: datetime) -> 
     if count < (limits.min_count or 0) or now - first < (limits.min_interval or _NONE):
         return position, False
     return end, True
+
+
+def held(limits: Limits) -> Limits:
+    """Return the limits of a batch whose events the driver is to hold."""
+    return limits if limits.max_count else replace(limits, max_count=max(MOST_HELD, limits.min_count or 0))
+
+
+def bearable(limits: Limits) -> int:
+    """Return how many events the answer of a batch with these limits may have.
+
+    The log counts an updated row once, which is two events where the queue has no key. Events that come again are not counted.
+    """
+    return max(MOST_HELD, 3 * (limits.max_count or 0))
 
 
 def _full(limits: Limits, count: int, interval: timedelta) -> bool:

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from streamtable.delta.commit import append_once
+from streamtable.engine import clock
 from streamtable.language.parse import parse_name
 from streamtable.language.queue.ast import Limits
 from streamtable.queue import batches, consumers, events, history
@@ -72,7 +73,7 @@ class OpenBatch:
 
         Each event is recorded once, whatever a repeated batch calls; the first call decides when it comes.
         """
-        self._retries.add(rows, consumers.now() + after, self.info)
+        self._retries.add(rows, clock.now() + after, self.info)
 
     def give_up(self, rows: DataFrame) -> None:
         """Move some of `events` to the dead letters, even events that wait for a retry."""

@@ -16,30 +16,29 @@ from datetime import datetime
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from streamtable.catalog.paths import HIDDEN
-from streamtable.delta.bridge import translated
-from streamtable.delta.commit import Positions, commit, positions
+from streamtable.delta.commit import Metadata, Positions, RowChange, Transaction, commit, positions
+from streamtable.delta.ddl import add_columns
+from streamtable.delta.maintenance import UNLOGGED
 from streamtable.delta.rows import read, read_located
 from streamtable.delta.tables import state, versions
 from streamtable.errors import ConcurrentRefresh, HistoryLost, InvalidStatement
+from streamtable.query.rewrite import rewritten
 from streamtable.queue import consumers, events
 from streamtable.queue.consumers import Batch, Consumer
 from streamtable.queue.definition import RETRIES, Queue
 from streamtable.refresh.compact import compact
 from streamtable.sql.literals import quote_name
 
-__all__ = ["Retries", "reclaim"]
+__all__ = ["Retries", "dead_schema", "reclaim"]
 
 _OURS = "__streamtable_"
 _APPLICATION, _DUE, _COUNT, _EVENT = (f"{_OURS}{name}" for name in ("application", "due_at", "retries", "event"))
 _BATCH, _KEY, _SINCE = (f"{_OURS}{name}" for name in ("batch", "key", "since"))
 _LATER = {_BATCH: "bigint", _KEY: "string", _SINCE: "bigint"}
 """Columns that tables of earlier releases lack: the batch of a row, its identity, and its version."""
-
-_UNLOGGED = {"spark.databricks.delta.vacuum.logging.enabled": "false"}
-"""VACUUM must not write commits: they conflict with no other commit, so rows recorded meanwhile would have a wrong version."""
 
 _EXACT = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -102,8 +101,8 @@ class Retries:
         return version is not None and not self._mine(version).where(_window(batch)).isEmpty()
 
     def dead(self) -> DataFrame:
-        """Return the dead letters."""
-        schema, version = events.schema(self._spark, self._queue), self.version()
+        """Return the dead letters, in the columns of `dead_schema`."""
+        schema, version = dead_schema(self._spark, self._queue), self.version()
         if version is None:
             return self._spark.createDataFrame([], schema)
         return _events(self._mine(version).where(F.col(_DUE).isNull()), StructType(schema.fields[:-1]))
@@ -116,7 +115,7 @@ class Retries:
             return 0
         version = self._ready(self._mine(version).schema)
         dead = self._mine(version, located=True).where(F.col(_DUE).isNull()).select("*", F.col(f"{_EVENT}.*"))
-        chosen = dead if where is None else dead.where(where)
+        chosen = dead if where is None else dead.where(rewritten(where))
         found = positions(self._spark, chosen, self._path, version)
         if found.count:
             due = F.lit(self._consumer.begun_at).cast("timestamp")  # the next batch begins later
@@ -143,11 +142,9 @@ class Retries:
         commit(
             self._spark,
             self._path,
-            read_version=version,
-            application=f"{self._application}.retries",
-            number=version + 1,
-            add=added,
-            remove=remove,
+            version,
+            Transaction(f"{self._application}.retries", version + 1),
+            RowChange(added, remove),
         )
 
     def _ready(self, schema: StructType) -> int:
@@ -158,9 +155,7 @@ class Retries:
         found = state(self._spark, self._path)
         if _names(wanted) <= _names(found.schema):
             return found.version
-        nothing = self._spark.createDataFrame([], wanted)
-        with translated(self._path):
-            nothing.write.format("delta").mode("append").option("mergeSchema", "true").save(self._path)
+        add_columns(self._spark, self._path, wanted)
         return state(self._spark, self._path).version
 
     def _create(self, schema: StructType) -> None:
@@ -173,17 +168,26 @@ class Retries:
             commit(
                 self._spark,
                 self._path,
-                read_version=-1,
-                application=ours,
-                number=0,
-                schema_json=nullable,
-                properties=properties,
+                -1,
+                Transaction(ours, 0),
+                metadata=Metadata(schema_json=nullable, properties=properties),
             )
 
     def _mine(self, version: int, located: bool = False) -> DataFrame:
         """Read the rows of this consumer."""
         rows = (read_located if located else read)(self._spark, self._path, version)
         return _complete(rows).where(F.col(_APPLICATION) == self._application)
+
+
+def dead_schema(spark: SparkSession, queue: Queue) -> StructType:
+    """Return the columns of dead letters: those of events, or where the source cannot be read, those of what was put off."""
+    try:
+        return events.schema(spark, queue)
+    except events.UNREADABLE:
+        path, count = _path(queue), StructField(RETRIES, IntegerType(), nullable=False)
+        known = versions(spark, [path])[0]
+        fields = _event(read(spark, path, known.number).schema).fields if known else []
+        return StructType([*(StructField(each.name, each.dataType) for each in fields), count])
 
 
 @consumers.patiently
@@ -204,9 +208,9 @@ def reclaim(spark: SparkSession, queue: Queue) -> None:
         needed |= (F.col(_APPLICATION) == each.application(queue)) & still
     gone = positions(spark, _complete(read_located(spark, path, found.number)).where(~needed), path, found.number)
     if gone.count:
-        commit(spark, path, read_version=found.number, application=queue.id, number=found.number + 1, remove=gone)
-    with translated(path):
-        compact(spark, [path], _UNLOGGED)
+        commit(spark, path, found.number, Transaction(queue.id, found.number + 1), RowChange(remove=gone))
+    # VACUUM must not write commits: they conflict with no other commit, so rows recorded meanwhile would have a wrong version.
+    compact(spark, [path], UNLOGGED)
 
 
 def _path(queue: Queue) -> str:

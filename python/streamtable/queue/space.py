@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 
 from pyspark.sql import SparkSession
-from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+from tenacity import stop_after_attempt, wait_random_exponential
 
 from streamtable.algebra.columns import POSITION
-from streamtable.delta.commit import Positions, commit, positions
+from streamtable.delta.commit import Positions, RowChange, Transaction, again_after_conflicts, commit, positions
 from streamtable.delta.rows import read_located
 from streamtable.delta.tables import state
 from streamtable.errors import ConcurrentRefresh, InvalidStatement
@@ -61,12 +61,7 @@ def reclaim_now_and_then(spark: SparkSession, queue: Queue, finished: Batch) -> 
             reclaim(spark, queue)
 
 
-@retry(
-    retry=retry_if_exception_type(ConcurrentRefresh),
-    wait=wait_random_exponential(0.05, 1),
-    stop=stop_after_attempt(_ATTEMPTS),
-    reraise=True,
-)
+@again_after_conflicts(stop_after_attempt(_ATTEMPTS), wait_random_exponential(0.05, 1)).wraps
 def _remove(spark: SparkSession, queue: Queue, found: Positions) -> None:
     version = state(spark, queue.path).version
-    commit(spark, queue.path, read_version=version, application=queue.id, number=version + 1, remove=found)
+    commit(spark, queue.path, version, Transaction(queue.id, version + 1), RowChange(remove=found))

@@ -9,6 +9,7 @@ from enum import Enum
 from streamtable.algebra.sources import CLOCK
 from streamtable.delta.tables import Version
 from streamtable.differentiate.registry import RuleFinding
+from streamtable.engine.load import Load
 from streamtable.errors import NotIncremental
 from streamtable.language.stream_table.ast import RefreshMode
 from streamtable.refresh.cost import Costs
@@ -48,6 +49,7 @@ class Facts:
     version of a source. `resting`: the sources whose new versions changed no row. `foreign`: a commit on the stream table that is
     not ours. `lost`: a gap in a source's history. `full_scan`: an operator whose delta would read whole tables twice.
     `too_expensive`: why a delta of this size costs more than a full refresh. `estimated`: the costs of both.
+    `load`: the load of the refresh, if the logs tell it.
     """
 
     fingerprint: str
@@ -59,6 +61,7 @@ class Facts:
     full_scan: RuleFinding | None = None
     too_expensive: str | None = None
     estimated: Costs | None = None
+    load: Load | None = None
 
 
 def permitted(mode: RefreshMode, name: str, choice: Choice) -> Choice:

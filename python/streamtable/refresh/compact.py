@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
 from streamtable.catalog.entries import Entry
+from streamtable.delta import maintenance
 from streamtable.delta.folders import left_behind
 from streamtable.delta.tables import drop_files, files_to_compact, retention
 from streamtable.engine import limits
@@ -19,18 +19,14 @@ from streamtable.settings.session import SMALL_FILES, VACUUM, read_setting
 
 __all__ = ["compact", "maintain"]
 
-_OPTIMIZE = {
-    "spark.databricks.delta.optimize.minFileSize": str(limits.SMALL_FILE_BYTES),
-    "spark.databricks.delta.optimize.maxFileSize": str(limits.FULL_FILE_BYTES),
-    "spark.databricks.delta.optimize.maxDeletedRowsRatio": str(limits.DELETED_SHARE),
-}
+_SIZES = maintenance.file_sizes(limits.SMALL_FILE_BYTES, limits.FULL_FILE_BYTES, limits.DELETED_SHARE)
 
 
 def maintain(spark: SparkSession, entry: Entry) -> list[str]:
     """Compact the tables of `entry` that have too many small files, and VACUUM them where the settings say so; return their paths.
 
     The commits change no data: readers of the table and of its change feed see no change, and the next refresh goes on from the
-    frontier. Raises Delta's errors, for example when a refresh commits meanwhile; then nothing was changed.
+    frontier. Raises ConcurrentRefresh when a refresh commits meanwhile; then nothing was changed.
     """
     frontier = Frontier.of(entry.state.frontier)
     if frontier is None:
@@ -47,7 +43,7 @@ def maintain(spark: SparkSession, entry: Entry) -> list[str]:
 def compact(spark: SparkSession, paths: Sequence[str], settings: Mapping[str, str] | None = None) -> list[str]:
     """Compact the tables that have too many small files, and VACUUM them where the settings say so; return their paths.
 
-    `settings` are settings of Delta for these tables alone. Raises Delta's errors.
+    `settings` are settings of Delta for these tables alone. Raises ConcurrentRefresh when another commit comes meanwhile.
     """
     most = read_setting(spark, SMALL_FILES)
     crowded = (
@@ -57,12 +53,9 @@ def compact(spark: SparkSession, paths: Sequence[str], settings: Mapping[str, st
     )
     if crowded:
         vacuum = read_setting(spark, VACUUM)
-        session = new(spark, {**_OPTIMIZE, **(settings or {})})
+        session = new(spark, {**_SIZES, **(settings or {})})
         for path in crowded:
-            table = DeltaTable.forPath(session, path)
-            table.optimize().executeCompaction()
-            if vacuum:
-                table.vacuum()
+            maintenance.compact(session, path, vacuum)
     return crowded
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from streamtable.engine import limits
 from streamtable.engine.load import Load
 
-__all__ = ["Costs", "Ran", "costs", "remembered", "too_much"]
+__all__ = ["Costs", "Ran", "costs", "full_share", "remembered", "too_much"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,33 @@ def costs(load: Load, runs: Sequence[Ran]) -> Costs | None:
     the rows. Refreshes that locate rows are estimated from such refreshes, and the others from others, once there are two of the
     kind.
     """
+    learnt = _learnt(load, runs)
+    return Costs(round(learnt.fixed + learnt.each_row * load.changed), round(learnt.full)) if learnt else None
+
+
+def full_share(runs: Sequence[Ran]) -> float | None:
+    """Return the share of changed rows from which on AUTO recomputes the table, as far as earlier refreshes tell; else None.
+
+    The table has the rows of its last refresh, and the changes are of the kind of the last differential one.
+    """
+    last = next((ran for ran in reversed(runs) if ran.differential), None)
+    learnt = _learnt(Load(0, runs[-1].rows, removes=last.removes), runs) if last else None
+    if learnt is None:
+        return None
+    saved = learnt.full + limits.SAVED_MILLISECONDS - learnt.fixed
+    return max(saved, 0.0) / (learnt.each_row * runs[-1].rows) if learnt.each_row else None
+
+
+@dataclass(frozen=True)
+class _Learnt:
+    """Milliseconds of a differential refresh, apart from its rows and for each changed row, and of one in full."""
+
+    fixed: float
+    each_row: float
+    full: float
+
+
+def _learnt(load: Load, runs: Sequence[Ran]) -> _Learnt | None:
     differential = [ran for ran in runs if ran.differential]
     alike = [ran for ran in differential if ran.removes is load.removes]
     seen = alike if len(alike) > 1 else differential
@@ -60,7 +87,7 @@ def costs(load: Load, runs: Sequence[Ran]) -> Costs | None:
     known = 0.01 * load.rows
     taken = known * in_full / (limits.FULL_SHARE_AT_FIRST * load.rows) + sum(ran.ms - fixed for ran in seen)
     each_row = taken / (known + sum(ran.changed for ran in seen))
-    return Costs(round(fixed + each_row * load.changed), round(in_full))
+    return _Learnt(fixed, each_row, in_full)
 
 
 def too_much(load: Load, estimated: Costs | None, share: float | None) -> str | None:

@@ -42,11 +42,14 @@ from streamtable.engine import limits
 from streamtable.engine.arrangements import Arrangement, content, register
 from streamtable.engine.load import Load
 from streamtable.engine.locate import Current, measure
+from streamtable.engine.netting import net
 from streamtable.engine.recursion import recurse
 from streamtable.engine.sources import Sources
 from streamtable.engine.workspace import Workspace
 from streamtable.query.analyse import AnalysedQuery
-from streamtable.refresh.table_change import TableChange, applied, net
+from streamtable.refresh.counts import Counts
+from streamtable.refresh.expectations import counted
+from streamtable.refresh.table_change import TableChange, applied
 from streamtable.sql.builder import column, number, select, subquery
 
 __all__ = ["Differential"]
@@ -83,7 +86,9 @@ class Differential:
         self.changed = frozenset(s for s in sources_of(self.analysed.tree) if self.target[s.path] != self.frontier[s.path])
         names = {aggregate: arrangement.name for aggregate, arrangement in self.arrangements.items()}
         deltas = Deltas(self.changed, names, RULES, self.small)
-        self.root = delta_of_query(self.analysed.tree, deltas)
+        judged = self.analysed.judged.tree if self.analysed.judged else None
+        self.root = delta_of_query(self.analysed.tree, deltas, judged)
+        self.judged = None if judged is None else deltas.keep(judged)
         self.ordered = [
             AggregateStep(names[each.aggregate], each.aggregate, each.change, each.child) if isinstance(each, Moved) else each
             for each in deltas.steps
@@ -100,13 +105,20 @@ class Differential:
     def compute(self) -> TableChange:
         """Return the change of the table's own commit. Raises NotWhatTheFrontierSays."""
         if self.root is None:
-            return TableChange(None, None, self.probe)
+            return TableChange(probe=self.probe)
         self.take_steps()
         if (top := self.top) is not None:
             return self._visible(top, self.root)
         if self._appends_only():
-            return TableChange(self._named(select([column(c) for c in self.ids()], self.delta(self.root))), None, self.probe)
+            return TableChange(self._named(select([column(c) for c in self.ids()], self.delta(self.root))), probe=self.probe)
         return self._consolidated(self.root)
+
+    def counts(self) -> Counts | None:
+        """Return by how much the counts of the expectations change; the rows are those that `compute` keeps."""
+        judged = self.analysed.judged
+        if judged is None or self.judged is None:
+            return None if judged is None else Counts(0, {each.name: 0 for each in judged.expectations})
+        return counted(self.workspace, judged, self.judged.name, column(WEIGHT.id))
 
     def take_steps(self) -> None:
         """Name the stored states, then compute the steps in their order: each reads the names that the steps before it left."""
@@ -162,8 +174,8 @@ class Differential:
         return read_located(self.workspace.session, arrangement.path, self._version(arrangement))
 
     def table_before(self) -> DataFrame:
-        """Read the table's own rows, columns under the query's ids."""
-        rows = read(self.workspace.session, self.path, self.version)
+        """Read the table's own rows that are the query's, columns under the query's ids."""
+        rows = self.analysed.outside(read(self.workspace.session, self.path, self.version))
         ids = {name.casefold(): id_ for name, id_ in zip(self.names, self.ids(), strict=True)}
         return rows.toDF(*(ids[name.casefold()] for name in rows.columns))
 
@@ -227,7 +239,7 @@ class Differential:
         came = self.delta(root)
         query = select([column(c) for c in self.ids()], came)
         query = query.where(exp.GT(this=column(WEIGHT.id), expression=number(0)), copy=False)
-        return TableChange(self._named(query), self._positions(step), self.probe)
+        return TableChange(self._named(query), self._positions(step), probe=self.probe)
 
     def delta(self, root: Operator) -> exp.Subquery:
         return subquery(self._render(root), "delta")
@@ -245,7 +257,7 @@ class Differential:
         """Return the change after netting: the positions of rows to remove, and the rows to add."""
         workspace, columns = self.workspace, self.analysed.tree.columns
         workspace.name("net", workspace.persist(workspace.query(self.net(root))))
-        current = Current.of(self.path, self.version, self.names, columns)
+        current = Current.of(self.path, self.version, self.names, columns, self.analysed.outside)
         return applied(workspace, "net", columns, self.names, current, measure(workspace, "net", columns, self.probe), self.probe)
 
     def net(self, root: Operator) -> exp.Select:

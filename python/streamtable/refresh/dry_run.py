@@ -25,12 +25,14 @@ from streamtable.differentiate.registry import RuleFinding, obstacle
 from streamtable.engine.arrangements import Arrangement, arrangements_of, content
 from streamtable.engine.load import Load
 from streamtable.engine.locate import Measured, by_content
-from streamtable.engine.sources import Sources, netted
+from streamtable.engine.netting import netted
+from streamtable.engine.sources import Sources
 from streamtable.engine.workspace import ColumnExtents, Workspace
 from streamtable.errors import message_of
 from streamtable.jvm.gateway import SHIM, frame_of, java_class
 from streamtable.query.analyse import AnalysedQuery
 from streamtable.refresh.differential import Differential
+from streamtable.refresh.expectations import counting
 from streamtable.sql.builder import column, select
 
 __all__ = ["reject", "rejected"]
@@ -72,6 +74,8 @@ def reject(analysed: AnalysedQuery, error: BaseException) -> RuleFinding:
 
 
 def _finding(error: BaseException) -> RuleFinding:
+    if isinstance(error, RecursionError) or "nested too deeply" in str(error):
+        return RuleFinding("Delta", False, "the query is nested too deeply; a stream table of a part of it would be maintained")
     said = next(iter(message_of(error).strip().splitlines()), type(error).__name__)
     _log.error("defect: Spark rejects the delta of a query whose operators all have rules: %s", said)
     return RuleFinding("Delta", False, f"Spark rejects the delta of this query: {said}")
@@ -117,7 +121,7 @@ class _Unchanged(Sources):
     def change(self, path: str) -> ChangeSet:
         rows = self._read(path, Snapshot.TARGET)
         weighted = rows.withColumn(WEIGHT.id, F.lit(1).cast("bigint"))
-        return ChangeSet(_without_rows(self.workspace, weighted), "diff", appends_only=False, carries_over=True)
+        return ChangeSet(_without_rows(self.workspace, weighted), "diff", appends_only=False, carries_over=True, updates=True)
 
     def _read(self, path: str, snapshot: Snapshot) -> DataFrame:
         return super()._read(path, Snapshot.TARGET if snapshot is Snapshot.FRONTIER else snapshot)
@@ -156,6 +160,8 @@ class _DryRun(Differential):
         if self.root is None:
             return
         self.take_steps()
+        if self.analysed.judged and self.judged:
+            self.workspace.query(counting(self.analysed.judged, self.judged.name, column(WEIGHT.id)))
         for step in self.steps:
             self.workspace.query(step.left())
             if not self.arrangements[step.aggregate].visible:

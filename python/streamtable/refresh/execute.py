@@ -2,43 +2,50 @@
 
 from __future__ import annotations
 
-import time
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from streamtable.algebra.operators import Aggregate
-from streamtable.algebra.sources import CLOCK
-from streamtable.catalog.entries import Entry, readers_of, storing, table_columns
-from streamtable.catalog.objects import named_by_some
-from streamtable.delta.commit import Committed, commit
+from streamtable.catalog.entries import Entry, storing, table_columns
+from streamtable.catalog.requests import ended
+from streamtable.delta.commit import Committed, Metadata, Transaction, commit
+from streamtable.delta.rows import read
 from streamtable.delta.tables import Version
 from streamtable.differentiate.aggregate_step import AggregateStep
 from streamtable.engine.arrangements import Arrangement, arrangements_of, build, roll_back
-from streamtable.engine.jobs import jobs_named_after
+from streamtable.engine.jobs import REFRESH_OF, jobs_named_after
 from streamtable.engine.load import Load
-from streamtable.engine.pinned import pinned_query
 from streamtable.engine.sources import Sources
 from streamtable.engine.tuning import planned_for
 from streamtable.engine.workspace import Workspace
 from streamtable.errors import HistoryLost
 from streamtable.query.analyse import AnalysedQuery
-from streamtable.refresh.choose import NOT_POPULATED, Action, Choice
-from streamtable.refresh.cost import Ran, remembered
+from streamtable.query.followed import followers
+from streamtable.refresh.backfill import Given
+from streamtable.refresh.choose import NOT_POPULATED, Choice
+from streamtable.refresh.conditions import conditions_named
+from streamtable.refresh.counts import Counts
 from streamtable.refresh.difference import difference
 from streamtable.refresh.differential import Differential
+from streamtable.refresh.expectations import refuse_violations, whole
 from streamtable.refresh.failpoints import failpoint
 from streamtable.refresh.frontier import Frontier
-from streamtable.refresh.records import Initiator, Record
-from streamtable.refresh.table_change import NotWhatTheFrontierSays, TableChange
+from streamtable.refresh.phases import Phase, Phases
+from streamtable.refresh.recording import costs_after, frontier_after, history_line
+from streamtable.refresh.records import Cause
+from streamtable.refresh.table_change import NotWhatTheFrontierSays, TableChange, not_frozen
+from streamtable.sql.builder import qualified
+from streamtable.tracing import phase
 
-__all__ = ["Run", "elapsed", "refresh_full", "refresh_incremental"]
+__all__ = ["Run", "refresh_full", "refresh_incremental"]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Run:
     """One refresh of one table: the facts that its steps share."""
 
@@ -48,10 +55,13 @@ class Run:
     target: Mapping[str, Version]
     at: datetime
     started: float
-    initiator: Initiator
+    cause: Cause
+    phases: Phases
     load: Load | None = None
     tried: int = 0
     """Milliseconds of a differential refresh that failed before, for lack of memory."""
+    given: Given | None = None
+    """Whose rows are the first contents, where CREATE said so."""
 
     @property
     def names(self) -> Sequence[str]:
@@ -60,6 +70,17 @@ class Run:
     @property
     def session(self) -> SparkSession:
         return self.analysed.session
+
+    @property
+    def keeps_frozen(self) -> bool:
+        """Tell whether the table has frozen rows to keep."""
+        return self.analysed.frozen is not None and self.entry.state.frontier is not None
+
+    @property
+    def computed(self) -> AnalysedQuery:
+        """Return the query that a full refresh computes. The first one brings in the rows that are frozen from then on."""
+        frozen = self.analysed.frozen
+        return self.analysed if frozen is None or self.keeps_frozen else replace(self.analysed, frame=frozen.whole)
 
 
 def refresh_incremental(run: Run, choice: Choice) -> Committed:
@@ -83,23 +104,26 @@ def refresh_incremental(run: Run, choice: Choice) -> Committed:
             run.load,
         )
         rows = differential.compute()
+        counts = _counts_after(frontier, differential.counts())
+        refuse_violations(run.entry.definition.name, run.analysed, run.target, counts)
+        run.phases.ended(Phase.COMPUTE)
         failpoint("before the arrangements")
+        written = dict[str, int]()
         for name, move in differential.moves().items():
             version = pinned[name]
             moved = commit(
                 run.session,
                 hidden[name].path,
-                read_version=version.number,
-                application=run.entry.definition.id,
-                number=version.number + 1,
-                add=move.add,
-                remove=move.remove,
+                version.number,
+                Transaction(run.entry.definition.id, version.number + 1),
+                move,
             )
-            pinned[name] = replace(version, number=moved.version)
+            pinned[name], written[name] = replace(version, number=moved.version), moved.rows_added
             failpoint("between the arrangements")
-        recorded = replace(_recorded(run, choice, pinned), probe=rows.probe)
+        run.phases.ended(Phase.STATES)
+        recorded = replace(frontier_after(run, choice, pinned), probe=rows.probe, counts=counts)
         failpoint("before the table")
-        done = _commit(run, choice, recorded, rows, _other_sources(run))
+        done = _commit(run, choice, recorded, rows, _other_sources(run), states=written)
         failpoint("after the table")
         return done
 
@@ -114,8 +138,15 @@ def refresh_full(
 
     If other tables read this one, only the rows that differ are committed.
     """
-    with _workspace(run) as (workspace, arrangements):
+    named = conditions_named(run.entry.definition.name, run.analysed, run.target, _kept_rows(run))
+    with named, _workspace(run) as (workspace, arrangements):  # what the workspace keeps has the answers of conditions in it
+        query, counts = whole(workspace, run.computed, run.target)
+        refuse_violations(run.entry.definition.name, run.analysed, run.target, counts)
+        query = query.toDF(*run.names)
+        contents = run.given.rows(workspace, query, run.analysed.outside) if run.given else query
+        contents = run.analysed.frozen.told(contents) if run.analysed.frozen and not run.keeps_frozen else contents
         sources = Sources(run.analysed, workspace, run.target, run.target)
+        run.phases.ended(Phase.COMPUTE)
         pinned = {}
         known = run.frontier if run.frontier and run.frontier.fingerprint == run.analysed.fingerprint else None
         if run.analysed.obstacle is None:
@@ -132,14 +163,36 @@ def refresh_full(
                         known.arrangement(arrangement.name) if known else None,
                     )
                     failpoint("between the arrangements")
-        rows = TableChange(pinned_query(run.analysed, run.target).toDF(*run.names), None, whole=True)
+        run.phases.ended(Phase.STATES)
+        thawed = not_frozen(run.analysed, run.entry.path, run.entry.state.version) if run.keeps_frozen else None
+        rows = TableChange(contents, thawed, replace_all=not run.keeps_frozen)
         if schema_json is None and _others_see_it(run):
-            rows = difference(workspace, run.entry.path, run.entry.state.version, rows)
-        recorded = _recorded(run, choice, pinned)
+            rows = difference(workspace, run.entry.path, run.entry.state.version, rows, run.analysed.outside)
+        run.phases.ended(Phase.COMPUTE)
+        recorded = replace(frontier_after(run, choice, pinned), counts=counts)
         failpoint("before the table")
         done = _commit(run, choice, recorded, rows, properties or _other_sources(run), schema_json)
         failpoint("after the table")
         return done
+
+
+def _kept_rows(run: Run) -> Iterator[DataFrame]:
+    """Yield the rows beside those of the query that the condition of frozen rows judges."""
+    if run.keeps_frozen:
+        yield read(run.session, run.entry.path, run.entry.state.version).select(*(qualified((name,)) for name in run.names))
+    if run.given:
+        yield run.given.found(run.session).toDF(*run.names)
+
+
+def _counts_after(frontier: Frontier, change: Counts | None) -> Counts | None:
+    if change is None:
+        return None
+    if frontier.counts is None or frontier.counts.failed.keys() != change.failed.keys():
+        raise NotWhatTheFrontierSays("the counts of the expectations are not known")
+    counts = frontier.counts.plus(change)
+    if min(counts.rows, *counts.failed.values()) < 0:
+        raise NotWhatTheFrontierSays("the counts of the expectations do not add up")
+    return counts
 
 
 def _commit(
@@ -149,23 +202,25 @@ def _commit(
     rows: TableChange,
     properties: Mapping[str, str | None] | None,
     schema_json: str | None = None,
+    states: Mapping[str, int] = {},
 ) -> Committed:
     """Commit the rows of a refresh with its frontier, on top of the table as the refresh found it."""
-    with storing(run.session, run.entry, properties) as allows:
+    if run.cause.request:
+        properties = {**(properties or {}), **ended(run.cause.request)}
+    with phase("commit"), storing(run.session, run.entry, properties) as allows:
         return commit(
             run.session,
             run.entry.path,
-            read_version=run.entry.state.version,
-            application=run.entry.definition.id,
-            number=recorded.number,
-            add=rows.add,
-            remove=rows.remove,
-            replace_all=rows.whole,
-            frontier=recorded.to_json(),
-            history=_history(run, choice),
-            schema_json=schema_json,
-            properties=properties,
-            allows=allows,
+            run.entry.state.version,
+            Transaction(run.entry.definition.id, recorded.number),
+            rows,
+            Metadata(
+                lambda: replace(recorded, runs=costs_after(run, choice)).to_json(),
+                lambda: history_line(run, choice, recorded.counts, states),
+                schema_json,
+                properties,
+            ),
+            allows,
         )
 
 
@@ -173,13 +228,12 @@ def _others_see_it(run: Run) -> bool:
     """Tell, from the logs and the catalog alone, whether something reads the table and some of its rows may stay."""
     if run.frontier is None or run.analysed.bound.unversioned or run.load is None or 2 * run.load.changed > run.load.rows:
         return False
-    entry = run.entry
-    return bool(readers_of(run.session, entry.path)) or named_by_some(run.session, entry.definition.statement.name.parts)
+    return any(True for _ in followers(run.session, run.entry))
 
 
 @contextmanager
 def _workspace(run: Run) -> Iterator[tuple[Workspace, Mapping[Aggregate, Arrangement]]]:
-    named = jobs_named_after(run.session, run.entry.definition.name, "refresh of")
+    named = jobs_named_after(run.session, run.entry.definition.name, REFRESH_OF)
     with named, Workspace(run.session) as workspace:
         yield workspace, arrangements_of(run.analysed.tree, run.entry.path, run.names, run.analysed.fingerprint)
 
@@ -189,6 +243,7 @@ def _other_sources(run: Run) -> Mapping[str, str | None] | None:
     definition, bound = run.entry.definition, run.analysed.bound
     known, now = (run.entry.views, run.entry.functions), (bound.views, bound.functions)
     same = definition.sources.keys() == set(run.analysed.paths) and bound.columns == run.entry.columns
+    same = same and tuple(json.loads(bound.used)) == run.entry.used
     if same and [*map(set, known)] == [*map(set, now)]:
         return None
     return replace(definition, sources=run.analysed.names).properties(bound)
@@ -199,46 +254,3 @@ def _pinned(frontier: Frontier, arrangement: Arrangement) -> Version:
     if pinned is None:
         raise HistoryLost(f"the frontier does not know the arrangement {arrangement.name}")
     return pinned
-
-
-def _recorded(run: Run, choice: Choice, pinned: Mapping[str, Version]) -> Frontier:
-    return Frontier(
-        sources=run.target,
-        arrangements={name: version.number for name, version in pinned.items()},
-        arrangement_ids={name: version.table_id for name, version in pinned.items()},
-        base=run.entry.state.version,
-        number=run.frontier.number + 1 if run.frontier else 1,
-        fingerprint=run.analysed.fingerprint,
-        action=choice.action.value,
-        exact=not run.analysed.bound.unversioned and CLOCK.path not in run.target,
-        clock=None if run.analysed.bound.unversioned else run.analysed.bound.clock or None,
-        at=run.at,
-        runs=_runs(run, choice),
-        rejected=run.analysed.rejected is not None,
-    )
-
-
-def _runs(run: Run, choice: Choice) -> tuple[Ran, ...]:
-    """Return the costs of the last refreshes of the same plan, with this refresh's time up to its commit."""
-    runs = run.frontier.runs_of(run.analysed.fingerprint) if run.frontier else ()
-    load = run.load
-    if load is None:
-        return runs
-
-    def ran(differential: bool, ms: int) -> Ran:
-        return Ran(differential, load.changed, load.rows, ms, load.removes)
-
-    took = elapsed(run)
-    if run.tried:  # the failed attempt cost all of this time
-        runs = remembered(runs, ran(True, took))
-    return remembered(runs, ran(choice.action is Action.DIFFERENTIAL, took - run.tried))
-
-
-def elapsed(run: Run) -> int:
-    """Return the milliseconds since the refresh began."""
-    return round(1000 * (time.perf_counter() - run.started))
-
-
-def _history(run: Run, choice: Choice) -> str:
-    versions = {path: version.number for path, version in run.target.items()}
-    return Record(choice.action, choice.reason, elapsed(run), versions, initiated_by=run.initiator.value).to_json()

@@ -14,7 +14,8 @@ from streamtable.refresh.cost import costs, too_much
 from streamtable.refresh.execute import Run
 from streamtable.refresh.frontier import Frontier
 from streamtable.refresh.load import load_of
-from streamtable.settings.session import FULL_SHARE, read_setting
+from streamtable.refresh.records import Initiator
+from streamtable.settings.session import FULL_SHARE, read_setting, setting_or_default
 
 __all__ = ["facts_of", "foreign"]
 
@@ -23,7 +24,7 @@ _ours: dict[tuple[str, str], int] = {}
 
 
 def facts_of(spark: SparkSession, run: Run) -> Facts:
-    """Find out all that `choose` looks at; the load is kept in `run`, whose record tells it with what the refresh took."""
+    """Find out all that `choose` looks at."""
     analysed, frontier = run.analysed, run.frontier
     since: dict[str, tuple[CommitSummary, ...]] = {}
     lost = None
@@ -31,10 +32,10 @@ def facts_of(spark: SparkSession, run: Run) -> Facts:
         since = _since(run, frontier) if frontier else {}
     except HistoryLost as error:
         lost = error.reason
-    run.load = load_of(run.session, run.target, since, analysed.names)
-    share = read_setting(spark, FULL_SHARE)
+    load = load_of(run.session, run.target, since, analysed.names)
+    share = (setting_or_default if run.cause.initiator is Initiator.SCHEDULER else read_setting)(spark, FULL_SHARE)
     runs = frontier.runs_of(analysed.fingerprint) if frontier else ()
-    estimated = costs(run.load, runs) if run.load and share is None else None
+    estimated = costs(load, runs) if load and share is None else None
     before = frontier.sources if frontier else {}
     changed = frozenset(s for s in sources_of(analysed.tree) if run.target.get(s.path) != before.get(s.path))
     return Facts(
@@ -45,8 +46,9 @@ def facts_of(spark: SparkSession, run: Run) -> Facts:
         foreign(run.session, run.entry, frontier) if frontier else None,
         lost,
         None if analysed.obstacle else prunes_nothing(analysed.tree, changed),
-        too_much(run.load, estimated, share) if run.load else None,
+        too_much(load, estimated, share) if load else None,
         estimated,
+        load,
     )
 
 

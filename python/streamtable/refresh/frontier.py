@@ -10,10 +10,13 @@ from datetime import datetime
 from pyspark.sql import SparkSession
 
 from streamtable.catalog.restored import UNREADABLE, restored
+from streamtable.delta.latest import LatestVersions
 from streamtable.delta.tables import Version
 from streamtable.delta.unreadable import Unreadable, versions_or_why
 from streamtable.engine import clock
+from streamtable.query.states import Decided
 from streamtable.refresh.cost import Ran
+from streamtable.refresh.counts import Counts
 
 __all__ = ["Frontier", "Vector"]
 
@@ -27,13 +30,13 @@ class Vector:
     unreadable: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, spark: SparkSession, paths: Sequence[str]) -> Vector:
+    def read(cls, spark: SparkSession, paths: Sequence[str], look: LatestVersions | None = None) -> Vector:
         """Read the latest versions from the logs. Missing tables are left out.
 
         Tables that cannot be read are left out too; a refresh of their readers raises the reason.
         """
         at = clock.now()
-        found = dict(zip(paths, versions_or_why(spark, paths), strict=True))
+        found = dict(zip(paths, (look or versions_or_why)(spark, paths), strict=True))
         return cls(
             {path: version for path, version in found.items() if isinstance(version, Version)},
             at,
@@ -54,6 +57,8 @@ class Frontier:
     - `probe`: the column by which rows were last located.
     - `at`: the time at which the sources were at these versions. Earlier releases recorded None.
     - `runs`: the costs of the last refreshes of this plan.
+    - `counts`: how many rows pass and fail the expectations.
+    - `states`: what STATE AUTO decided of each optional state of this plan.
     """
 
     sources: Mapping[str, Version]
@@ -69,6 +74,8 @@ class Frontier:
     clock: str | None = None
     arrangement_ids: Mapping[str, str] = field(default_factory=dict)
     rejected: bool = False
+    counts: Counts | None = None
+    states: tuple[Decided, ...] = ()
 
     def arrangement(self, name: str) -> Version | None:
         """Return the pinned version of an arrangement. Earlier releases recorded no ids of tables."""

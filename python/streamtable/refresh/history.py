@@ -16,7 +16,7 @@ from streamtable.delta.tables import TableState, commits
 from streamtable.refresh.choose import Action
 from streamtable.refresh.records import Record
 
-__all__ = ["Line", "errors_in_a_row", "failure", "history"]
+__all__ = ["Line", "errors_in_a_row", "history"]
 
 CHUNK = 100
 """The number of commits that are read at once, so that the latest few lines do not need the whole log."""
@@ -51,14 +51,6 @@ def history(spark: SparkSession, tables: Iterable[Entry]) -> Iterator[Line]:
 def errors_in_a_row(entry: Entry, lines: Iterable[Line]) -> int:
     """Count the failures since the last success or RESUME; `lines` are the history of the table."""
     return sum(1 for _ in takewhile(lambda line: line.record.action is Action.FAILED, _tried(entry, lines)))
-
-
-def failure(spark: SparkSession, entry: Entry, after: int) -> Record | None:
-    """Return the record of the last refresh if it failed. `after` is the version after the last success."""
-    if entry.state.version <= after:
-        return None
-    last = next(_tried(entry, history(spark, [entry])), None)
-    return last.record if last and last.record.action is Action.FAILED else None
 
 
 def _tried(entry: Entry, lines: Iterable[Line]) -> Iterator[Line]:

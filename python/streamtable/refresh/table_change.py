@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
 from sqlglot import exp
 
-from streamtable.algebra.columns import WEIGHT, Column
-from streamtable.algebra.identity import rows
-from streamtable.delta.commit import Positions
-from streamtable.engine.locate import NET, Current, Measured, locate
+from streamtable.algebra.columns import POSITION, Column
+from streamtable.delta.commit import Positions, RowChange, positions
+from streamtable.delta.rows import read_located
+from streamtable.engine.locate import Current, Measured, locate
+from streamtable.engine.netting import NET
 from streamtable.engine.workspace import Workspace
-from streamtable.sql.builder import alias, call, cast, column, number, select, table
+from streamtable.query.analyse import AnalysedQuery
+from streamtable.sql.builder import call, cast, column, number, select, table
 
-__all__ = ["NotWhatTheFrontierSays", "TableChange", "applied", "net"]
+__all__ = ["NotWhatTheFrontierSays", "TableChange", "applied", "not_frozen"]
 
 
 class NotWhatTheFrontierSays(Exception):
@@ -23,24 +24,10 @@ class NotWhatTheFrontierSays(Exception):
 
 
 @dataclass(frozen=True)
-class TableChange:
-    """The rows that a commit adds, and the positions that it removes; None where there are none.
+class TableChange(RowChange):
+    """The change of a table, and the column that located its rows, the `probe`."""
 
-    `probe` is the column that located the rows. With `whole`, the commit removes all other rows of the table.
-    """
-
-    add: DataFrame | None
-    remove: Positions | None
     probe: str | None = None
-    whole: bool = False
-
-
-def net(columns: Sequence[Column], delta: exp.Subquery) -> exp.Select:
-    """Return the query of the rows whose weights do not add up to zero, with their sum as NET. Raises TypeError as `rows` does."""
-    items, keys = rows(columns)
-    total = call("sum", column(WEIGHT.id))
-    query = select([*items, alias(total, NET)], delta).group_by(*keys, copy=False)
-    return query.having(exp.NEQ(this=total.copy(), expression=number(0)), copy=False)
 
 
 def applied(
@@ -63,7 +50,7 @@ def applied(
         if found is None:
             raise NotWhatTheFrontierSays("a row that was to be deleted is not in the table")
     if not measured.coming:
-        return TableChange(None, found, probe)
+        return TableChange(None, found, probe=probe)
     coming = exp.GT(this=column(NET), expression=number(0))
     arriving = select([column(c.id) for c in columns], table(delta)).where(coming, copy=False)
     copies = exp.Lateral(
@@ -72,4 +59,10 @@ def applied(
         alias=exp.TableAlias(this=exp.to_identifier("copies"), columns=[exp.to_identifier("copy")]),
     )
     arriving.append("laterals", copies)
-    return TableChange(workspace.query(arriving).toDF(*names), found, probe)
+    return TableChange(workspace.query(arriving).toDF(*names), found, probe=probe)
+
+
+def not_frozen(analysed: AnalysedQuery, path: str, version: int) -> Positions:
+    """Return the positions of the rows that a full refresh replaces where it keeps the frozen ones."""
+    rows = analysed.outside(read_located(analysed.session, path, version))
+    return positions(analysed.session, rows.select(*POSITION), path, version)

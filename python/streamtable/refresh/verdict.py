@@ -8,15 +8,13 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog.entries import Entry
 from streamtable.engine import clock
-from streamtable.errors import NotIncremental
+from streamtable.errors import NotIncremental, SourceChanged
 from streamtable.language.stream_table.ast import RefreshMode
 from streamtable.query.analyse import AnalysedQuery
-from streamtable.refresh.choose import Action, choose, permitted
-from streamtable.refresh.execute import Run
-from streamtable.refresh.facts import facts_of
+from streamtable.refresh.choose import Action
 from streamtable.refresh.frontier import Frontier, Vector
-from streamtable.refresh.records import Initiator
-from streamtable.refresh.run import targets
+from streamtable.refresh.records import MANUAL
+from streamtable.refresh.run import begin, decided
 
 __all__ = ["VERDICT", "of_definition", "of_next_refresh"]
 
@@ -27,11 +25,10 @@ VERDICT = "Verdict"
 def of_next_refresh(spark: SparkSession, entry: Entry, analysed: AnalysedQuery) -> tuple[str, bool, str]:
     """Return the action of a REFRESH now, and its reason. Raises SourceUnavailable."""
     frontier, vector = Frontier.of(entry.state.frontier), Vector({}, clock.now())
-    run = Run(entry, analysed, frontier, targets(analysed, frontier, vector), vector.at, time.perf_counter(), Initiator.MANUAL)
-    choice = choose(entry.definition.statement.mode, False, frontier, run.target, facts_of(spark, run))
+    run = begin(entry, analysed, frontier, vector, time.perf_counter(), MANUAL)
     try:
-        permitted(entry.definition.statement.mode, entry.definition.name, choice)
-    except NotIncremental as error:
+        _, choice = decided(spark, run)
+    except (NotIncremental, SourceChanged) as error:
         return VERDICT, False, f"The next refresh fails: {error.reason}"
     cheap = choice.action in (Action.NO_DATA, Action.DIFFERENTIAL)
     return VERDICT, cheap, f"The next refresh is {choice.action.value}: {choice.reason}"

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from streamtable.catalog import objects
 from streamtable.catalog.halves import Kind
 from streamtable.catalog.intents import intended
-from streamtable.catalog.kinds import CatalogObject
+from streamtable.catalog.kinds import PUBLICATION, SLOT, SUBSCRIPTION, CatalogObject
 from streamtable.delta.tables import applications, state
 from streamtable.errors import InvalidStatement, NotEnabled, ReplicationObjectNotFound
 from streamtable.language.replication.ast import (
@@ -33,7 +33,6 @@ from streamtable.language.replication.ast import (
 from streamtable.language.stream_table.ast import AcceptDefinition, Rename
 from streamtable.replication import slots
 from streamtable.replication.apply import AppliedTable
-from streamtable.replication.kinds import PUBLICATION, SLOT, SUBSCRIPTION
 from streamtable.replication.publications import Published, published
 from streamtable.replication.publisher import Publisher, Schema, publisher_of
 from streamtable.replication.run import published_to
@@ -106,16 +105,15 @@ def alter(spark: SparkSession, statement: AlterSubscription) -> CatalogObject:
         case Skip(version):
             _skip(spark, subscription, version)
         case RefreshPublication(options):
-            _refresh(spark, subscription, dict(options))
+            if (relations := _refreshed(spark, subscription, dict(options))) != subscription.relations:
+                subscription.change(spark, relations.values())
         case ResetStatistics():
             subscription.change(spark, [each.with_counters_reset() for each in subscription.tables])
         case SetPublications(how, names, options):
-            after, refreshing = _publications(subscription, how, names), dict(options).get("refresh", "true") == "true"
-            if refreshing:
-                _may_refresh(subscription)
-            subscription = subscription.change(spark, publications=after)
-            if refreshing:
-                _refresh(spark, subscription, dict(options))
+            said, after = dict(options), replace(subscription, publications=_publications(subscription, how, names))
+            refreshing = said.get("refresh", "true") == "true"
+            relations = _refreshed(spark, after, said) if refreshing else after.relations
+            subscription = subscription.change(spark, relations.values(), publications=after.publications)
     return subscription.stored
 
 
@@ -194,7 +192,8 @@ def _relations(
     known = subscription.relations
     if begun is None and subscription.slot is not None and (slot := objects.find(spark, SLOT, subscription.slot_name())):
         every = [each for several in tables.values() for each in several]
-        begun = slots.positions(slots.advance(spark, slot, every, {}))
+        # Tables that leave stay in the slot until the next APPLY: the subscription follows them until its own commit.
+        begun = slots.positions(slots.advance(spark, slot, every, {}, {each.source_id for each in known.values()}))
     after, mixed = dict[str, SubscribedTable](), list[str]()
     for name, several in tables.items():
         source, target, relation = source_of(spark, several), subscription.target(spark, name), known.get(name)
@@ -213,31 +212,26 @@ def _relations(
     return after
 
 
-def _may_refresh(subscription: Subscription) -> None:
+def _refreshed(spark: SparkSession, subscription: Subscription, said: Mapping[str, str]) -> Mapping[str, SubscribedTable]:
+    """Return the tables as the publications have them now. Raises InvalidStatement for a subscription that is disabled."""
     if not subscription.enabled:
         message = f"REFRESH PUBLICATION is not allowed while the subscription {subscription} is disabled"
         raise InvalidStatement(message, hint="ALTER SUBSCRIPTION ... ENABLE, or say WITH (refresh = false)")
+    copy = said.get("copy_data", "true") == "true"
+    return _relations(spark, subscription, _checked(spark, subscription), None, copy)
 
 
-def _refresh(spark: SparkSession, subscription: Subscription, said: Mapping[str, str]) -> None:
-    _may_refresh(subscription)
-    tables = _checked(spark, subscription)
-    after = _relations(spark, subscription, tables, None, copy=said.get("copy_data", "true") == "true")
-    if after != subscription.relations:
-        subscription.change(spark, after.values())
-
-
-def _publications(subscription: Subscription, how: str, names: tuple[str, ...]) -> list[str]:
+def _publications(subscription: Subscription, how: str, names: tuple[str, ...]) -> tuple[str, ...]:
     known = subscription.publications
     if how == "SET":
-        return list(names)
+        return names
     wrong = [name for name in names if (name in known) == (how == "ADD")]
     if wrong:
         there = "already" if how == "ADD" else "not"
         raise InvalidStatement(
             f"the publication {wrong[0]} is {there} in the subscription {subscription}", hint="SELECT * FROM subscriptions()"
         )
-    after = [*known, *names] if how == "ADD" else [name for name in known if name not in names]
+    after = (*known, *names) if how == "ADD" else tuple(name for name in known if name not in names)
     if not after:
         raise InvalidStatement(f"{subscription} cannot be left without a publication", hint="DROP SUBSCRIPTION, or SET PUBLICATION")
     return after

@@ -11,6 +11,8 @@ from pyspark.sql.types import StructType
 
 from streamtable.errors import InvalidStatement
 from streamtable.jvm.gateway import java_class
+from streamtable.query.rewrite import rewritten
+from streamtable.query.spellings import instead
 
 __all__ = ["check_condition"]
 
@@ -24,7 +26,8 @@ _OF_A_SESSION = ("VariableReference", "SparkVersion")
 def check_condition(spark: SparkSession, where: str, schema: StructType, name: str, hint: str) -> None:
     """Raise InvalidStatement for an invalid condition on the rows of a table, or one whose meaning may change."""
     # Not the rows of the table: to list its files may take a job, and those have hidden columns.
-    rows, state = spark.createDataFrame([], schema), spark._jsparkSession.sessionState()
+    rows, state, said = spark.createDataFrame([], schema), spark._jsparkSession.sessionState(), where
+    where = rewritten(where)
     try:
         called = _functions(json.loads(state.sqlParser().parseExpression(where).toJSON()))
         if reaching := [function for function in called if function.rpartition(".")[2].casefold() in _OF_THE_MACHINE]:
@@ -35,7 +38,8 @@ def check_condition(spark: SparkSession, where: str, schema: StructType, name: s
             raise InvalidStatement(message, hint="write its text in place of the call; or publish a stream table of the rows")
         plan: Any = rows.where(where)._jdf.queryExecution().analyzed()
     except AnalysisException as error:
-        raise InvalidStatement(f"({where}) is no condition on {name}: {error.getMessage()}", hint=hint) from error
+        message = f"({said}) is no condition on {name}: {error.getMessage()}"
+        raise InvalidStatement(message, hint=instead(said, error.getMessage()) or hint) from error
     patterns: Any = java_class(spark, f"{_CATALYST}.trees.TreePattern")
     if plan.containsPattern(patterns.PLAN_EXPRESSION()):
         hint = "write a condition on the columns of the row alone; or publish a stream table of the rows"

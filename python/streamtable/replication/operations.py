@@ -11,7 +11,7 @@ from pyspark.sql.types import DataType, StructType
 
 from streamtable.algebra.columns import WEIGHT
 from streamtable.algebra.identity import comparable
-from streamtable.delta.rows import change_set, read
+from streamtable.delta.rows import COMMIT_VERSION, change_set, read
 from streamtable.errors import SourceChanged
 from streamtable.replication.source import SourceTable
 from streamtable.sql.builder import qualified
@@ -44,7 +44,7 @@ def weighted(
     """Return the rows that came (+1) and went (-1), each with its version. `kinds` is the operation of the rows of a version."""
     changes = _changes(session, source, after, upto, left_out)[0]
     versions = {kind: [version for version, each in kinds.items() if each == kind] for kind in set(kinds.values()) - {None}}
-    sent = [F.col("__streamtable_version").isin(*some) & source.passes(kind) for kind, some in versions.items()]
+    sent = [F.col(COMMIT_VERSION).isin(*some) & source.passes(kind) for kind, some in versions.items()]
     rows = changes.where(reduce(Column.__or__, sent, F.lit(False)))
     return rows.select(_version(), F.col(WEIGHT.id).alias(NUMBER), _row(rows, source, target).alias(ROW))
 
@@ -121,7 +121,7 @@ def _fields(schema: StructType) -> StructType:
 
 
 def _version() -> Column:
-    return F.col("__streamtable_version").alias(VERSION)
+    return F.col(COMMIT_VERSION).alias(VERSION)
 
 
 def _changes(
@@ -129,7 +129,7 @@ def _changes(
 ) -> tuple[DataFrame, bool]:
     """Return the changed rows, and whether all of them came."""
     changes = change_set(session, source.path, after, upto)
-    kept = changes.frame.where(~F.col("__streamtable_version").isin(*left_out)) if left_out else changes.frame
+    kept = changes.frame.where(~F.col(COMMIT_VERSION).isin(*left_out)) if left_out else changes.frame
     return kept, changes.appends_only
 
 

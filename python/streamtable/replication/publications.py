@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
-from streamtable.catalog.kinds import CatalogObject, is_one, statement_of
+from streamtable.catalog.kinds import PUBLICATION, CatalogObject, is_one, statement_of
 from streamtable.delta.tables import Located, TableState, find_table, state
 from streamtable.errors import InvalidStatement, SourceUnavailable
 from streamtable.jvm.handles import catalog_of, namespace_of
@@ -27,8 +27,8 @@ from streamtable.language.replication.ast import (
 )
 from streamtable.language.stream_table.ast import AcceptDefinition, Rename
 from streamtable.language.write import to_sql
+from streamtable.query.checks import find_source
 from streamtable.replication.conditions import check_condition
-from streamtable.replication.kinds import PUBLICATION
 from streamtable.replication.publisher import Publisher
 
 __all__ = ["Published", "alter", "create", "definition", "drop", "outside", "published"]
@@ -130,7 +130,7 @@ def _same(schema: tuple[str, ...], other: tuple[str, ...]) -> bool:
 
 def _table(spark: SparkSession, name: Name) -> tuple[Located, TableState | None]:
     """Look up a Delta table that can be published."""
-    located = find_table(spark, name.parts)
+    located = find_source(spark, name)
     if located.kind != "delta":
         return located, None
     try:

@@ -14,14 +14,24 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
 from streamtable.catalog.entries import CATALOG
-from streamtable.errors import ConcurrentRefresh, InvalidStatement, ReplicationConflict, message_of
+from streamtable.catalog.kinds import PUBLICATION, SLOT
+from streamtable.engine import clock
+from streamtable.errors import (
+    ConcurrentRefresh,
+    InvalidStatement,
+    ReplicationConflict,
+    StatementFailed,
+    StreamTableError,
+    message_of,
+)
+from streamtable.jvm.failures import cancelled, root_cause
+from streamtable.jvm.storage import storage_failed
 from streamtable.language.names import Name
 from streamtable.replication import slots
 from streamtable.replication.apply import AppliedTable, Stopped
-from streamtable.replication.kinds import PUBLICATION, SLOT
 from streamtable.replication.publications import Published, outside, published
 from streamtable.replication.source import source_of
-from streamtable.replication.subscriptions import SubscribedTable, Subscription, SyncState, now
+from streamtable.replication.subscriptions import SubscribedTable, Subscription, SyncState
 from streamtable.replication.writer import Applied
 from streamtable.sessions.internal import lent
 
@@ -71,7 +81,7 @@ def apply(spark: SparkSession, name: Name) -> list[Progress]:
             moved, applied, error = _advance(session, subscription, before[table], tables[table])
             relations[table] = moved
             progress.append(Progress(table, moved.state, moved.position, applied))
-            errors += [error] if error else []
+            errors += [_named(subscription, moved, error)] if error else []
         lasting = [each for each in errors if not isinstance(each, ConcurrentRefresh)]
         disabled = {"enabled": False} if lasting and subscription.disable_on_error else {}
         if disabled or relations != before:
@@ -82,6 +92,15 @@ def apply(spark: SparkSession, name: Name) -> list[Progress]:
     if errors:
         raise errors[0]
     return sorted(progress, key=lambda each: each.table)
+
+
+def _named(subscription: Subscription, relation: SubscribedTable, error: Exception) -> Exception:
+    """Return an error of ours that names the table; what the caller itself did, or the disk, is told as it is."""
+    if isinstance(error, StreamTableError) or cancelled(error) or storage_failed(error):
+        return error
+    failed = StatementFailed(f"the table {relation.table} of {subscription} cannot go on: {root_cause(error)}")
+    failed.__cause__ = error
+    return failed
 
 
 def published_to(spark: SparkSession, subscription: Subscription) -> dict[str, list[Published]]:
@@ -144,7 +163,7 @@ def _advance(
         error=message_of(error) if error else None,
     )
     if moved != relation:
-        moved = replace(moved, changed_at=now())
+        moved = replace(moved, changed_at=clock.now().isoformat())
     return moved, done, error if isinstance(error, Exception) else None
 
 

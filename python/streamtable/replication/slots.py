@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timezone
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
-from streamtable.catalog.kinds import CatalogObject, unreadable
+from streamtable.catalog.kinds import SLOT, CatalogObject, unreadable
 from streamtable.catalog.restored import UNREADABLE, restored
 from streamtable.delta.tables import versions
+from streamtable.engine import clock
 from streamtable.language.names import Name
-from streamtable.replication.kinds import SLOT
 from streamtable.replication.publications import Published
 
 __all__ = ["Position", "advance", "begun", "content", "create", "positions"]
@@ -38,7 +37,7 @@ def create(spark: SparkSession, name: Name, tables: Iterable[Published]) -> Cata
 
 def begun(spark: SparkSession, tables: Iterable[Published]) -> dict[str, Position]:
     """Return the positions, by table, of a slot that begins at the present versions of the tables."""
-    now = datetime.now(timezone.utc).isoformat()
+    now = clock.now().isoformat()
     return {name: _at_present(spark, name, table, now) for name, table in _listed(tables).items()}
 
 
@@ -79,7 +78,7 @@ def advance(
     again. If two processes move a slot at once, the second one fails. The slot is then behind until the next time, which does no
     harm.
     """
-    before, now = positions(slot), datetime.now(timezone.utc).isoformat()
+    before, now = positions(slot), clock.now().isoformat()
     listed = _listed(tables)
     after = _existing(spark, [each for each in before.values() if each.table_id in followed and each.table not in listed])
     for name, table in listed.items():

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from streamtable.delta.tables import state
 from streamtable.errors import InvalidStatement
+from streamtable.query.rewrite import rewritten
 from streamtable.replication.conditions import check_condition
 from streamtable.replication.publications import Published
 from streamtable.sql.literals import unquote_name
@@ -55,7 +56,7 @@ class SourceTable:
 
     def passes(self, kind: str | None = None) -> Column:
         """Return the condition that a row is sent with changes of a kind. NULL counts as false."""
-        said = [F.coalesce(F.expr(each), F.lit(False)) for each in sorted(self.conditions(kind))]
+        said = [F.coalesce(F.expr(rewritten(each)), F.lit(False)) for each in sorted(self.conditions(kind))]
         return reduce(Column.__or__, said, F.lit(False))
 
 

@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
-from datetime import datetime, timezone
 from enum import Enum
 from functools import cached_property
 from typing import Any
@@ -15,21 +14,16 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
 from streamtable.catalog.entries import find
-from streamtable.catalog.kinds import CatalogObject, unreadable
+from streamtable.catalog.kinds import SLOT, SUBSCRIPTION, CatalogObject, unreadable
 from streamtable.catalog.restored import UNREADABLE, restored
 from streamtable.delta.tables import Located
+from streamtable.engine import clock
 from streamtable.errors import DirectWriteRefused, InvalidStatement, NotEnabled
 from streamtable.language.names import Name
 from streamtable.query.captured import captured_settings
-from streamtable.replication.kinds import SLOT, SUBSCRIPTION
 from streamtable.replication.publisher import Publisher, publisher_of, same
 
-__all__ = ["SubscribedTable", "Subscription", "SyncState", "now", "slots_in_sight", "slots_in_use"]
-
-
-def now() -> str:
-    """Return the current time as stored in properties."""
-    return datetime.now(timezone.utc).isoformat()
+__all__ = ["SubscribedTable", "Subscription", "SyncState", "slots_in_sight", "slots_in_use"]
 
 
 class SyncState(str, Enum):
@@ -76,13 +70,14 @@ class SubscribedTable:
     def with_counters_reset(self) -> SubscribedTable:
         """Return the relation with all counters at zero."""
         counters: dict[str, Any] = {each.name: 0 for each in fields(self) if each.default == 0}
-        return replace(self, **counters, stats_reset=now())
+        return replace(self, **counters, stats_reset=clock.now().isoformat())
 
     @classmethod
     def new(cls, table: str, source_id: str, target_id: str, position: int | None) -> SubscribedTable:
         """Return the start of a table: with its rows, or with the changes after a position."""
         state = SyncState.INIT if position is None else SyncState.READY
-        return cls(table, uuid.uuid4().hex, source_id, state.value, position, None, None, None, now(), target_id=target_id)
+        at = clock.now().isoformat()
+        return cls(table, uuid.uuid4().hex, source_id, state.value, position, None, None, None, at, target_id=target_id)
 
     @property
     def application(self) -> str:

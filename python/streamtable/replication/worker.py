@@ -10,10 +10,10 @@ from threading import Thread
 from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
+from streamtable.catalog.kinds import SUBSCRIPTION
 from streamtable.errors import clear_frames
 from streamtable.language.names import Name
 from streamtable.replication import run
-from streamtable.replication.kinds import SUBSCRIPTION
 from streamtable.replication.subscriptions import Subscription
 from streamtable.schedule.poll import poll
 from streamtable.settings.session import REPLICATION_POLL

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
-from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from streamtable.algebra.columns import POSITION
-from streamtable.delta.bridge import translated
-from streamtable.delta.commit import Committed, Positions, commit, positions
+from streamtable.delta.commit import Committed, RowChange, Transaction, commit, positions
+from streamtable.delta.merge import merge_once
 from streamtable.delta.rows import read, read_located
 from streamtable.delta.tables import Located, TableState, commits, state
 from streamtable.engine import limits
@@ -102,7 +99,7 @@ class Writer:
         rows = came.select(*self._whole(self._fields())) if came is not None else None
         at = positions(self._session, gone.select(*POSITION), self._path, self._state.version) if gone is not None else None
         try:
-            self._commit(upto, rows, at)
+            self._commit(upto, RowChange(rows, at))
         except ConcurrentRefresh:
             return False
         return True
@@ -119,7 +116,7 @@ class Writer:
         """Add rows that came."""
         added = rows.select(*self._whole(self._fields()))
         # Not by Delta's append, which ignores commits of other processes since.
-        return Applied(inserts=self._commit(upto, added).rows_added) if not rows.isEmpty() else Applied()
+        return Applied(inserts=self._commit(upto, RowChange(added)).rows_added) if not rows.isEmpty() else Applied()
 
     def replace(self, rows: DataFrame, upto: int) -> Applied:
         """Apply rows that came and went, identified by their whole content. Of several equal rows one is taken."""
@@ -136,31 +133,20 @@ class Writer:
                 raise InvalidStatement(f"rows of {self.name} can only be deleted one by one with deletion vectors", hint=hint)
             found = positions(self._session, self._located(going, fields), self._path, self._state.version)
             added = coming.select(*self._whole(fields), F.explode(F.array_repeat(F.lit(1), F.col(NUMBER).cast("int"))).alias("__n"))
-            done = self._commit(upto, added.drop("__n"), found)
+            done = self._commit(upto, RowChange(added.drop("__n"), found))
             return Applied(inserts=done.rows_added, deletes=found.count, delete_missing=wanted - found.count)
         finally:
             net.unpersist()
 
     def truncate(self, upto: int) -> Applied:
         """Remove all rows."""
-        done = self._commit(upto, replace_all=True)
+        done = self._commit(upto, RowChange(replace_all=True))
         return Applied(deletes=done.rows_removed)
 
-    def _commit(
-        self, upto: int, add: DataFrame | None = None, remove: Positions | None = None, replace_all: bool = False
-    ) -> Committed:
+    def _commit(self, upto: int, rows: RowChange) -> Committed:
         """Write rows and position on top of the version that was read. Raises ConcurrentRefresh for a commit in between."""
-        return commit(
-            self._session,
-            self._path,
-            read_version=self._state.version,
-            application=self._application,
-            number=upto,
-            alone=True,
-            add=add,
-            remove=remove,
-            replace_all=replace_all,
-        )
+        by = Transaction(self._application, upto, alone=True)
+        return commit(self._session, self._path, self._state.version, by, rows)
 
     def _resolved(self, workspace: Workspace, operations: DataFrame, load: Load | None) -> DataFrame:
         """Find the rows with the operations' keys, and the outcome of each operation."""
@@ -212,37 +198,31 @@ class Writer:
     def _merge(self, last: DataFrame, upto: int) -> None:
         """Have MERGE write the `last` operation of each key. A row that was deleted and inserted again gets new defaults."""
         keys = keys_of(self._source)
-        changes = last.select(*keys, ROW, outcomes.INSERTED, "__stays").alias("changes")
+        changes = last.select(*keys, ROW, outcomes.INSERTED, "__stays")
         named = zip(keys, self._source.key or (), strict=True)
         same = (_of("target", name).eqNullSafe(F.col(f"changes.{each}")) for each, name in named)
         condition = reduce(Column.__and__, same)
         values: dict[str, str | Column] = {qualified((n,)): self._given_back(n) for n in self._source.columns}
         defaults = {qualified((name,)): self._default(name) for name in self._defaulted()}
         gone = ~F.col("changes.__stays")
-        merge = DeltaTable.forPath(self._session, self._path).alias("target").merge(changes, condition)
-        merge = merge.whenMatchedDelete(gone)
-        merge = merge.whenMatchedUpdate(F.col(f"changes.{outcomes.INSERTED}"), {**values, **defaults}).whenMatchedUpdate(set=values)
-        with translated(self._path), self._numbered(upto):
-            # A row to delete may be missing: another process that applies may have deleted it since the look-up.
-            merge.whenNotMatchedInsert(~gone, values).execute()
+        # A row to delete may be missing: another process that applies may have deleted it since the look-up.
+        merge_once(
+            self._session,
+            self._path,
+            changes,
+            condition,
+            delete=gone,
+            updates=[(F.col(f"changes.{outcomes.INSERTED}"), {**values, **defaults}), (None, values)],
+            insert=(~gone, values),
+            application=self._application,
+            number=upto,
+        )
 
     def _given_back(self, name: str) -> Column:
         """Return a sent value. A value of a partition column fails if Delta would not give it back unchanged."""
         value = F.col(f"changes.{ROW}")[name]
         partitioned = name.casefold() in (each.casefold() for each in self._state.partition_columns)
         return F.call_function("st_partition", value, F.lit(name)) if partitioned else value
-
-    @contextmanager
-    def _numbered(self, upto: int) -> Iterator[None]:
-        """Have Delta put the position into the commit, and skip a commit whose position it has."""
-        settings = {"txnAppId": self._application, "txnVersion": str(upto)}
-        for key, value in settings.items():
-            self._session.conf.set(f"spark.databricks.delta.write.{key}", value)
-        try:
-            yield
-        finally:
-            for key in settings:
-                self._session.conf.unset(f"spark.databricks.delta.write.{key}")
 
     def _conflict(self, resolved: DataFrame, version: int) -> ReplicationConflict:
         named = zip(keys_of(self._source), self._source.key or (), strict=True)

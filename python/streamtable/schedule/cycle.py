@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 import networkx as nx
 from pyspark.sql import SparkSession
 
 from streamtable.catalog.entries import Entry, dependencies, find_at
+from streamtable.catalog.requests import Request
 from streamtable.delta.tables import Version
 from streamtable.errors import ConcurrentRefresh, StreamTableNotFound
 from streamtable.refresh.frontier import Frontier, Vector
-from streamtable.refresh.records import Initiator
+from streamtable.refresh.records import MANUAL, Cause
 from streamtable.refresh.run import Outcome, refresh
 from streamtable.schedule.due import branches
 from streamtable.schedule.failures import recorded
 
-__all__ = ["Cycle", "Refreshed", "Task", "carry_out", "together"]
+__all__ = ["Cycle", "Refreshed", "Task", "as_it_is", "carry_out", "chosen", "cycle_of", "named", "together"]
 
 
 @dataclass(frozen=True)
 class Task:
-    """Refresh the table at `path` with its sources at `vector`; `joins` says that branches of a diamond meet in it."""
+    """Refresh the table at `path` with its sources at `vector`; `joins` says that branches of a diamond meet in it.
+
+    `request` is the request that asked for it before the vector was read, `deadline` the time by which it is due.
+    """
 
     path: str
     name: str
     vector: Vector
     joins: bool
+    request: Request | None = None
+    deadline: datetime | None = None
 
     @property
     def group(self) -> str:
@@ -37,11 +44,15 @@ class Task:
 
 @dataclass(frozen=True)
 class Refreshed:
-    """A table after its refresh: its version, and the versions of its sources. `skipped`: it was not refreshed."""
+    """A table after its refresh: its version, and the versions of its sources. `skipped`: it was not refreshed.
+
+    `elsewhere`: another scheduler still carries out the request for it. Requests for its readers wait until that is done.
+    """
 
     version: Version
     sources: Mapping[str, Version]
     skipped: bool = False
+    elsewhere: bool = False
 
 
 class Cycle:
@@ -53,10 +64,13 @@ class Cycle:
     one vector.
     """
 
-    def __init__(self, graph: nx.DiGraph[str], names: Mapping[str, str], vector: Vector) -> None:
+    def __init__(
+        self, graph: nx.DiGraph[str], names: Mapping[str, str], vector: Vector, requests: Mapping[str, Request] = {}
+    ) -> None:
         """Make a cycle of the tables in `names` (by path). Ready tables are handed out in this order."""
         self.vector = vector
-        self._graph, self._names = graph, names
+        self._requests = requests
+        self._graph, self.names = graph, names
         self._versions = dict(vector.versions)
         self._waiting, self._unfinished = list(names), set(names)
 
@@ -73,12 +87,16 @@ class Cycle:
         """Hand out one of the tables that are ready."""
         self._waiting.remove(path)
         sources = {source: self._versions[source] for source in self._graph.predecessors(path) if source in self._versions}
-        return Task(path, self._names[path], Vector(sources, self.vector.at), bool(branches(self._graph, path)))
+        return Task(
+            path, self.names[path], Vector(sources, self.vector.at), bool(branches(self._graph, path)), self._requests.get(path)
+        )
 
     def refreshed(self, task: Task, done: Refreshed) -> list[str]:
         """Go on with the table's readers. Skip, and return, readers that would join the table with versions of another vector."""
         self._unfinished.discard(task.path)
         self._versions[task.path] = done.version
+        if done.elsewhere:
+            self._skip([reader for reader in self._readers(task.path) if reader in self._requests])
         if all(done.sources.get(path) == version for path, version in task.vector.versions.items()):
             return []
         joining = [reader for reader in self._readers(task.path) if task.path in branches(self._graph, reader)]
@@ -89,8 +107,13 @@ class Cycle:
         self._unfinished.discard(task.path)
         return self._skip(self._readers(task.path))
 
+    def stop(self, running: Collection[str]) -> None:
+        """Hand out nothing more: only the running tables are unfinished."""
+        self._waiting.clear()
+        self._unfinished.intersection_update(running)
+
     def _readers(self, path: str) -> list[str]:
-        below = nx.descendants(self._graph.subgraph(self._names), path)
+        below = nx.descendants(self._graph.subgraph(self.names), path)
         return [each for each in self._waiting if each in below]
 
     def _skip(self, paths: list[str]) -> list[str]:
@@ -99,18 +122,28 @@ class Cycle:
         return paths
 
 
-def carry_out(spark: SparkSession, task: Task, initiator: Initiator, full: bool = False) -> tuple[Outcome | None, Refreshed]:
-    """Refresh the table. Without an outcome it was skipped, because another session has joined newer versions of its branches.
+def carry_out(spark: SparkSession, task: Task, cause: Cause, full: bool = False) -> tuple[Outcome | None, Refreshed]:
+    """Refresh the table. Without an outcome it was skipped, because another session has joined newer versions
+    of its branches.
 
     A refresh would mix the two vectors. Raises what `refresh` raises.
     """
     entry, before = _standing(spark, task)
     if task.joins and before is not None and before.ahead_of(task.vector):
         return None, replace(_refreshed(entry, before), skipped=True)
-    outcome = refresh(spark, entry, full, task.vector, initiator)
+    outcome = refresh(spark, entry, full, task.vector, cause)
     entry, after = _standing(spark, task)
     assert after is not None, "a refresh leaves a frontier"
     return outcome, _refreshed(entry, after)
+
+
+def as_it_is(spark: SparkSession, task: Task) -> Refreshed | None:
+    """Return the table as it stands, which another scheduler refreshes; None while it was never refreshed."""
+    entry, frontier = _standing(spark, task)
+    if frontier is None:
+        return None
+    open_ = any(each.id == task.request.id for each in entry.requests) if task.request else False
+    return replace(_refreshed(entry, frontier), elsewhere=open_)
 
 
 def _standing(spark: SparkSession, task: Task) -> tuple[Entry, Frontier | None]:
@@ -124,23 +157,39 @@ def _refreshed(entry: Entry, frontier: Frontier) -> Refreshed:
     return Refreshed(Version(entry.state.table_id, entry.state.version), frontier.sources)
 
 
+def chosen(spark: SparkSession, wanted: Sequence[Entry], with_sources: bool) -> tuple[nx.DiGraph[str], dict[str, str]]:
+    """Return the graph of dependencies, and the names of the wanted tables by path; `with_sources` also of those that they read."""
+    graph = dependencies(spark)
+    for entry in wanted:  # it is there already, unless it could not be read again
+        graph.add_node(entry.path, name=entry.definition.name)
+    paths = {entry.path for entry in wanted}
+    moving = paths.union(*(nx.ancestors(graph, path) for path in paths if with_sources))
+    return graph, named(graph, moving)
+
+
+def named(graph: nx.DiGraph[str], moving: Collection[str]) -> dict[str, str]:
+    """Return the names of stream tables by path, sources before readers. A base table has no name in the graph."""
+    return {path: name for path in nx.topological_sort(graph) if path in moving and (name := graph.nodes[path].get("name"))}
+
+
+def cycle_of(spark: SparkSession, graph: nx.DiGraph[str], names: Mapping[str, str]) -> Cycle:
+    """Return a cycle of the tables in `names` over the latest versions of all that they read."""
+    above = graph.subgraph(set(names).union(*(nx.ancestors(graph, path) for path in names)))
+    return Cycle(above, names, Vector.read(spark, list(above)))
+
+
 def together(spark: SparkSession, wanted: Sequence[Entry], full: bool, with_sources: bool) -> list[Outcome]:
     """Refresh stream tables, sources before readers, against one vector; `with_sources` also those that they read.
 
     The outcomes of the wanted tables come first, in their order. Raises the first error.
     """
-    graph = dependencies(spark)
-    for entry in wanted:  # it is there already, unless it could not be read again
-        graph.add_node(entry.path, name=entry.definition.name)
     paths = list(dict.fromkeys(entry.path for entry in wanted))
-    above = graph.subgraph({*paths, *(source for path in paths for source in nx.ancestors(graph, path))})
-    moving = above if with_sources else above.subgraph(paths)
-    cycle = Cycle(above, {path: name for path, name in moving.nodes(data="name") if name}, Vector.read(spark, list(above)))
+    cycle = cycle_of(spark, *chosen(spark, wanted, with_sources))
     outcomes = dict[str, Outcome]()
     while ready := cycle.ready():
         task = cycle.start(ready[0])
         with recorded(spark, task.path):
-            outcome, done = carry_out(spark, task, Initiator.MANUAL, full and task.path in paths)
+            outcome, done = carry_out(spark, task, MANUAL, full and task.path in paths)
         if outcome is not None:
             outcomes[task.path] = outcome
         cycle.refreshed(task, done)

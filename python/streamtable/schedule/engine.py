@@ -4,36 +4,40 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterable
 from datetime import timedelta, timezone
 from math import inf
-from random import random
 from threading import Event
 
 from pyspark.sql import SparkSession
 
+from streamtable.algebra.sources import CLOCK
 from streamtable.catalog.definition import SUSPENDED
 from streamtable.catalog.entries import Entry, find_at
 from streamtable.catalog.index import Index
+from streamtable.catalog.requests import Request
 from streamtable.definitions.settle import settle_everywhere
+from streamtable.delta.latest import LatestVersions, committed_after
 from streamtable.delta.tables import Version
 from streamtable.errors import ConcurrentRefresh, StreamTableSuspended, clear_frames
 from streamtable.language.stream_table.schedule import Cron, session_zone
 from streamtable.refresh.choose import Action
 from streamtable.refresh.compact import maintain
 from streamtable.refresh.frontier import Frontier, Vector
-from streamtable.refresh.records import Initiator, Record
+from streamtable.refresh.records import Cause, Initiator, Record
 from streamtable.refresh.run import decided_by_versions
-from streamtable.schedule.cycle import Refreshed, Task, carry_out
+from streamtable.schedule.cycle import Refreshed, Task, as_it_is, carry_out
 from streamtable.schedule.due import ScheduledTable
-from streamtable.schedule.failures import failure_record, is_transient, write, write_failure
-from streamtable.schedule.loop import Again, Failed, Observation
-from streamtable.settings.session import PARALLELISM, POLL, RETRIES, SUSPEND_AFTER, read_setting
+from streamtable.schedule.failures import backoff, failure_record, is_transient, write, write_failure
+from streamtable.schedule.interface import Again, Failed, Observation
+from streamtable.schedule.requests import give_back, in_order, take, waiting
+from streamtable.schedule.switch import switch
+from streamtable.settings.session import PARALLELISM, POLL, RETRIES, SUSPEND_AFTER, setting_or_default
 
 __all__ = ["SparkEngine", "table_of"]
 
 log = logging.getLogger("streamtable.scheduler")
 
-LONGEST_BACKOFF = 60.0
 SETTLE_EVERY = 60.0
 """Seconds between two searches for the remains of killed statements."""
 
@@ -43,24 +47,37 @@ class SparkEngine:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._index = Index(spark)
-        self._settled = -inf
+        self._latest = LatestVersions()
+        self._index = Index(spark, self._latest)
+        self._settled = self._forgotten = -inf
+        self._suspended = False
 
     def alive(self) -> bool:
         """Tell whether the Spark context was not stopped."""
         return self._spark.sparkContext._jsc is not None
 
     def observe(self) -> Observation:
-        """Read definitions and versions, from the catalog and the logs alone."""
-        poll = read_setting(self._spark, POLL)
+        """Read definitions and versions, from the catalog and the logs alone.
+
+        A look between two polls, as when a source has a commit, reads again only what has commits.
+        """
+        poll = setting_or_default(self._spark, POLL)
+        if time.monotonic() >= self._forgotten + poll:
+            self._forgotten = time.monotonic()
+            self._latest.forget()
+            self._suspended = switch(self._spark).suspended_since is not None
         if time.monotonic() >= self._settled + SETTLE_EVERY:
             self._settled = time.monotonic()
             self._settle()
         found = self._index.poll(every=poll)
         sources = {source for entry in found.values() for source in entry.definition.sources}
-        vector = Vector.read(self._spark, sorted(sources | found.keys()))
-        tables = {path: table_of(entry, vector) for path, entry in found.items()}
-        return Observation(tables, vector, timedelta(seconds=poll), read_setting(self._spark, PARALLELISM))
+        vector = Vector.read(self._spark, sorted(sources | found.keys()), self._latest)
+        tables = in_order({path: table_of(entry, vector) for path, entry in found.items()}, found.values(), vector.at)
+        return Observation(tables, vector, timedelta(seconds=poll), setting_or_default(self._spark, PARALLELISM), self._suspended)
+
+    def committed(self, versions: Iterable[tuple[str, Version]]) -> bool:
+        """Look for the files of the next versions on this machine's disk. Elsewhere only `observe` finds a commit."""
+        return any(committed_after(path, version.number) for path, version in versions)
 
     def _settle(self) -> None:
         """Settle the remains of killed statements of other processes. Errors of that do not end the scheduler."""
@@ -73,31 +90,40 @@ class SparkEngine:
             clear_frames(error)
 
     def refresh(self, task: Task, attempt: int, stopping: Event) -> Refreshed | Failed | Again:
-        """Refresh a table under a Spark job group of its name. Lasting failures are recorded, and in the end suspend the table."""
+        """Refresh a table under a Spark job group of its name. Lasting failures are recorded, and in the end suspend the table.
+
+        A failure that is recorded ends the request of the table. Otherwise the request is given back.
+        """
         started = time.perf_counter()
+        mine: Request | None = None
         try:
             self._spark.sparkContext.setJobGroup(task.group, f"refresh of {task.name}", interruptOnCancel=False)
-            outcome, done = carry_out(self._spark, task, Initiator.SCHEDULER)
+            if task.request and (mine := take(self._spark, task.path, task.request)) is None:
+                return as_it_is(self._spark, task) or Failed(f"another scheduler refreshes {task.name}")
+            outcome, done = carry_out(self._spark, task, _cause(task, mine), mine is not None and mine.full)
         except StreamTableSuspended:
             return Failed(f"{task.name} is suspended")
         except Exception as error:  # whatever it is, it is the table's and not the scheduler's
-            failed = Failed(f"{task.name} failed") if stopping.is_set() else self._failed(task, attempt, error, started)
+            failed = Failed(f"{task.name} failed") if stopping.is_set() else self._failed(task, attempt, error, started, mine)
             clear_frames(error)
             return failed
+        finally:
+            if mine:
+                give_back(self._spark, task.path, mine)
         log.debug("%s: %s", task.name, outcome)
         self._maintain(task)
         return done
 
-    def _failed(self, task: Task, attempt: int, error: Exception, started: float) -> Failed | Again:
-        if attempt <= read_setting(self._spark, RETRIES) and is_transient(error):
+    def _failed(self, task: Task, attempt: int, error: Exception, started: float, mine: Request | None) -> Failed | Again:
+        if attempt <= setting_or_default(self._spark, RETRIES) and is_transient(error):
             log.debug("the refresh of %s is tried again: %s", task.name, error)
-            return Again(_pause(attempt))
+            return Again(backoff(attempt))
         if isinstance(error, ConcurrentRefresh):  # what another did first is no fault of the table
             log.warning("another refresh of %s came first %d times; it waits for its next time", task.name, attempt)
             return Failed(f"another session refreshed {task.name} meanwhile")
         log.warning("the refresh of %s failed: %s", task.name, error)
-        record = failure_record(error, started, Initiator.SCHEDULER)
-        write_failure(self._spark, task.path, error, record, read_setting(self._spark, SUSPEND_AFTER))
+        record = failure_record(error, started, _cause(task, mine))
+        write_failure(self._spark, task.path, error, record, setting_or_default(self._spark, SUSPEND_AFTER))
         return Failed(f"{task.name} failed")
 
     def _maintain(self, task: Task) -> None:
@@ -117,14 +143,15 @@ class SparkEngine:
         self._spark.sparkContext.cancelJobGroup(task.group)
 
 
-def _pause(attempt: int) -> timedelta:
-    """Return the pause after an attempt. Jitter separates attempts that were in each other's way."""
-    return timedelta(seconds=min(2.0 ** (attempt - 1) + random(), LONGEST_BACKOFF))  # noqa: S311 - nobody is to be kept from guessing
+def _cause(task: Task, mine: Request | None) -> Cause:
+    if mine:
+        return Cause(Initiator.REQUEST, task.deadline, mine.id)
+    return Cause(Initiator.SCHEDULER, task.deadline)
 
 
 def table_of(entry: Entry, vector: Vector) -> ScheduledTable:
     """Return the scheduler's view of a stream table when all tables are at the versions of `vector`."""
-    definition, frontier = entry.definition, Frontier.of(entry.state.frontier)
+    definition, frontier, request = entry.definition, Frontier.of(entry.state.frontier), waiting(entry, vector.at)
     match definition.statement.schedule:
         case Cron(_, None):
             zone = session_zone(definition.settings["spark.sql.session.timeZone"])
@@ -137,9 +164,11 @@ def table_of(entry: Entry, vector: Vector) -> ScheduledTable:
         tuple(definition.sources),
         frontier.at if frontier else None,
         definition.status == SUSPENDED,
-        frontier is None or _behind(entry, frontier, vector),
+        frontier is None or request is not None or _behind(entry, frontier, vector),
         zone,
         definition.resumed.at if definition.resumed else None,
+        frontier is not None and _moved(frontier, vector),
+        request,
     )
 
 
@@ -149,4 +178,9 @@ def _behind(entry: Entry, frontier: Frontier, vector: Vector) -> bool:
     itself = vector.versions.get(state.path) == Version(state.table_id, state.version) and state.version == frontier.base + 1
     if not itself or not decided_by_versions(entry, frontier):
         return True
-    return any(vector.versions.get(path) != version for path, version in frontier.sources.items())
+    return _moved(frontier, vector)
+
+
+def _moved(frontier: Frontier, vector: Vector) -> bool:
+    """Tell whether a source has another version than the contents stand for. The clock is none: it moves with each look."""
+    return any(vector.versions.get(path) != version for path, version in frontier.sources.items() if path != CLOCK.path)

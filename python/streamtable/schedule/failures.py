@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
+from random import random
 
 from pyspark.sql import SparkSession
 
@@ -18,13 +20,30 @@ from streamtable.jvm.failures import causes, java_exception
 from streamtable.jvm.storage import storage_trouble
 from streamtable.refresh.choose import Action
 from streamtable.refresh.history import errors_in_a_row, history
-from streamtable.refresh.records import PATIENCE, Initiator, Record, annotate
+from streamtable.refresh.records import MANUAL, PATIENCE, Cause, Record, annotate
 
-__all__ = ["condition_of", "failure_record", "is_transient", "recorded", "text_of", "write", "write_failure"]
+__all__ = [
+    "LONGEST_BACKOFF",
+    "backoff",
+    "condition_of",
+    "failure_record",
+    "is_transient",
+    "recorded",
+    "text_of",
+    "write",
+    "write_failure",
+]
 
 log = logging.getLogger("streamtable.scheduler")
 
 LONGEST_TEXT = 2000
+LONGEST_BACKOFF = 60.0
+
+
+def backoff(attempt: int) -> timedelta:
+    """Return the pause after an attempt. Jitter separates attempts that were in each other's way."""
+    doubled = 2.0 ** min(attempt - 1, 10)
+    return timedelta(seconds=min(doubled + random(), LONGEST_BACKOFF))  # noqa: S311 - nobody is to be kept from guessing
 
 
 def is_transient(error: BaseException) -> bool:
@@ -47,10 +66,11 @@ def text_of(error: BaseException) -> str:
     return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."
 
 
-def failure_record(error: BaseException, started: float, initiator: Initiator) -> Record:
-    """Return the line of the history for a refresh that began at `started`, by time.perf_counter()."""
+def failure_record(error: BaseException, started: float, cause: Cause) -> Record:
+    """Return the line of the history for a refresh that began at `started`, by time.perf_counter(). It ends the cause's request."""
     elapsed = round(1000 * (time.perf_counter() - started))
-    return Record(Action.FAILED, f"[{condition_of(error)}] {text_of(error)}", elapsed, initiated_by=initiator.value)
+    reason = f"[{condition_of(error)}] {text_of(error)}"
+    return Record(Action.FAILED, reason, elapsed).because_of(cause)
 
 
 def write(spark: SparkSession, path: str, record: Record, suspends: Callable[[Entry], Failure | None] = lambda _: None) -> None:
@@ -90,5 +110,5 @@ def recorded(spark: SparkSession, path: str) -> Iterator[None]:
     except (StreamTableSuspended, ConcurrentRefresh):
         raise
     except Exception as error:
-        write(spark, path, failure_record(error, started, Initiator.MANUAL))
+        write(spark, path, failure_record(error, started, MANUAL))
         raise

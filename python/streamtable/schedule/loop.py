@@ -15,14 +15,17 @@ from operator import itemgetter
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from types import TracebackType
-from typing import Protocol, final
+from typing import final
+from weakref import WeakSet
 
 from streamtable.language.stream_table.schedule import Cron
-from streamtable.refresh.frontier import Vector
 from streamtable.schedule.cycle import Cycle, Refreshed, Task
 from streamtable.schedule.due import ONCE, ScheduledTable, graph_of, plan
+from streamtable.schedule.failures import backoff
+from streamtable.schedule.interface import Again, Engine, Failed
+from streamtable.schedule.signs import Signs
 
-__all__ = ["ELSEWHERE", "Again", "Engine", "Failed", "Observation", "Scheduler"]
+__all__ = ["ELSEWHERE", "Scheduler", "look_now"]
 
 log = logging.getLogger("streamtable.scheduler")
 
@@ -31,31 +34,10 @@ ELSEWHERE = "another session refreshed tables that meet in it meanwhile"
 
 MOST_WORKERS = 64
 SHORTEST_PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(minutes=1)
-"""The pause between two polls while polls fail, as when the catalog cannot be reached."""
+"""The pause between two polls while polls fail, as when the catalog cannot be reached. No sleep is longer, either."""
 
-
-@dataclass(frozen=True)
-class Observation:
-    """The result of one poll: the stream tables by path, the versions of all tables at that moment, and the settings."""
-
-    tables: Mapping[str, ScheduledTable]
-    vector: Vector
-    poll: timedelta
-    parallelism: int
-
-
-@dataclass(frozen=True)
-class Failed:
-    """A table was not refreshed. Its readers are skipped for the same reason."""
-
-    reason: str
-
-
-@dataclass(frozen=True)
-class Again:
-    """An attempt failed, and may succeed after `pause`. Until then the table takes no worker."""
-
-    pause: timedelta
+TICK = timedelta(milliseconds=100)
+"""The pause between two looks for commits while a table waits for one."""
 
 
 @dataclass(frozen=True)
@@ -68,31 +50,13 @@ class Attempt:
     not_before: datetime = ONCE
 
 
-class Engine(Protocol):
-    """The scheduler's interface to the world."""
-
-    def observe(self) -> Observation:
-        """Return the current tables, versions and settings, without a Spark job."""
-
-    def refresh(self, task: Task, attempt: int, stopping: Event) -> Refreshed | Failed | Again:
-        """Refresh a table; a transient failure may be tried again. Called on a worker's thread."""
-
-    def skip(self, path: str, reason: str) -> None:
-        """Record in the table's history that it was skipped."""
-
-    def cancel(self, task: Task) -> None:
-        """Make a running refresh fail soon."""
-
-    def alive(self) -> bool:
-        """Tell whether Spark still runs."""
-
-
 @final
 class Scheduler:
     """Refreshes the stream tables by their schedules until it is stopped; made by `start_scheduler`.
 
     Any number of schedulers may serve the same tables. A refresh that another scheduler did first finds nothing to do, or
-    conflicts. If one scheduler ends, the others go on. All state is in the tables, except the times of the last tries.
+    conflicts. If one scheduler ends, the others go on. All state is in the tables, except the times of the last tries
+    and the failures since the last success.
     """
 
     def __init__(self, engine: Engine, workers: Executor | None = None) -> None:
@@ -107,8 +71,10 @@ class Scheduler:
         self._urgency: dict[str, datetime] = {}
         self._tried: dict[str, datetime] = {}
         self._told: dict[str, str] = {}
+        self._failed: dict[str, tuple[int, timedelta]] = {}
+        self._signs = Signs(engine.committed)
         self._parallelism = 1
-        self._next_look = ONCE
+        self._looked = self._next_look = ONCE
         self._pause = SHORTEST_PAUSE
 
     @property
@@ -124,6 +90,7 @@ class Scheduler:
     def start(self) -> Scheduler:
         """Start. A stopped scheduler cannot start again."""
         atexit.register(self.stop)
+        _serving.add(self)
         self._thread.start()
         return self
 
@@ -170,7 +137,8 @@ class Scheduler:
         # While all places are taken, an attempt cannot begin before a refresh ends.
         resting = self._resting.values() if len(self._running) < self._parallelism else ()
         wake = min((attempt.not_before for attempt in resting), default=self._next_look)
-        left = (min(wake, self._next_look) - datetime.now(timezone.utc)).total_seconds()
+        left = min(min(wake, self._next_look) - datetime.now(timezone.utc), LONGEST_PAUSE).total_seconds()
+        left = min(left, TICK.total_seconds()) if self._signs.watched else left
         with suppress(Empty):
             self._ended.get(timeout=max(left, 0.001))(datetime.now(timezone.utc))
 
@@ -178,13 +146,18 @@ class Scheduler:
         """Process ended refreshes, poll if it is time, and give free workers the most urgent ready tables."""
         while not self._ended.empty():
             self._ended.get()(now)
-        if now >= self._next_look:
+        if now < self._looked:  # the clock was set back: nothing waits for the time that it had
+            self._next_look, self._resting = now, {path: replace(each, not_before=now) for path, each in self._resting.items()}
+        busy = self._busy()
+        if now >= self._next_look or self._signs.seen(now, busy):
+            self._looked = now
             try:
-                self._look()
+                self._look(busy)
                 self._pause = SHORTEST_PAUSE
             except Exception:  # whatever it is, it must not end the scheduler
                 log.exception("the scheduler cannot look at the tables; it tries again in %s", self._pause)
                 self._next_look, self._pause = now + self._pause, min(2 * self._pause, LONGEST_PAUSE)
+                self._signs.forget()
         ready = [(self._urgency[path], partial(self._start, cycle, path)) for cycle in self._cycles for path in cycle.ready()]
         rested = [(path, attempt) for path, attempt in self._resting.items() if attempt.not_before <= now]
         ready += [(self._urgency[path], partial(self._begin, attempt)) for path, attempt in rested]
@@ -192,12 +165,26 @@ class Scheduler:
             if len(self._running) < self._parallelism:
                 begin()
 
-    def _look(self) -> None:
+    def look_soon(self) -> None:
+        """Look at the tables at once."""
+        self._ended.put(self._look_by)
+
+    def _look_by(self, at: datetime) -> None:
+        self._next_look = min(self._next_look, at)
+
+    def _busy(self) -> dict[str, datetime]:
+        """Return the tables that are refreshed, with the moments of the versions that they read."""
+        return {path: cycle.vector.at for cycle in self._cycles for path in cycle.unfinished}
+
+    def _look(self, busy: Mapping[str, datetime]) -> None:
         observation = self._engine.observe()
         at = observation.vector.at
-        tables = {path: replace(table, since=self._since(table, at)) for path, table in observation.tables.items()}
+        if observation.suspended:
+            self._rest(at + observation.poll)
+            return
+        self._failed = {path: failed for path, failed in self._failed.items() if path in observation.tables}
+        tables = {path: self._seen(table, at) for path, table in observation.tables.items()}
         self._tried = {path: tried for path, tried in self._tried.items() if path in tables}
-        busy = {path for cycle in self._cycles for path in cycle.unfinished}
         found = plan(tables, at, busy)
         for path in found.current:
             self._tried[path] = at
@@ -207,18 +194,38 @@ class Scheduler:
         self._urgency |= {work.path: work.deadline for work in found.work}
         if found.work:
             names = {work.path: tables[work.path].name for work in found.work}
-            self._cycles.append(Cycle(graph_of(tables.values()), names, observation.vector))
+            asked = {path: table.request for path, table in tables.items() if table.request}
+            self._cycles.append(Cycle(graph_of(tables.values()), names, observation.vector, asked))
+        self._signs.expect(found, busy, observation)
+        log.debug("at %s: %s, while %s are refreshed, with %s", at, found, sorted(busy), observation.vector)
         self._parallelism = observation.parallelism
         self._next_look = min(at + observation.poll, found.wake)
 
+    def _rest(self, until: datetime) -> None:
+        """Begin nothing until the next look. What runs goes on to its end."""
+        for cycle in self._cycles:
+            cycle.stop(self._running)
+        self._cycles = [cycle for cycle in self._cycles if cycle.unfinished]
+        self._resting, self._next_look = {}, until
+        self._signs.forget()
+
+    def _seen(self, table: ScheduledTable, now: datetime) -> ScheduledTable:
+        """Return a table with what this scheduler knows of its last tries."""
+        _, pause = self._failed.get(table.path, (0, table.pause))
+        return replace(table, since=self._since(table, now), pause=pause)
+
     def _since(self, table: ScheduledTable, now: datetime) -> datetime | None:
-        """Return the last refresh or try, whichever is later. For a new table, cron times count from its first poll."""
+        """Return the last refresh or try, or this poll: for a new table's cron times, and if the clock was set back since."""
         if table.since is None and isinstance(table.schedule, Cron):
             self._tried.setdefault(table.path, now)
-        return max(filter(None, (table.since, self._tried.get(table.path))), default=None)
+        times = list(filter(None, (table.since, self._tried.get(table.path))))
+        if times and min(times) > now:
+            self._tried[table.path] = times[0] = now
+        return max((each for each in times if each <= now), default=None)
 
     def _start(self, cycle: Cycle, path: str) -> None:
-        self._begin(Attempt(cycle, cycle.start(path)))
+        due = self._urgency[path]
+        self._begin(Attempt(cycle, replace(cycle.start(path), deadline=None if due == ONCE else due)))
 
     def _begin(self, attempt: Attempt) -> None:
         task = attempt.task
@@ -237,6 +244,7 @@ class Scheduler:
         self._tried[task.path] = cycle.vector.at
         match Failed(f"{task.name} failed") if done.cancelled() or done.exception() else done.result():
             case Refreshed() as refreshed:
+                self._failed.pop(task.path, None)
                 if self._told.get(task.path) != ELSEWHERE:
                     self._told.pop(task.path, None)
                 for path in (*([task.path] if refreshed.skipped else []), *cycle.refreshed(task, refreshed)):
@@ -244,6 +252,9 @@ class Scheduler:
             case Again(pause):
                 self._resting[task.path] = replace(attempt, number=attempt.number + 1, not_before=now + pause)
             case Failed(reason):
+                number = self._failed.get(task.path, (0, None))[0] + 1
+                self._failed[task.path] = number, (pause := backoff(number))
+                self._look_by(now + pause)  # a table ON UPDATE is tried again then
                 for reader in cycle.failed(task):
                     self._tried[reader] = cycle.vector.at
                     self._tell(reader, reason)
@@ -255,3 +266,13 @@ class Scheduler:
         if self._told.get(path) != reason:
             self._told[path] = reason
             self._engine.skip(path, reason)
+
+
+_serving: WeakSet[Scheduler] = WeakSet()
+"""The schedulers of this process."""
+
+
+def look_now() -> None:
+    """Have the schedulers of this process look at the tables at once. Those of other processes look when they poll."""
+    for each in list(_serving):
+        each.look_soon()

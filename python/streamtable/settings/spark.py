@@ -12,6 +12,7 @@ from pyspark.find_spark_home import _find_spark_home
 
 from streamtable.jvm.gateway import SHIM
 from streamtable.jvm.jars import delta_jars, shim_jar
+from streamtable.settings.session import check_settings
 
 EXTENSIONS = "spark.sql.extensions"
 EXTENSION, DELTA_EXTENSION = f"{SHIM}.StreamTableExtension", "io.delta.sql.DeltaSparkSessionExtension"
@@ -22,6 +23,7 @@ METASTORES_OF_THE_USER = (METASTORE, "spark.hadoop.hive.metastore.uris", "spark.
 DRIVER_PATH, EXECUTOR_PATH = "spark.driver.extraClassPath", "spark.executor.extraClassPath"
 DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 COMPILED = "spark.sql.codegen.cache.maxEntries"
+LOG_STORES, S3_LOG_STORE = "spark.delta.logStore.class", "spark.delta.logStore.s3a.impl"
 KEY_END = re.compile(r"\s*[=:]\s*|\s+")  # as in Java's properties files
 SUBMIT_ARGUMENTS, PROPERTIES_FILE = "PYSPARK_SUBMIT_ARGS", "--properties-file"
 ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f"})
@@ -37,8 +39,13 @@ LOCAL_DEFAULTS = {
 
 
 def settings_for(options: Mapping[str, str], folder: Path | None = None) -> dict[str, str]:
-    """Return the settings to add to `options` on this machine, with the catalog in `folder` or the current one."""
-    return settings(options, ambient_settings(), folder or Path.cwd(), (*delta_jars(), shim_jar()))
+    """Return the settings to add to `options` on this machine, with the catalog in `folder` or the current one.
+
+    Raises InvalidStatement for a value that is none of a setting of ours, NotEnabled for a package that is missing.
+    """
+    ambient = ambient_settings()
+    check_settings({**ambient, **options})
+    return settings(options, ambient, folder or Path.cwd(), (*delta_jars(), shim_jar()))
 
 
 def settings(options: Mapping[str, str], ambient: Mapping[str, str], folder: Path, jars: Sequence[Path]) -> dict[str, str]:
@@ -55,6 +62,8 @@ def settings(options: Mapping[str, str], ambient: Mapping[str, str], folder: Pat
         # again. All places together take 150 MB.
         COMPILED: given.get(COMPILED, "5000"),
     }
+    if LOG_STORES not in given:  # Delta takes that setting, or one for each scheme, never both
+        added[S3_LOG_STORE] = given.get(S3_LOG_STORE, f"{SHIM}.S3LogStore")
     if local:
         added |= {key: given.get(key, value) for key, value in LOCAL_DEFAULTS.items()}
     else:

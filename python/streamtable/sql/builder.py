@@ -179,8 +179,16 @@ def recursive(name: str, columns: Sequence[str], union: exp.Query, most: int | N
 
 
 def text(expression: exp.Expr, pretty: bool = False) -> str:
-    """Write an expression or query as Spark SQL."""
-    return expression.sql(dialect=_Spark, pretty=pretty, comments=False)
+    """Write an expression or query as Spark SQL.
+
+    Subqueries are written from the inside out: sqlglot goes down by ten calls a level, and Python allows a thousand.
+    """
+    if pretty:
+        return expression.sql(dialect=_Spark, pretty=True, comments=False)
+    whole = expression.copy()
+    for nested in reversed(list(whole.find_all(exp.Subquery))):
+        nested.set("this", exp.Var(this=nested.this.sql(dialect=_Spark, comments=False, copy=False)))
+    return whole.sql(dialect=_Spark, comments=False, copy=False)
 
 
 def product(factors: Sequence[exp.Expr]) -> exp.Expr:

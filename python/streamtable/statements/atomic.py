@@ -60,7 +60,7 @@ def atomically(spark: SparkSession, statement: AnyStatement, run: Run) -> Rows |
     every = [find_table(spark, each.parts).name for each in names]
     name = every[0]
     text = f"{'.'.join(namespace_of(spark))}: {to_sql(statement)}"
-    settled = [settled for each in every for settled in _settled(spark, each)]
+    settled = [settled for each in every for settled in _settled(spark, each, isinstance(statement, _Dropped))]
     with carrying_out(text):
         try:
             return run(spark, statement)
@@ -71,10 +71,10 @@ def atomically(spark: SparkSession, statement: AnyStatement, run: Run) -> Rows |
             raise
 
 
-def _settled(spark: SparkSession, name: tuple[str, ...]) -> Iterator[Settled]:
+def _settled(spark: SparkSession, name: tuple[str, ...], drops: bool) -> Iterator[Settled]:
     if name[0] == CATALOG:
         with suppress(AnalysisException):  # there is no such schema, which the statement tells
-            yield from settle_schema(spark, name)
+            yield from settle_schema(spark, name, drops=drops)
 
 
 def _answer(spark: SparkSession, statement: _Made | _Dropped | _Altered, name: tuple[str, ...]) -> Rows:

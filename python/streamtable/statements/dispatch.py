@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -39,14 +40,20 @@ from streamtable.language.stream_table.ast import (
     VerifyStreamTable,
     VerifyStreamTables,
 )
+from streamtable.language.stream_table.expectations import Expectation, Violation
+from streamtable.language.stream_table.history import Backfill
+from streamtable.language.stream_table.scheduler import AlterScheduler
 from streamtable.language.subscribe.ast import CloseCursor, CopyToStdout, DeclareCursor, Fetch, Subscribe
 from streamtable.language.write import to_sql
-from streamtable.observe.dependencies import dependency_rows
+from streamtable.observe.dependencies import DEPENDENCIES, dependency_rows
 from streamtable.observe.results import Rows, columns
-from streamtable.query.analyse import AnalysedQuery, analyse, release
+from streamtable.observe.status_rows import LISTED
+from streamtable.query.analyse import AnalysedQuery, release
+from streamtable.query.frozen import Frozen
+from streamtable.query.stored import analyse_again
 from streamtable.refresh.choose import Action
 from streamtable.refresh.dry_run import rejected
-from streamtable.refresh.explain import delta_text
+from streamtable.refresh.explain import delta_text, optional_states, stored_states
 from streamtable.refresh.history import history
 from streamtable.refresh.run import Outcome, refresh
 from streamtable.refresh.verdict import of_definition, of_next_refresh
@@ -57,7 +64,8 @@ from streamtable.sessions.internal import lend
 from streamtable.statements.atomic import atomically
 from streamtable.statements.queue import describe_queue, run_queue
 from streamtable.statements.replication import describe_replication, run_replication
-from streamtable.statements.show import described, matching, readable, shown, told
+from streamtable.statements.scheduling import NOT_NOW, describe_scheduling, run_scheduling
+from streamtable.statements.show import described, readable, shown, told
 from streamtable.subscribing import cursors
 from streamtable.subscribing.rows import LINES
 from streamtable.subscribing.subscription import schema_of
@@ -82,15 +90,7 @@ RESULTS: dict[type, StructType] = {
     RefreshStreamTables: _REFRESHED,
     AlterStreamTable: columns(name=StringType, status=StringType),
     DropStreamTable: columns(name=StringType, status=StringType),
-    ShowStreamTables: columns(
-        name=StringType,
-        status=StringType,
-        refresh_mode=StringType,
-        schedule=StringType,
-        last_action=StringType,
-        version=LongType,
-        error=StringType,
-    ),
+    ShowStreamTables: LISTED,
     DescribeStreamTable: columns(property=StringType, value=StringType),
     ShowCreateStreamTable: columns(createtab_stmt=StringType),
     ShowRefreshHistory: columns(
@@ -103,7 +103,7 @@ RESULTS: dict[type, StructType] = {
         rows_deleted=LongType,
         duration_ms=LongType,
     ),
-    ShowDependencies: columns(name=StringType, source=StringType, kind=StringType),
+    ShowDependencies: DEPENDENCIES,
     ExplainStreamTable: columns(operator=StringType, incremental=BooleanType, reason=StringType),
     ExplainCreate: columns(operator=StringType, incremental=BooleanType, reason=StringType),
     ExplainAlter: columns(operator=StringType, incremental=BooleanType, reason=StringType),
@@ -118,6 +118,8 @@ RESULTS: dict[type, StructType] = {
 def describe(spark: SparkSession, statement: AnyStatement) -> StructType:
     """Return the columns of the statement's result."""
     match statement:
+        case RefreshStreamTable(asynchronous=True) | RefreshStreamTables(asynchronous=True) | AlterScheduler():
+            return describe_scheduling(statement)
         case Subscribe():
             return schema_of(spark, statement)
         case Fetch(cursor):
@@ -139,6 +141,8 @@ def _run(spark: SparkSession, statement: AnyStatement) -> Rows | JavaRows:
     match statement:
         case CreateStreamTable():
             return [_refreshed(create(spark, statement))]
+        case RefreshStreamTable(asynchronous=True) | RefreshStreamTables(asynchronous=True) | AlterScheduler():
+            return run_scheduling(spark, statement)
         case RefreshStreamTable((name,), full, False):
             entry = load(spark, name)
             with recorded(spark, entry.path):
@@ -146,14 +150,15 @@ def _run(spark: SparkSession, statement: AnyStatement) -> Rows | JavaRows:
         case RefreshStreamTable(names, full, with_sources):
             return list(map(_refreshed, together(spark, [load(spark, name) for name in names], full, with_sources)))
         case RefreshStreamTables(namespace, like, full):
-            return list(map(_refreshed, _refresh_all(spark, readable(spark, namespace, like), full)))
+            tables, why = readable(spark, namespace, like)
+            return [*map(_refreshed, _refresh_all(spark, tables, full)), *(_left_out(*each) for each in why.items())]
         case AlterStreamTable():
             altered = alter(spark, statement)
             return [(altered.name, altered.status)]
         case DropStreamTable():
             return [(each.name, _dropped(each.left)) for each in drop(spark, statement)]
         case ShowStreamTables(namespace, like):
-            return [shown(spark, *each) for each in matching(spark, namespace, like)]
+            return shown(spark, namespace, like)
         case DescribeStreamTable(name, extended):
             return described(load(spark, name), extended)
         case ShowCreateStreamTable(name):
@@ -173,7 +178,9 @@ def _run(spark: SparkSession, statement: AnyStatement) -> Rows | JavaRows:
         case VerifyStreamTable(name):
             return [_verified(verify(spark, load(spark, name)))]
         case VerifyStreamTables(namespace, like):
-            return [_verified(verify(spark, each)) for each in readable(spark, namespace, like) if each.state.frontier]
+            tables, why = readable(spark, namespace, like)
+            verified = [_verified(verify(spark, each)) for each in tables if each.state.frontier]
+            return [*verified, *((name, False, None, None) for name in why)]
         case Subscribe():
             return cursors.subscribe(spark, statement)
         case CopyToStdout(subscription):
@@ -200,8 +207,11 @@ def _refresh_all(spark: SparkSession, tables: list[Entry], full: bool) -> list[O
     """Refresh all but those that are suspended, which are told."""
     done = together(spark, [each for each in tables if each.definition.status != SUSPENDED], full, with_sources=False)
     skipped = [each for each in tables if each.definition.status == SUSPENDED]
-    why = "the table is suspended"
-    return [*done, *(Outcome(each.definition.name, Action.SKIPPED, why, 0, 0, 0, each.state.version) for each in skipped)]
+    return [*done, *(Outcome(each.definition.name, Action.SKIPPED, NOT_NOW, 0, 0, 0, each.state.version) for each in skipped)]
+
+
+def _left_out(name: str, why: str) -> tuple[Any, ...]:
+    return (name, Action.SKIPPED.value, why, 0, 0, 0, None)
 
 
 def _verified(verdict: Comparison) -> tuple[Any, ...]:
@@ -223,10 +233,10 @@ def _refreshed(done: Outcome) -> tuple[Any, ...]:
 def _explained(spark: SparkSession, entry: Entry, delta: bool) -> Rows:
     definition = entry.definition
     session = lend(spark, definition.namespace, definition.settings)
-    analysed = analyse(session, entry.query)
+    analysed = analyse_again(session, entry)
     try:
         analysed = replace(analysed, rejected=rejected(analysed))
-        rows = [of_next_refresh(spark, entry, analysed), *_judged(analysed)]
+        rows = [of_next_refresh(spark, entry, analysed), *_judged(analysed, stored_states(analysed, entry))]
         if delta:
             rows += [("Delta SQL", True, text) for text in delta_text(analysed, entry)]
         return rows
@@ -234,14 +244,45 @@ def _explained(spark: SparkSession, entry: Entry, delta: bool) -> Rows:
         release(analysed)
 
 
-def _judged(analysed: AnalysedQuery) -> Rows:
+def _judged(analysed: AnalysedQuery, stored: Sequence[tuple[str, str]] = ()) -> Rows:
     judged = [analysed.rejected] if analysed.rejected else []
-    return [(f.operator, f.incremental, f.reason) for f in (*judged, *findings(analysed.tree))]
+    rows: Rows = [(f.operator, f.incremental, f.reason) for f in (*judged, *findings(analysed.tree))]
+    rows += [(state, True, said) for state, said in (*optional_states(analysed), *stored)]
+    expectations = analysed.judged.expectations if analysed.judged else ()
+    rows += [_expected(each, analysed.obstacle is None) for each in expectations]
+    return [*rows, *([_frozen(analysed.frozen)] if analysed.frozen else [])]
+
+
+def _frozen(frozen: Frozen) -> tuple[Any, ...]:
+    said = "Rows for which it is TRUE stay as they are; the table is exact outside the frozen rows, and VERIFY compares these"
+    return f"Frozen ({frozen.condition.text})", True, said
+
+
+_MADE_OF = {
+    Violation.KEEP: "stay in the table and are counted",
+    Violation.DROP_ROW: "are counted and left out of the table",
+    Violation.FAIL_UPDATE: "make the refresh fail, and the table stays as it was",
+}
+
+
+def _expected(expectation: Expectation, incremental: bool) -> tuple[Any, ...]:
+    what = f"Expectation {expectation.name} ({expectation.condition.text})"
+    counted = "counted from what changed" if incremental else "counted in all rows"
+    return what, incremental, f"Rows for which it is not TRUE {_MADE_OF[expectation.violation]}; {counted}"
 
 
 def _explained_create(spark: SparkSession, statement: CreateStreamTable) -> Rows:
     located, existing = find(spark, statement.name)
-    return _planned(spark, existing if statement.or_replace else None, *analysed_for(spark, statement, located, existing))
+    rows = _planned(spark, existing if statement.or_replace else None, *analysed_for(spark, statement, located, existing))
+    return [*rows, *_first(None if existing else statement.backfill)]
+
+
+def _first(backfill: Backfill | None) -> Rows:
+    """Say where the first contents come from, unless it is the query."""
+    if backfill is None:
+        return []
+    how = "trusted" if backfill.trusted else "which must be those of the query"
+    return [("Backfill", True, f"The first contents are the rows of {backfill.table}, {how}; its columns are those of the query")]
 
 
 def _planned(spark: SparkSession, replaced: Entry | None, definition: Definition, analysed: AnalysedQuery) -> Rows:

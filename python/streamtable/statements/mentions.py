@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from streamtable.language.names import Name, Query
+from streamtable.language.names import Condition, Name, Query
 from streamtable.query.rewrite import rewritten
 
 __all__ = ["KINDS", "mentioned"]
@@ -32,6 +32,8 @@ def _parts(node: Any) -> Iterator[tuple[str, Any]]:
             yield "names", list(parts)
         case Query(text):
             yield "queries", rewritten(text)
+        case Condition(text):
+            yield "conditions", rewritten(text)
         case list() | tuple() | frozenset():
             for each in node:
                 yield from _parts(each)
@@ -42,7 +44,7 @@ def _parts(node: Any) -> Iterator[tuple[str, Any]]:
 
 def _of_field(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, str) and name in _FIELDS:
-        yield _FIELDS[name], value
+        yield _FIELDS[name], rewritten(value) if name == "where" else value
     elif isinstance(value, str) and name == "connection":
         with suppress(ValueError):  # who reads it next says what is wrong with it
             pairs = [pair.partition("=")[::2] for pair in shlex.split(value)]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DecimalType, DoubleType, LongType, StringType, StructField, StructType, TimestampType
 
+from streamtable.engine import clock
 from streamtable.errors import InvalidStatement
 from streamtable.jvm.gateway import JavaRows
 from streamtable.jvm.handles import namespace_of
@@ -33,10 +35,12 @@ from streamtable.language.queue.ast import (
 )
 from streamtable.language.write import to_sql
 from streamtable.observe.results import Row, Rows, columns
+from streamtable.query.rewrite import rewritten
 from streamtable.queue import batches, consumers, definition, events, history, space
 from streamtable.queue.batches import Lag
+from streamtable.queue.limits import MOST_HELD, bearable, held
 from streamtable.queue.reader import OpenBatch
-from streamtable.queue.retries import Retries
+from streamtable.queue.retries import Retries, dead_schema
 
 __all__ = ["describe_queue", "run_queue"]
 
@@ -66,8 +70,10 @@ _CONSUMERS = StructType(
 def describe_queue(spark: SparkSession, statement: QueueStatement) -> StructType:
     """Return the columns of the statement's result."""
     match statement:
-        case NextBatch(Reader(queue)) | ShowDeadLetters(queue):
+        case NextBatch(Reader(queue)):
             return events.schema(spark, definition.load(spark, queue))
+        case ShowDeadLetters(queue):
+            return dead_schema(spark, definition.load(spark, queue))
         case ShowQueues():
             return columns(name=StringType, statement=StringType)
         case ShowConsumers():
@@ -104,7 +110,8 @@ def run_queue(spark: SparkSession, statement: QueueStatement) -> Rows | JavaRows
             batches.unregister(spark, definition.load(spark, name), consumer)
             return [(consumer, "UNREGISTERED")]
         case ShowDeadLetters(name, consumer):
-            return _held(spark, _retries(spark, name, consumer).dead())
+            ways = f'they are a DataFrame in Python: open_queue(spark, "{name}").dead_letters("{consumer}")'
+            return _few(_retries(spark, name, consumer).dead(), MOST_HELD, f"{consumer} has given up", ways)
         case ReplayDeadLetters(name, consumer, where):
             return [(consumer, _retries(spark, name, consumer).replay(where))]
         case _:
@@ -116,11 +123,16 @@ def _run_batch(spark: SparkSession, statement: NextBatch | FinishBatch | RetryEv
     queue, consumer, worker = definition.load(spark, reader.queue), reader.consumer, reader.worker
     match statement:
         case NextBatch(_, limits, take_over_after):
-            found = batches.next_batch(spark, queue, consumer, worker, limits, take_over_after)
+            bounded = held(batches.together(queue.statement.limits, limits))
+            found = batches.next_batch(spark, queue, consumer, worker, bounded, take_over_after)
             if found is None:
                 return JavaRows.empty(spark)
+            most = bearable(bounded)
+            whose = ", ".join(f'"{each}"' for each in (consumer, worker) if each is not None)
+            python = f'a batch is a DataFrame in Python: open_queue(spark, "{queue}").batch({whose})'
+            ways = f"{python}; or allow more: {to_sql(replace(statement, limits=replace(limits, max_count=10 * most)))}"
             with history.explained(queue, found[0]):
-                return _held(spark, OpenBatch(spark, queue, *found).events)
+                return _few(OpenBatch(spark, queue, *found).events, most, f"batch {found[1].number} of {consumer} has", ways)
         case FinishBatch(_, number):
             finished = batches.finish(spark, queue, consumer, worker, number)
             return [(consumer, "FINISHED" if finished else "NO BATCH")]
@@ -139,8 +151,8 @@ def _put_off(spark: SparkSession, queue: definition.Queue, reader: Reader, where
     if batch is None:
         raise InvalidStatement(f"{consumer.name} has no batch of {queue} in work", hint="NEXT BATCH begins one")
     rows = OpenBatch(spark, queue, consumer, batch).events
-    due = None if after is None else consumers.now() + after
-    Retries(spark, queue, consumer).add(rows if where is None else rows.where(where), due, batch)
+    due = None if after is None else clock.now() + after
+    Retries(spark, queue, consumer).add(rows if where is None else rows.where(rewritten(where)), due, batch)
 
 
 def _retries(spark: SparkSession, name: Name, consumer: str) -> Retries:
@@ -148,16 +160,18 @@ def _retries(spark: SparkSession, name: Name, consumer: str) -> Retries:
     return Retries(spark, queue, consumers.load(spark, queue, consumer))
 
 
-def _held(spark: SparkSession, frame: DataFrame) -> JavaRows:
-    rows = JavaRows.empty(spark)
-    rows.list.addAll(frame._jdf.collectAsList())
+def _few(events_: DataFrame, most: int, what: str, ways: str) -> JavaRows:
+    """Return the events, which the driver holds until the client has them. Raises InvalidStatement for more than `most`."""
+    rows = JavaRows(events_.sparkSession, events_.limit(most + 1)._jdf.collectAsList())
+    if len(rows) > most:
+        raise InvalidStatement(f"{what} more than {most:,} events, which are too many for one answer", hint=ways)
     return rows
 
 
 def _shown(lag: Lag) -> Iterator[Row]:
     consumer = lag.consumer
     done = consumer.batches - len(consumer.in_work)
-    behind = (lag.pending_commits, lag.pending_events, lag.age.total_seconds())
+    behind = (lag.pending_commits, lag.pending_events, None if lag.age is None else lag.age.total_seconds())
     of_all = (consumer.name, Decimal(consumer.finished), done, *behind, consumer.registered_at, consumer.seen_at)
     for batch in consumer.in_work:
         yield (*of_all, batch.worker, batch.number, Decimal(batch.end), batch.taken_at)

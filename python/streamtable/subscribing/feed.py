@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
-from streamtable.delta.tables import find_table
 from streamtable.errors import InvalidStatement
 from streamtable.language.names import UNREAD, Name, Query
+from streamtable.query.checks import find_source
 from streamtable.sql.builder import qualified
 from streamtable.subscribing.output import Output
 from streamtable.subscribing.query import QueryRelation
@@ -106,14 +106,14 @@ def opened(spark: SparkSession, wanted: Name | Query) -> Iterator[Feed]:
         close_feed(feed)
 
 
-def columns_of(spark: SparkSession, wanted: Name | Query) -> str:
-    """Return the current columns of the tables of a view or a query, by which `meaning` restores its meaning later.
+def columns_of(spark: SparkSession, wanted: Name | Query, follows: bool = False) -> str:
+    """Return the current columns of the tables of a view or a query, and its texts, by which `meaning` restores its meaning later.
 
-    A table needs none: its columns are found by their names.
+    A table needs none: its columns are found by their names. A relation that `follows` its tables keeps its texts alone.
     """
     relation = _open(spark, wanted)
     relation.close()
-    return relation.query.columns if isinstance(relation, QueryRelation) else UNREAD
+    return relation.read_as(follows) if isinstance(relation, QueryRelation) else UNREAD
 
 
 def meaning(wanted: Name | Query, columns: str) -> Name | Query:
@@ -126,7 +126,7 @@ def meaning(wanted: Name | Query, columns: str) -> Name | Query:
 def _open(spark: SparkSession, wanted: Name | Query) -> Relation:
     if isinstance(wanted, Query):
         return QueryRelation(spark, wanted)
-    located = find_table(spark, wanted.parts)
+    located = find_source(spark, wanted)
     match located.kind:
         case "delta":
             return TableRelation(spark, located)

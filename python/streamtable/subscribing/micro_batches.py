@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
 from itertools import islice
 
 from pyspark.sql import DataFrame, SparkSession
 
+from streamtable.delta.folders import read_small, write_small
 from streamtable.errors import HistoryLost, InvalidStatement
 from streamtable.language.names import UNREAD
 from streamtable.language.parse import AnyStatement
@@ -16,14 +19,30 @@ from streamtable.language.write import to_sql
 from streamtable.subscribing.feed import columns_of, meaning, opened
 from streamtable.subscribing.inputs import Inputs
 from streamtable.subscribing.output import Output
+from streamtable.subscribing.query import TEXTS
 from streamtable.subscribing.relation import Relation
 
 __all__ = ["batch", "begun", "latest"]
 
 
-def begun(spark: SparkSession, statement: AnyStatement) -> str:
-    """Return the columns of the tables at the begin of a stream; `latest` and `batch` get them as an argument."""
-    return columns_of(spark, _checked(statement, UNREAD).relation)
+def begun(spark: SparkSession, statement: AnyStatement, place: str) -> str:
+    """Return the columns of the tables at the begin of a stream; `latest` and `batch` get them as an argument.
+
+    `place` is the stream's folder in its checkpoint. It keeps the texts of views and functions, to which the position belongs.
+    """
+    columns = json.loads(columns_of(spark, _checked(statement, UNREAD).relation))
+    texts = _kept(spark, f"{place}/streamtable", columns.get(TEXTS, {}))
+    return json.dumps({**columns, TEXTS: texts}) if texts or columns else UNREAD
+
+
+def _kept(spark: SparkSession, folder: str, texts: dict[str, str]) -> dict[str, str]:
+    """Return the texts that a folder keeps. Where it keeps none, it keeps `texts` from now on."""
+    for _, _, text in read_small(spark, folder):
+        with suppress(ValueError):  # killed while it was written: nobody had been told anything
+            if isinstance(known := json.loads(text), dict):
+                return known
+    write_small(spark, f"{folder}/texts.json", json.dumps(texts))
+    return texts
 
 
 def latest(spark: SparkSession, statement: AnyStatement, columns: str, start: int | None, newest: int | None = None) -> int | None:

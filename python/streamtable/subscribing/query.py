@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from pyspark.sql.types import StructType
 
 from streamtable.algebra.columns import WEIGHT
 from streamtable.algebra.operators import Aggregate, Constant, Expand, Filter, Generate, Project, Scan, UnionAll
+from streamtable.algebra.reading import BoundQuery
 from streamtable.algebra.render import render
 from streamtable.algebra.trees import sources_of, walk
 from streamtable.delta.tables import Version
@@ -36,9 +38,12 @@ from streamtable.subscribing.inputs import Input, Inputs
 from streamtable.subscribing.relation import TIME, ids, plain
 from streamtable.subscribing.times import Versions
 
-__all__ = ["QueryRelation"]
+__all__ = ["TEXTS", "QueryRelation"]
 
 _ANEW = "give the source what it had, or subscribe anew; a queue is made anew: DROP QUEUE, then CREATE QUEUE"
+
+TEXTS = "texts"
+"""The digests of views and functions, beside the columns of tables, whose names are in backquotes."""
 
 _STREAM_TABLE = "create a stream table of the query and subscribe to that"
 
@@ -95,7 +100,8 @@ class QueryRelation:
             raise SourceChanged(f"what is subscribed to cannot be read any more: {error.reason}", hint=_ANEW) from error
         try:
             _check(self._analysed, query)
-            self.query = replace(query, columns=self._analysed.bound.columns)
+            _check_texts(query, self._analysed.bound)
+            self.query = replace(query, columns=self.read_as())
             reader = replace(reader, query=self.query)
             found = [Input.of(spark, path, _name(source.name)) for path, source in self._analysed.sources.items()]
             views = [parts for parts in map(_name, self._analysed.bound.views) if parts]
@@ -111,6 +117,12 @@ class QueryRelation:
 
     def close(self) -> None:
         release(self._analysed)
+
+    def read_as(self, follows: bool = False) -> str:
+        """Return the texts of which the query is made and, unless it `follows` its tables, their columns: for `Query.columns`."""
+        bound = self._analysed.bound
+        columns = {} if follows else json.loads(bound.columns)
+        return json.dumps({**columns, TEXTS: json.loads(bound.texts)})
 
     @property
     def identity(self) -> Hashable:
@@ -175,6 +187,15 @@ def _check(analysed: AnalysedQuery, query: Query) -> None:
         raise NotSupported(
             f"the query reads {unversioned}, which has no history", hint="read Delta tables, by repeatable functions"
         )
+
+
+def _check_texts(query: Query, bound: BoundQuery) -> None:
+    """Raise SourceChanged when a view or a function has another text than when the query was read first."""
+    texts = json.loads(bound.texts)
+    known = json.loads(query.columns).get(TEXTS, texts)  # a queue of an earlier release has none
+    if other := sorted(name for name in known.keys() | texts.keys() if known.get(name) != texts.get(name)):
+        message = f"the {' and the '.join(other)} got another text, whose changes do not go on from those of the text before"
+        raise SourceChanged(message, hint=_ANEW)
 
 
 def _name(name: str | None) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from streamtable.algebra.columns import WEIGHT
-from streamtable.delta.rows import change_set, read
+from streamtable.delta.rows import COMMIT_VERSION, change_set, read
 from streamtable.delta.tables import Located
 from streamtable.errors import SourceChanged
 from streamtable.sql.builder import qualified
@@ -53,7 +53,7 @@ class TableRelation:
     @contextmanager
     def changes(self, after: int, upto: int) -> Iterator[DataFrame]:
         rows = change_set(self._session, self._path, after, upto).frame
-        yield rows.select("__streamtable_version", WEIGHT.id, *self._columns()).toDF(TIME, WEIGHT.id, *ids(self.schema))
+        yield rows.select(COMMIT_VERSION, WEIGHT.id, *self._columns()).toDF(TIME, WEIGHT.id, *ids(self.schema))
 
     def close(self) -> None:
         """Hold nothing."""

@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterable
 from contextlib import nullcontext
-from pathlib import Path
-from typing import Annotated
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pyspark.sql import Row
-from rich.live import Live
 
-from streamtable.hosts.cli.doctor import examined
-from streamtable.hosts.cli.graph import GraphFormat, drawn, graph_of, rows_of
 from streamtable.hosts.cli.options import (
-    Accept,
     AsJson,
     CliContext,
     Conf,
-    Fix,
+    GraphFormat,
     Limit,
     Remote,
+    Schemas,
     TableName,
     cli_context,
     reported,
-    settings_of,
 )
-from streamtable.hosts.cli.output import ExitCode, Printer, table_of
+from streamtable.hosts.cli.output import ExitCode, Printer
+from streamtable.hosts.cli.scripts import deploy, export, import_, run, sql, uninstall
 from streamtable.hosts.cli.serving import add_user, console, server
-from streamtable.hosts.cli.starting import demo, init, settings
+from streamtable.hosts.cli.starting import demo, doctor, init, settings
 from streamtable.hosts.cli.subscribing import subscribe
-from streamtable.hosts.cli.transfer import exported
-from streamtable.language.scripts import Piece, split
-from streamtable.sql.literals import closed, quote_full_name
+
+if TYPE_CHECKING:
+    from streamtable.api.answers import Verdict
 
 __all__ = ["app"]
 
@@ -49,78 +44,44 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(init)
 app.command()(settings)
+app.command()(doctor)
 app.command()(server)
 app.command()(console)
 app.command()(add_user)
 app.command()(subscribe)
+app.command()(run)
+app.command()(sql)
+app.command()(export)
+app.command()(deploy)
+app.command()(uninstall)
+app.command("import")(import_)
 
 
-@app.command()
-def run(
-    file: Annotated[Path | None, typer.Argument(help="A script, or a SQL notebook of Databricks; - is the standard input.")] = None,
-    execute: Annotated[str | None, typer.Option("-e", "--execute", metavar="SQL", help="Statements to run.")] = None,
-    keep_going: Annotated[bool, typer.Option("--keep-going", "-k", help="Go on after a statement that fails.")] = False,
-    limit: Limit = 1000,
-    remote: Remote = None,
-    conf: Conf = None,
-    as_json: AsJson = False,
+def _version(asked: bool) -> None:
+    if asked:
+        from streamtable.hosts.cli.versions import versions
+
+        ours, *others = (f"{name} {version or 'not installed'}" for name, version in versions().items())
+        Printer(as_json=False).text(f"{ours} ({', '.join(others)})")
+        raise typer.Exit
+
+
+@app.callback()
+def _streamtable(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the versions, and end.")
+    ] = False,
 ) -> None:
-    """Run the statements of a file, until one fails.
-
-    streamtable run -e "REFRESH STREAM TABLE sales_per_day"\n
-    streamtable run nightly.sql --keep-going --remote sc://localhost:15002 --json
-    """
-    if (file is None) == (execute is None):
-        raise typer.BadParameter("give either a FILE or -e SQL")
-    with reported(Printer(as_json)):
-        pieces = split(execute if execute is not None else _read(file))
-    with cli_context(remote, conf, as_json) as context:
-        done = [_answered(context, piece, limit, keep_going) for piece in pieces]
-    if not all(done):
-        raise typer.Exit(ExitCode.FAILED)
+    pass
 
 
-def _answered(context: CliContext, piece: Piece, limit: int, keep_going: bool) -> bool:
-    """Run a statement, and return whether it succeeded, where that does not end the command."""
-    try:
-        with reported(context.out, at=f"line {piece.line}"):
-            context.out.answer(context.spark, piece.sql, limit)
-    except typer.Exit as end:
-        if not keep_going or end.exit_code != ExitCode.FAILED:
-            raise
-        return False
-    return True
-
-
-def _read(file: Path | None) -> str:
-    if file is None or str(file) == "-":
-        return sys.stdin.read()
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise typer.BadParameter(f"{file} cannot be read: {error}") from None
-
-
-@app.command()
-def sql(limit: Limit = 100, remote: Remote = None, conf: Conf = None, as_json: AsJson = False) -> None:
-    """Type statements and see their answers; Tab completes, the history is kept.
-
-    streamtable sql --remote sc://localhost:15002
-    """
-    if not sys.stdin.isatty():
-        raise typer.BadParameter("this needs a terminal; for a script there is: streamtable run -")
-    from streamtable.hosts.cli.shell import interact
-
-    with cli_context(remote, conf, as_json) as context:
-        interact(context.spark, context.out, limit)
-
-
-STATUS = ("name", "status", "refresh_mode", "schedule", "last_action", "version", "staleness_seconds", "stale", "error")
+_STATUS = "SELECT * FROM stream_tables() ORDER BY name"
 
 
 @app.command()
 def status(
     watch: Annotated[float | None, typer.Option("--watch", min=0.5, metavar="SECONDS", help="Look again and again.")] = None,
+    schema: Schemas = None,
     remote: Remote = None,
     conf: Conf = None,
     as_json: AsJson = False,
@@ -130,46 +91,72 @@ def status(
     streamtable status --watch 2 --remote sc://localhost:15002
     """
     with cli_context(remote, conf, as_json) as context:
-        if watch is None:
-            context.out.rows(STATUS, _status(context))
-            return
-        live = None if as_json else Live(console=context.out.console, auto_refresh=False)
+        from rich.console import Group
+        from rich.live import Live
+        from rich.text import Text
+
+        from streamtable.hosts.cli.status import STATUS, status_of
+
+        inside = context.within(schema)
+        live = None if as_json or watch is None else Live(console=context.out.console, auto_refresh=False)
         with live or nullcontext():
             while True:
-                if live:
-                    live.update(table_of(STATUS, _status(context)), refresh=True)
-                else:
-                    context.out.rows(STATUS, _status(context))
+                rows = [row for row in context.spark.sql(_STATUS).select(*STATUS).collect() if inside(row["name"])]
+                now = datetime.now().astimezone()
+                if as_json:
+                    context.out.rows(STATUS, rows)
                     context.out.flush()
+                else:
+                    shown = status_of(rows, now, context.out.console.width)
+                    if live and watch:
+                        live.update(Group(Text(watched_at(now, watch), style="dim"), shown), refresh=True)
+                    else:
+                        context.out.console.print(shown)
+                if watch is None:
+                    return
                 time.sleep(watch)
 
 
-def _status(context: CliContext) -> list[Row]:
-    return context.spark.sql("SELECT * FROM stream_tables() ORDER BY name").select(*STATUS).collect()
+def watched_at(now: datetime, every: float) -> str:
+    """Return the heading of what `--watch` shows."""
+    return f"every {every:g} s, last at {now:%Y-%m-%d %H:%M:%S %Z}"
 
 
 @app.command()
 def refresh(
-    name: TableName,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Stream tables, written as in SQL.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All stream tables but those that are suspended.")] = False,
+    stale: Annotated[bool, typer.Option("--stale", help="Those whose sources changed, and those that read them.")] = False,
+    schema: Schemas = None,
     full: Annotated[bool, typer.Option("--full", help="Compute everything anew.")] = False,
-    cascade: Annotated[bool, typer.Option("--cascade", help="First refresh the stream tables that it reads.")] = False,
+    cascade: Annotated[bool, typer.Option("--cascade", help="First refresh the stream tables that they read.")] = False,
     remote: Remote = None,
     conf: Conf = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring a stream table to the latest versions of its sources.
+    """Bring stream tables to the latest versions of their sources, sources before readers; the first that fails ends it.
 
-    streamtable refresh sales_per_day --cascade
+    streamtable refresh sales_per_day --cascade\n
+    streamtable refresh --stale --schema shop
     """
+    if [bool(names), everything, stale].count(True) != 1:
+        raise typer.BadParameter("give NAMEs of stream tables, or --all, or --stale")
+    _names_or_schemas(names, schema)
     with cli_context(remote, conf, as_json) as context:
+        from streamtable.hosts.cli.selection import to_refresh
+
         with context.out.waiting(context.spark):
-            done = context.tables.at(name).refresh(full=full, cascade=cascade)
-        _print(context, [done])
+            asked, skipped = (names, []) if names else to_refresh(context.spark, context.within(schema), stale)
+            done = [*context.tables.refresh(asked, full=full, cascade=cascade), *skipped]
+        _print(context, done)
+        if not done:
+            context.out.note("no stream table is stale" if stale else "there is no stream table")
 
 
 @app.command()
 def history(
     name: Annotated[str | None, typer.Argument(help="The stream table; all of them without a name.")] = None,
+    schema: Schemas = None,
     limit: Limit = 20,
     remote: Remote = None,
     conf: Conf = None,
@@ -179,8 +166,14 @@ def history(
 
     streamtable history sales_per_day --limit 5
     """
+    _names_or_schemas(name, schema)
     with cli_context(remote, conf, as_json) as context:
-        _print(context, context.tables.at(name).history(limit) if name else context.tables.history(limit))
+        if name:
+            _print(context, context.tables.at(name).history(limit))
+        else:
+            inside = context.within(schema)
+            found = context.tables.history(None if schema else limit)
+            _print(context, [past for past in found if inside(past.name)][:limit])
 
 
 @app.command()
@@ -202,26 +195,46 @@ def explain(
 @app.command()
 def verify(
     names: Annotated[list[str] | None, typer.Argument(help="Stream tables; all of them without a name.")] = None,
+    schema: Schemas = None,
     remote: Remote = None,
     conf: Conf = None,
     as_json: AsJson = False,
 ) -> None:
-    """Have Spark evaluate the queries and compare; exit code 4 when a table is not exact.
+    """Have Spark evaluate the queries and compare; exit code 4 when a table is not exact. One that fails stops no other.
 
     streamtable verify sales_per_day sales_per_region
     """
+    _names_or_schemas(names, schema)
     with cli_context(remote, conf, as_json) as context:
+        from streamtable.sql.literals import quote_full_name
+
         with context.out.waiting(context.spark):
-            asked = names or [quote_full_name(each.name) for each in context.tables.list_all()]
-            verdicts = [context.tables.at(name).verify() for name in asked]
-        _print(context, verdicts)
-        if not all(verdict.ok for verdict in verdicts):
+            inside = context.within(schema)
+            asked = names or [quote_full_name(each.name) for each in context.tables.list_all() if inside(each.name)]
+            verdicts = [_verdict(context, name) for name in asked]
+        known = [verdict for verdict in verdicts if verdict]
+        _print(context, known)
+        if not all(verdict.ok for verdict in known):
             raise typer.Exit(ExitCode.NOT_EXACT)
+        if len(known) < len(verdicts):
+            raise typer.Exit(ExitCode.FAILED)
+
+
+def _verdict(context: CliContext, name: str) -> Verdict | None:
+    """Verify a table; print why that fails, unless the session is gone, which ends the command."""
+    try:
+        with reported(context.out, at=name):
+            return context.tables.at(name).verify()
+    except typer.Exit as failed:
+        if failed.exit_code != ExitCode.FAILED:
+            raise
+    return None
 
 
 @app.command()
 def graph(
     form: Annotated[GraphFormat, typer.Option("--format", "-f", help="How to draw.")] = GraphFormat.TEXT,
+    schema: Schemas = None,
     remote: Remote = None,
     conf: Conf = None,
     as_json: AsJson = False,
@@ -231,58 +244,30 @@ def graph(
     streamtable graph --format svg > tables.svg
     """
     with cli_context(remote, conf, as_json) as context:
-        found = graph_of(context.tables.dependencies(), (each.name for each in context.tables.list_all()))
+        import networkx as nx
+
+        from streamtable.hosts.cli.graph import drawn, graph_of, rows_of
+        from streamtable.hosts.words import short
+
+        inside = context.within(schema)
+        edges = (each for each in context.tables.dependencies() if inside(each.name))
+        found = graph_of(edges, (each.name for each in context.tables.list_all() if inside(each.name)))
         if as_json:
             context.out.rows(("name", "source", "kind"), rows_of(found))
         else:
-            context.out.text(drawn(found, form))
+            context.out.text(drawn(nx.relabel_nodes(found, short), form))
 
 
-@app.command()
-def export(remote: Remote = None, conf: Conf = None, as_json: AsJson = False) -> None:
-    """Print the statements that make all stream tables anew, sources before readers.
-
-    streamtable export > stream_tables.sql
-    """
-    with cli_context(remote, conf, as_json) as context:
-        statements = list(exported(context.spark))
-        if as_json:
-            context.out.json(statements)
-        else:
-            context.out.text("\n\n".join(f"{closed(statement)};" for statement in statements))
-
-
-@app.command("import")
-def import_(file: Path, remote: Remote = None, conf: Conf = None, as_json: AsJson = False) -> None:
-    """Make the stream tables of an export; their sources have to be there.
-
-    streamtable import stream_tables.sql --remote sc://localhost:15002
-    """
-    run(file, remote=remote, conf=conf, as_json=as_json)
-
-
-@app.command()
-def doctor(remote: Remote = None, conf: Conf = None, fix: Fix = False, accept: Accept = False, as_json: AsJson = False) -> None:
-    """Look for what is missing or was left half done, and say how to put it right; exit code 3 when something is.
-
-    streamtable doctor --conf spark.master=spark://cluster:7077
-    streamtable doctor --fix
-    """
-    out = Printer(as_json)
-    checks = []
-    for check in examined(remote, settings_of(conf), fix, accept):
-        checks.append(check)
-        if not as_json:
-            out.text(f"{'ok' if check.ok else 'WRONG':5}  {check.name:9}  {check.found}")
-            if not check.ok:
-                out.text(f"       what to do: {check.remedy}")
-    if as_json:
-        out.json([vars(check) for check in checks])
-    if not all(check.ok for check in checks):
-        raise typer.Exit(ExitCode.NO_SESSION)
+def _names_or_schemas(names: object, schemas: object) -> None:
+    if names and schemas:
+        raise typer.BadParameter("a NAME has its schema before it: schema.table", param_hint="--schema")
 
 
 def _print(context: CliContext, answers: Iterable[object]) -> None:
-    """Print dataclasses of one kind by their fields."""
+    """Print dataclasses of one kind by their fields; people know the catalog that all stream tables are in."""
+    from streamtable.hosts.words import short
+
     rows = [vars(answer) for answer in answers]
+    if not context.out.as_json:
+        rows = [{key: short(value) if key == "name" else value for key, value in row.items()} for row in rows]
     context.out.rows(list(rows[0]) if rows else [], [tuple(row.values()) for row in rows])

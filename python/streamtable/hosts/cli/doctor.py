@@ -9,19 +9,23 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from py4j.protocol import Py4JJavaError
 from pyspark import __version__ as spark_version
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from streamtable.definitions.leftovers import leftovers
 from streamtable.errors import InvalidStatement, NotEnabled, message_of
 from streamtable.hosts.cli.sessions import opened
+from streamtable.hosts.cli.versions import versions
 from streamtable.jvm.jars import check_versions, delta_jars, shim_jar
 from streamtable.observe.unaccepted import unaccepted
+from streamtable.schedule.switch import switch
 from streamtable.settings.server_file import FILE, load
 from streamtable.settings.spark import METASTORE, WAREHOUSE, settings_for
 
@@ -65,20 +69,13 @@ def _python() -> Check:
 
 def _packages() -> Check:
     """Compare the installed versions with the supported ones, because a wrong pair of Spark and Delta fails in odd ways."""
-    found = ", ".join(f"{name} {_version(name)}" for name in ("streamtable", "pyspark", "delta-spark"))
+    found = ", ".join(f"{name} {version}" for name, version in versions().items() if name != "python")
 
     def sound() -> str:
         check_versions()
         return found
 
     return _tried("packages", sound)
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _java() -> Check:
@@ -162,6 +159,7 @@ def _in_session(remote: str | None, conf: dict[str, str], fix: bool, accept: boo
             spark.sql("SHOW STREAM TABLES").collect()
             yield Check("session", ok=True, found=f"Spark {spark.version}, {databases} schemas, statements are answered")
             if not remote:
+                yield _scheduler(spark)
                 yield _leftovers(spark, fix)
                 yield _definitions(spark, accept)
     except (NotEnabled, InvalidStatement) as error:
@@ -170,27 +168,39 @@ def _in_session(remote: str | None, conf: dict[str, str], fix: bool, accept: boo
         yield Check("session", ok=False, found=message_of(error), remedy="the message above is Spark's own")
 
 
+def _scheduler(spark: SparkSession) -> Check:
+    since = switch(spark).suspended_since
+    remedy = "if nobody wants that any more: ALTER SCHEDULER RESUME"
+    return Check("scheduler", since is None, f"suspended since {since}" if since else "not suspended", remedy)
+
+
 def _leftovers(spark: SparkSession, fix: bool) -> Check:
-    """Look for the remains of killed statements, and settle them on request."""
+    """Look for the remains of killed statements, and settle them on request. One that cannot be settled stops no other."""
     found = list(leftovers(spark))
-    for each in found if fix else ():
-        each.mend()
-    told = "; ".join(each.found for each in found)
-    if fix and found:
-        return Check("leftovers", ok=True, found=f"mended: {told}")
-    return Check("leftovers", not found, told or "none", "streamtable doctor --fix takes away or finishes what is listed")
+    left = [_left(each.found, each.mend if fix else None) for each in found]
+    mended = "; ".join(each.found for each, still in zip(found, left, strict=True) if not still)
+    told = "; ".join([*filter(None, left), *([f"mended: {mended}"] if mended else [])])
+    remedy = "do what is said there, then run it again" if fix else "streamtable doctor --fix takes away or finishes what is listed"
+    return Check("leftovers", not any(left), told or "none", remedy)
+
+
+def _left(found: str, mend: Callable[[], object] | None) -> str:
+    """Mend what was found, if there is a way; tell what is still left of it, or nothing."""
+    if mend is None:
+        return found
+    try:
+        mend()
+    except (PySparkException, Py4JJavaError) as error:
+        return f"{found}: {message_of(error)}"
+    return ""
 
 
 def _definitions(spark: SparkSession, accept: bool) -> Check:
-    """Look for definitions that the catalog never knew, as after an upgrade, and accept them on request."""
+    """Look for definitions that the catalog never knew, as after an upgrade, and accept them on request, whatever others say."""
     statements = list(unaccepted(spark))
-    for statement in statements if accept else ():
-        spark.sql(statement)
-    told = "; ".join(statements)
-    if accept and statements:
-        return Check("accepted", ok=True, found=told)
+    left = [_left(each, partial(spark.sql, each) if accept else None) for each in statements]
     remedy = (
         "version 0.1.0 made these, or another catalog had them. See by SHOW TBLPROPERTIES what each holds: it will run as you. "
         "Then run these statements, or streamtable doctor --accept, which runs them all"
     )
-    return Check("accepted", not statements, told or "all definitions", remedy)
+    return Check("accepted", not any(left), "; ".join(filter(None, left)) or "; ".join(statements) or "all definitions", remedy)

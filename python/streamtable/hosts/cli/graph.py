@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from enum import Enum
 from html import escape
 from typing import TypeAlias
 
 import networkx as nx
 
 from streamtable.api.answers import Dependency
+from streamtable.hosts.cli.options import GraphFormat
 
 __all__ = ["GraphFormat", "drawn", "graph_of", "rows_of"]
 
@@ -18,24 +18,18 @@ Graph: TypeAlias = "nx.DiGraph[str]"
 
 WIDTH_OF_A_LETTER, HEIGHT, GAP, BETWEEN, MARGIN = 8, 32, 16, 80, 16
 STREAM_TABLE = "stream table"
+TABLES = ("table", STREAM_TABLE)
 COLOURS = {"table": "#e8e8e8", STREAM_TABLE: "#cfe4ff"}
 
 
-class GraphFormat(str, Enum):
-    """How a graph is drawn."""
-
-    TEXT = "text"
-    DOT = "dot"
-    SVG = "svg"
-
-
 def graph_of(dependencies: Iterable[Dependency], names: Iterable[str]) -> Graph:
-    """Return the graph with an edge from each source to what reads it; `kind` tells tables from stream tables.
+    """Return the graph of tables, with an edge from each source to what reads it; `kind` tells tables from stream tables.
 
+    Views and functions are no nodes: what they read is a source of the stream table itself.
     `names` are those of all stream tables: one whose query reads no table has no dependency.
     """
     graph: Graph = nx.DiGraph()
-    for each in dependencies:
+    for each in (each for each in dependencies if each.kind in TABLES):
         graph.add_node(each.name, kind=STREAM_TABLE)
         if each.source not in graph:
             graph.add_node(each.source, kind=each.kind)

@@ -4,32 +4,37 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
-from pyspark.errors.exceptions.captured import CapturedException
-from pyspark.sql import Row, SparkSession
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from streamtable.errors import message_of
-from streamtable.hosts.progress import watched
-from streamtable.jvm.failures import causes
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
-__all__ = ["ERRORS_OF_SPARK", "ExitCode", "Printer", "plain", "table_of"]
-
-ERRORS_OF_SPARK = (PySparkException, Py4JJavaError)
-"""The errors of statements, ours included. Java's errors without a class of PySpark stay errors of py4j."""
+__all__ = ["ExitCode", "Printer", "plain", "table_of", "visible"]
 
 WIDTH_OF_A_FILE = 240
 """The width without a terminal. It is large, because the lines are for grep, less, and logs."""
+
+
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
+_CONTROLS_IN_JSON = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
+"""Those that JSON does not escape by itself; in JSON they stand in texts only."""
+
+
+def visible(text: str) -> str:
+    """Return text for a terminal: control characters, by which data would steer the terminal, are written as \\xNN."""
+    return text.translate(_CONTROLS)
 
 
 class ExitCode(IntEnum):
@@ -51,14 +56,34 @@ class Printer:
             self.console.width = WIDTH_OF_A_FILE
         self._errors = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
 
-    def answer(self, spark: SparkSession, sql: str, limit: int) -> None:
+    def answer(self, spark: SparkSession, sql: str, limit: int, args: Mapping[str, Any] | None = None) -> None:
         """Run a statement, print the first `limit` rows of its result, and tell whether there are more."""
         with self.waiting(spark):
-            frame = spark.sql(sql)
+            frame = spark.sql(sql, args=dict(args)) if args else spark.sql(sql)
             rows = frame.take(limit + 1)
         self.rows(frame.columns, rows[:limit])
         if len(rows) > limit:
             self.note(f"only the first {limit} rows; --limit shows more")
+
+    def announce(self, what: str) -> None:
+        """Tell people at a terminal what is done now."""
+        if not self.as_json and sys.stderr.isatty():
+            self.note(what)
+
+    @contextmanager
+    def doing(self, what: str) -> Iterator[None]:
+        """Show on a terminal what the block does, and for how long."""
+        if self.as_json or not sys.stderr.isatty() or self._errors.is_dumb_terminal:
+            self.announce(what)
+            yield
+            return
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        # Of its own, because a JVM that starts is given another stderr (jvm/output.py).
+        with os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding="utf-8") as terminal:
+            console = Console(file=terminal, emoji=False)
+            with Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as progress:
+                progress.add_task(what, total=None)
+                yield
 
     @contextmanager
     def waiting(self, spark: SparkSession) -> Iterator[None]:
@@ -66,12 +91,14 @@ class Printer:
         if self.as_json or not self._errors.is_terminal:
             yield
             return
+        from streamtable.hosts.progress import watched
+
         columns = (SpinnerColumn(), BarColumn(), TextColumn("{task.description}"))
         with Progress(*columns, console=self._errors, transient=True) as progress:
             task = progress.add_task("", total=None)
 
             def show(line: str, share: float | None) -> None:
-                progress.update(task, description=line, completed=share or 0, total=None if share is None else 1)
+                progress.update(task, description=escape(visible(line)), completed=share or 0, total=None if share is None else 1)
 
             with watched(spark, show):
                 yield
@@ -85,11 +112,11 @@ class Printer:
 
     def json(self, value: Any) -> None:
         """Print one line of JSON."""
-        self.text(json.dumps(plain(value), ensure_ascii=False, allow_nan=False))
+        _write(self.console, json.dumps(plain(value), ensure_ascii=False, allow_nan=False).translate(_CONTROLS_IN_JSON))
 
     def text(self, text: str) -> None:
-        """Print text as it is."""
-        _write(self.console, text)
+        """Print text: into a file or a pipe as it is, on a terminal with its control characters visible."""
+        _write(self.console, visible(text) if self.console.is_terminal else text)
 
     def flush(self) -> None:
         """Flush the output, for readers of a pipe."""
@@ -97,18 +124,20 @@ class Printer:
 
     def note(self, text: str) -> None:
         """Print a note for people, which is not part of the result."""
-        self._errors.print(text, markup=False, style="dim")
+        self._errors.print(visible(text), markup=False, style="dim")
 
     def error(self, error: BaseException, at: str | None = None) -> None:
         """Print what went wrong, and where."""
-        said = _said(error)
+        from streamtable.hosts.cli.failures import said
+
+        told = said(error)
         if self.as_json:
-            _write(self._errors, json.dumps({"error": {**said, **({"at": at} if at else {})}}))
+            _write(self._errors, json.dumps({"error": {**told, **({"at": at} if at else {})}}).translate(_CONTROLS_IN_JSON))
             return
         text = Text("error: ", style="bold red")
         if at:
-            text.append(f"{at}: ")
-        text.append(said["message"] or type(error).__name__, style="default not bold")
+            text.append(visible(f"{at}: "))
+        text.append(visible(told["message"] or type(error).__name__), style="default not bold")
         self._errors.print(text)
 
 
@@ -118,10 +147,16 @@ def table_of(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for i, column in enumerate(columns):
         numbers = any(isinstance(row[i], int | float) and not isinstance(row[i], bool) for row in rows)
-        table.add_column(Text(column), justify="right" if numbers else "left", overflow="fold")
+        table.add_column(Text(visible(column)), justify="right" if numbers else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text("NULL", style="dim") if value is None else Text(str(value)) for value in row))
+        table.add_row(*map(_cell, row))
     return table
+
+
+def _cell(value: Any) -> Text:
+    if isinstance(value, Text):
+        return Text(visible(value.plain), value.style)
+    return Text("NULL", style="dim") if value is None else Text(visible(str(value)))
 
 
 def plain(value: Any) -> Any:
@@ -133,7 +168,7 @@ def plain(value: Any) -> Any:
             return value if math.isfinite(value) else _NOT_FINITE.get(value, "NaN")
         case bytes() | bytearray():
             return value.hex()
-        case Row(__fields__=names):
+        case tuple() if (names := getattr(value, "__fields__", None)) is not None:  # a row of Spark's
             return {name: plain(each) for name, each in zip(names, value, strict=True)}
         case Mapping():
             return {_key(key): plain(each) for key, each in value.items()}
@@ -156,23 +191,3 @@ def _write(console: Console, text: str) -> None:
     """Write a line unchanged; rich's print drops control characters, and replaces tabs by spaces."""
     console.file.write(f"{text}\n")
     console.file.flush()
-
-
-def _said(error: BaseException) -> dict[str, str | None]:
-    if isinstance(error, Py4JJavaError):
-        error = _captured(error)
-    if not isinstance(error, PySparkException):
-        return {"condition": type(error).__name__, "sqlstate": None, "message": str(error)}
-    return {"condition": error.getCondition(), "sqlstate": error.getSqlState(), "message": message_of(error)}
-
-
-def _captured(error: Py4JJavaError) -> CapturedException:
-    """Return the error as PySpark would raise it if it had a class for it.
-
-    It is the first one in the chain with an error class: failures of tasks wrap the error that stopped the task.
-    """
-    for java in causes(error.java_exception):
-        found = CapturedException(origin=java)
-        if found.getCondition():
-            return found
-    return CapturedException(desc=java.toString(), stackTrace="")

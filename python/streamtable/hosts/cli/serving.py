@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from threading import Event
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streamtable.hosts.cli.options import AsJson, Conf, cli_context, reported, settings_of
+from streamtable.hosts.cli.options import STARTING, AsJson, CliContext, Conf, cli_context, reported, settings_of
 from streamtable.hosts.cli.output import Printer
-from streamtable.hosts.cli.sessions import local
-from streamtable.settings.server_file import load
+
+if TYPE_CHECKING:
+    import socket
+
+    from streamtable.hosts.server.stopping import Stopping
 
 __all__ = ["add_user", "console", "server"]
 
@@ -45,11 +47,14 @@ def server(
 
     streamtable server --thrift-port 10001 --conf spark.driver.memory=4g
     """
-    from streamtable.hosts.server.endpoints import with_options
-    from streamtable.hosts.server.serve import serve
-
     out = Printer(as_json)
+    out.announce(STARTING)
     with reported(out):
+        from streamtable.hosts.cli.sessions import local
+        from streamtable.hosts.server.endpoints import with_options
+        from streamtable.hosts.server.serve import serve
+        from streamtable.settings.server_file import load
+
         found = load(config)
         options = {
             "host": host,
@@ -82,25 +87,44 @@ def console(
     conf: Conf = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the stream tables in a browser, until Ctrl-C: a session of its own, on the catalog of the current folder.
+    """Show the stream tables in a browser, until SIGTERM or Ctrl-C: a session of its own, on the catalog of the current folder.
 
     A server has a console of its own: see console_port in [server].
 
     streamtable console --port 9465
     """
-    from streamtable.hosts.console import console as open_console
-    from streamtable.hosts.session import start_scheduler
+    out = Printer(as_json)
+    with reported(out), ExitStack() as stack:
+        with out.doing(STARTING):
+            from streamtable.hosts.console import listening
+            from streamtable.hosts.server.stopping import Stopping
 
-    with cli_context(None, conf, as_json) as context, ExitStack() as stack:
-        serving = stack.enter_context(start_scheduler(context.spark)) if scheduler else None
-        opened = open_console(context.spark, port=port, scheduler=serving, read_only=read_only)
-        stack.callback(opened.stop)
-        if as_json:
-            context.out.json({"ready": True, "console": opened.link()})
-        else:
-            context.out.text(f"the console lets one browser in at\n  {opened.link()}\nCtrl-C ends it")
-        context.out.flush()
-        Event().wait()
+            door = listening(port)  # what is wrong with it is told before Spark starts
+            stack.callback(door.close)
+        context = stack.enter_context(cli_context(None, conf, as_json))
+        stopping = Stopping()
+        stopping.listen()
+        _show(context, door, stopping, scheduler, read_only, stack)
+
+
+def _show(context: CliContext, door: socket.socket, stopping: Stopping, scheduler: bool, read_only: bool, stack: ExitStack) -> None:
+    from streamtable.hosts.console.serve import serve as open_console
+    from streamtable.hosts.server.serve import for_refreshes, wait
+    from streamtable.hosts.session import start_scheduler
+    from streamtable.settings.server_file import ServerSettings
+
+    refreshing = start_scheduler(context.spark) if scheduler else None
+    if refreshing:
+        stack.callback(refreshing.stop, for_refreshes(ServerSettings().stop_seconds))
+    opened = open_console(context.spark, door, refreshing, read_only=read_only)
+    stack.callback(opened.stop)
+    if context.out.as_json:
+        context.out.json({"ready": True, "console": opened.link()})
+    else:
+        context.out.text(f"the console lets one browser in at\n  {opened.link()}\nCtrl-C ends it")
+    context.out.flush()
+    wait(context.spark, stopping)
+    stopping.let_go()
 
 
 def add_user(
@@ -109,21 +133,27 @@ def add_user(
     password: Annotated[
         str, typer.Option(prompt=True, confirmation_prompt=True, hide_input=True, help="Asked for if it is not given here.")
     ] = "",
+    viewer: Annotated[
+        bool | None,
+        typer.Option("--viewer/--no-viewer", help="Let the user look at the console, and do nothing else; as before if not said."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a user and the hash of the password into the file that the server's setting `users` names.
 
     streamtable add-user ada --users users.txt
+    streamtable add-user ben --viewer
     """
+    from streamtable.hosts.roles import Role
     from streamtable.hosts.server.passwords import add_user as add
 
     out = Printer(as_json)
     with reported(out):
-        add(users, name, password)
+        role = add(users, name, password, None if viewer is None else Role.VIEWER if viewer else Role.FULL)
         if as_json:
-            out.json({"user": name, "users": str(users)})
+            out.json({"user": name, "users": str(users), "role": role.value})
         else:
-            out.text(f"{name} is in {users}")
+            out.text(f"{name} is in {users}{' as a viewer' if role is Role.VIEWER else ''}")
 
 
 def _ready(out: Printer, addresses: Mapping[str, str]) -> None:

@@ -9,19 +9,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Thread
 
-from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
-from streamtable.errors import NotEnabled
+from streamtable.hosts.cli.failures import NO_JAVA
 from streamtable.hosts.session import configure
 from streamtable.hosts.start import not_started, started
 from streamtable.jvm.output import jvm_output
-from streamtable.sessions.remote import connected, unanswered
+from streamtable.sessions.remote import connected
 from streamtable.settings.server_file import load
 
-__all__ = ["NO_JAVA", "ended", "local", "opened", "silence"]
+__all__ = ["local", "opened", "silence"]
 
 QUIET = {
     "spark.ui.enabled": "false",
@@ -34,9 +34,6 @@ LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.
 """Loggers that write errors to stderr, as JSON with stack traces. The exceptions hold the same."""
 
 WORDS_OF_JAVA = 15
-
-NO_JAVA = (Py4JError, ConnectionRefusedError, ConnectionResetError)
-"""The errors of py4j when Java is gone; Py4JError has other causes too."""
 
 
 def silence() -> None:
@@ -63,21 +60,6 @@ def opened(remote: str | None, conf: Mapping[str, str]) -> Iterator[SparkSession
             spark.stop()
 
 
-def ended(error: BaseException) -> NotEnabled | None:
-    """Return an error about the end of the session's Java or server, if `error` means that."""
-    network = isinstance(error, (Py4JNetworkError, ConnectionRefusedError, ConnectionResetError))
-    # Of the call that was under way; what Java answers has a trace.
-    cut_off = type(error) is Py4JError and "An error occurred while calling" in str(error) and "Trace:" not in str(error)
-    if network or cut_off:
-        return NotEnabled(
-            "Java ended before the statement did; a refresh that was cut off has not happened",
-            hint="where it was killed for want of memory, give it more: --conf spark.driver.memory=4g",
-        )
-    if unanswered(error):
-        return NotEnabled("the server does not answer any more", hint="see whether it runs, and what it said last")
-    return None
-
-
 def local(conf: Mapping[str, str], *, quiet: bool = True) -> SparkSession:
     """Start Spark in this process, on the catalog of the current folder unless the settings say otherwise.
 
@@ -86,6 +68,7 @@ def local(conf: Mapping[str, str], *, quiet: bool = True) -> SparkSession:
     # With this variable PySpark would make a client, and refuse spark.master; the option --remote has read it before.
     os.environ.pop("SPARK_REMOTE", None)
     builder = configure(SparkSession.builder)
+    Thread(target=_prepare, name="streamtable preparation", daemon=True).start()
     given: dict[str, bool | float | int | str | None] = {**QUIET, **conf}
     with TemporaryDirectory(prefix="streamtable-") as folder:
         log = Path(folder, "jvm.log")
@@ -96,3 +79,11 @@ def local(conf: Mapping[str, str], *, quiet: bool = True) -> SparkSession:
         # Java's own words are many, and needed only where we do not know better.
         said = log.read_text(encoding="utf-8", errors="replace").strip() if quiet else ""
         raise not_started(found, "\n".join(said.splitlines()[-WORDS_OF_JAVA:])) from found
+
+
+def _prepare() -> None:
+    """Import what the first statement needs and make the parser, while Java starts: together a second or two."""
+    import streamtable.statements.dispatch  # noqa: F401
+    from streamtable.language.parse import parse
+
+    parse("SHOW STREAM TABLES")

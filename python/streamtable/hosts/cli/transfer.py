@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import networkx as nx
 from pyspark.sql import SparkSession
@@ -22,8 +22,8 @@ __all__ = ["exported"]
 SETTING = "setting "
 
 
-def exported(spark: SparkSession) -> Iterator[str]:
-    """Yield the statements that make all stream tables anew, sources before their readers.
+def exported(spark: SparkSession, inside: Callable[[str], bool] = lambda name: True) -> Iterator[str]:
+    """Yield the statements that make the stream tables anew whose names pass `inside`, sources before their readers.
 
     A query is read in its original context: before each CREATE the current schema is set, and the captured settings that differ
     from this session's. In the end the settings are reset. Suspended tables are suspended again.
@@ -33,7 +33,7 @@ def exported(spark: SparkSession) -> Iterator[str]:
     graph = graph_of(tables.dependencies(), status)
     changed, schemas = dict[str, str](), set[str]()
     for name in nx.lexicographical_topological_sort(graph):
-        if name in status:
+        if name in status and inside(name):
             schema, _, _ = (written := quote_full_name(name)).rpartition(".")
             table = tables.get(written)
             described = table.describe(extended=True)

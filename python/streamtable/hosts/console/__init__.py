@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from streamtable.hosts.console.serve import Console
     from streamtable.schedule.loop import Scheduler
 
-__all__ = ["INSTALL", "LOOPBACK", "console", "is_installed"]
+__all__ = ["INSTALL", "LOOPBACK", "console", "is_installed", "listening"]
 
 INSTALL = "pip install 'streamtable[console]'"
 LOOPBACK = "127.0.0.1"
@@ -33,11 +34,17 @@ def console(spark: SparkSession, *, port: int = 0, scheduler: Scheduler | None =
     Refreshes of `scheduler` are shown as well. Raises NotEnabled without the packages, and for a port that is taken.
     """
     enable(spark)
-    if not is_installed():
-        raise NotEnabled("the packages of the console are not installed", hint=INSTALL)
+    door = listening(port)
     from streamtable.hosts.console.serve import serve
 
+    return serve(spark, door, scheduler, read_only=read_only)
+
+
+def listening(port: int) -> socket.socket:
+    """Take a port of loopback for a console. Raises NotEnabled without the packages, and for a port that is taken."""
+    if not is_installed():
+        raise NotEnabled("the packages of the console are not installed", hint=INSTALL)
     try:
-        return serve(spark, LOOPBACK, port, scheduler, read_only=read_only)
-    except OSError as error:
+        return socket.create_server((LOOPBACK, port))
+    except (OSError, OverflowError) as error:
         raise NotEnabled(f"the console cannot listen on {LOOPBACK}:{port}: {error}", hint="choose another port") from error

@@ -15,11 +15,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import Protocol
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
 
-__all__ = ["HEADERS", "Doors", "Session", "is_own_host", "is_own_origin"]
+from streamtable.hosts.roles import Role
+
+__all__ = ["HEADERS", "Doors", "Session", "Users", "is_own_host", "is_own_origin"]
 
 IDLE, LONGEST = 12 * 3600.0, 7 * 86_400.0
 """Seconds after which an idle session ends, and seconds after which any session ends."""
@@ -37,6 +40,16 @@ HEADERS = {
 }
 
 
+class Users(Protocol):
+    """Who may log in. `Passwords` of a server implements it."""
+
+    def login(self, user: str, password: str, address: str = "") -> bool:
+        """Tell whether the password is the user's. May take seconds: wrong ones are slowed down."""
+
+    def role(self, user: str) -> Role | None:
+        """Return the role that the user has now; None for nobody."""
+
+
 @dataclass
 class Session:
     """The session of one browser; `csrf` is the token in its forms."""
@@ -44,17 +57,23 @@ class Session:
     user: str
     began: float
     used: float
+    role: Role = Role.FULL
     csrf: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+
+    @property
+    def may_act(self) -> bool:
+        """Tell whether the user may press buttons."""
+        return self.role is Role.FULL
 
 
 class Doors:
-    """Admits people, and keeps their sessions. `check` checks name, password and address; None if only links admit people.
+    """Admits people, and keeps their sessions. Without `users` a link admits people, who may do everything.
 
     Nothing is kept on disk: a session ends with the process.
     """
 
-    def __init__(self, check: Callable[[str, str, str], bool] | None, clock: Callable[[], float] = time.monotonic) -> None:
-        self.check = check
+    def __init__(self, users: Users | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self.users = users
         self._clock = clock
         self._lock = Lock()
         self._sessions: OrderedDict[str, Session] = OrderedDict()
@@ -76,18 +95,21 @@ class Doors:
 
     def by_password(self, user: str, password: str, address: str) -> str | None:
         """Return the cookie of a new session, if the password is the user's. May take seconds: wrong ones are slowed down."""
-        return self._begin(user) if self.check and self.check(user, password, address) else None
+        return self._begin(user) if self.users and self.users.login(user, password, address) else None
 
     def session(self, cookie: str | None) -> Session | None:
-        """Return the session of a cookie."""
+        """Return the session of a cookie, with the role that its user has now."""
         now = self._clock()
         with self._lock:
             found = self._sessions.get(cookie or "")
-            if found is None or now - found.used > IDLE or now - found.began > LONGEST:
-                self._sessions.pop(cookie or "", None)
-                return None
-            found.used = now
-            return found
+        if found is None:
+            return None
+        role = self.users.role(found.user) if self.users else Role.FULL
+        if role is None or now - found.used > IDLE or now - found.began > LONGEST:
+            self.leave(cookie)
+            return None
+        found.used, found.role = now, role
+        return found
 
     def leave(self, cookie: str | None) -> None:
         """End a session."""

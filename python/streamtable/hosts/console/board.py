@@ -15,10 +15,13 @@ from threading import Event, Lock, Thread
 from typing import Protocol
 
 from streamtable.api.answers import Finding
+from streamtable.observe.effort import Effort
+from streamtable.observe.operators import Node
 from streamtable.observe.status import Status
+from streamtable.refresh.history import Line
 from streamtable.schedule.failures import condition_of, text_of
 
-__all__ = ["Act", "Board", "Contents", "Hands", "Job", "Work"]
+__all__ = ["Act", "Board", "Contents", "Explained", "Hands", "Job", "Work"]
 
 log = logging.getLogger("streamtable.console")
 
@@ -78,6 +81,16 @@ class Contents:
     rows: tuple[tuple[str | None, ...], ...]
 
 
+@dataclass(frozen=True)
+class Explained:
+    """EXPLAIN: the operators as a tree, what it says beside them, the verdict first, and the last refresh of the table."""
+
+    said: tuple[Finding, ...]
+    tree: tuple[Node, ...]
+    last: Line | None = None
+    effort: Effort | None = None
+
+
 class Hands(Protocol):
     """The board's interface to the world, which `SparkHands` implements."""
 
@@ -93,7 +106,7 @@ class Hands(Protocol):
     def cancel(self, group: str) -> None:
         """Make what runs in a group fail soon."""
 
-    def explain(self, name: tuple[str, ...]) -> Sequence[Finding]:
+    def explain(self, name: tuple[str, ...]) -> Explained:
         """Return how each operator of a table is maintained."""
 
     def rows(self, name: tuple[str, ...]) -> Contents:

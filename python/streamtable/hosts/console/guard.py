@@ -20,6 +20,8 @@ MOST = 64 * 1024
 
 OPEN = ("/static/", "/login")
 """Paths that are answered without a session."""
+LEAVES = "/logout"
+"""The one change that everybody may ask for."""
 
 
 class Guard:
@@ -69,6 +71,8 @@ class Guard:
             return RedirectResponse("/", 303)
         if changes and not shows_token(session, request.state.form.get("csrf")):
             return PlainTextResponse("the page is too old; load it again\n", 403)
+        if changes and not session.may_act and request.url.path != LEAVES:
+            return PlainTextResponse("viewers change nothing here: ask for another role (streamtable add-user)\n", 403)
         return None
 
     async def _login(self, request: Request) -> Response:

@@ -11,13 +11,16 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructField
 
-from streamtable.api.answers import Finding, Refreshed
+from streamtable.api.answers import Refreshed
 from streamtable.api.tables import StreamTable, StreamTables
-from streamtable.hosts.console.board import Act, Contents, Job
-from streamtable.hosts.console.words import amount, short
+from streamtable.catalog.entries import load
+from streamtable.hosts.console.board import Act, Contents, Explained, Job
+from streamtable.hosts.words import amount, short
 from streamtable.jvm.handles import local_property
 from streamtable.language.names import Name
+from streamtable.observe.effort import effort_of
 from streamtable.observe.look import look
+from streamtable.observe.operators import last_refreshes, operators
 from streamtable.observe.status import Status
 from streamtable.schedule.loop import Scheduler
 from streamtable.sessions.internal import new
@@ -80,9 +83,14 @@ class SparkHands:
         """Cancel the Spark jobs of a group that run now."""
         self._spark.sparkContext.cancelJobGroup(group)
 
-    def explain(self, name: tuple[str, ...]) -> Sequence[Finding]:
+    def explain(self, name: tuple[str, ...]) -> Explained:
         """Return how each operator is maintained."""
-        return self._at(name).explain()
+        spark = new(self._spark)
+        entry = load(spark, Name(name))
+        tree, (last, before) = operators(spark, entry), last_refreshes(spark, entry)
+        known = [(each.operator, each.incremental, each.reason) for each in tree]
+        said = [each for each in self._at(name).explain() if (each.operator, each.incremental, each.reason) not in known]
+        return Explained(tuple(said), tuple(tree), last, effort_of(spark, last, before) if last else None)
 
     def rows(self, name: tuple[str, ...]) -> Contents:
         """Return the first rows, in no order, each value as text."""

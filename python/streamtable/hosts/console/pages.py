@@ -22,13 +22,14 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from streamtable.hosts.console import words
+from streamtable.hosts import words
 from streamtable.hosts.console.access import Doors
 from streamtable.hosts.console.board import Act, Board
 from streamtable.hosts.console.chart import chart_of
-from streamtable.hosts.console.guard import Guard
+from streamtable.hosts.console.guard import LEAVES, Guard
 from streamtable.hosts.console.layout import BOX_HEIGHT, BOX_WIDTH
 from streamtable.hosts.console.picture import picture_of, schemas_of
+from streamtable.hosts.console.why import why_stale
 from streamtable.observe.status import Kind, TableStatus, graph_of, key_of
 from streamtable.schedule.failures import condition_of, text_of
 
@@ -65,8 +66,10 @@ class Pages:
             "size": words.size,
             "duration": words.duration,
             "ms": words.milliseconds,
+            "phases": words.phases,
             "sql": _coloured,
             "at": _moment,
+            "why_stale": why_stale,
         }
         self._templates.globals |= {"ago": words.ago, "link": _link, "asset": _asset, "Act": Act}
 
@@ -87,7 +90,7 @@ class Pages:
                 Route("/cancel", self.cancel, methods=["POST"]),
                 Route("/invite", self.invite, methods=["POST"]),
                 Route("/login", self.login),
-                Route("/logout", self.logout, methods=["POST"]),
+                Route(LEAVES, self.logout, methods=["POST"]),
                 Route("/static/{name:path}", self.static),
             ],
             exception_handlers={404: self.missing, 500: self.broken},
@@ -135,7 +138,7 @@ class Pages:
             "name": name,
             "reads": _named(graph, key, up=True),
             "readers": _named(graph, key, up=False),
-            "chart": chart_of(table.history),
+            "chart": chart_of(table.history, table.runs),
             "alerts": [each for each in status.alerts if each.name == name],
             "works": [each for each in self._board.works if each.name == table.name][:5],
         }
@@ -195,13 +198,13 @@ class Pages:
 
     async def invite(self, request: Request) -> Response:
         """Make a link that admits another browser, once."""
-        link = None if self._doors.check else f"{request.base_url}?token={self._doors.link()}"
+        link = None if self._doors.users else f"{request.base_url}?token={self._doors.link()}"
         there: dict[str, Any] = {"path": "/settings", "here": "/settings"}
         return self._page(request, "settings", invitation=link, **there) if link else self._none(request)
 
     async def login(self, request: Request) -> Response:
         """Show where one logs in."""
-        return self._page(request, "login", by_password=self._doors.check is not None)
+        return self._page(request, "login", by_password=self._doors.users is not None)
 
     async def logout(self, request: Request) -> Response:
         """End the session."""
@@ -245,12 +248,15 @@ class Pages:
         status = self._board.status
         now = status.at if status else datetime.now(timezone.utc)
         query = f"?{request.url.query}" if request.url.query else ""
+        session = getattr(request.state, "session", None)
         known = {
             "board": self._board,
             "status": status,
             "now": now,
             "clock": datetime.now(timezone.utc),
-            "session": getattr(request.state, "session", None),
+            "session": session,
+            "invites": self._doors.users is None,
+            "may_act": session is not None and session.may_act and not self._board.read_only,
             "path": request.url.path,
             "here": f"{request.url.path}{query}",
             "query": request.query_params,

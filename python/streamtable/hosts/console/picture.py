@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import networkx as nx
 
 from streamtable.hosts.console.layout import drawn
-from streamtable.hosts.console.words import ago, cut, schema_of, short
+from streamtable.hosts.words import ago, cut, schema_of, short
 from streamtable.observe.status import Kind, Standing, Status, TableStatus, graph_of
 
 __all__ = ["MANY", "Box", "Picture", "picture_of", "schemas_of"]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from threading import Thread
 from typing import TYPE_CHECKING, final
 
 import uvicorn
 from pyspark.sql import SparkSession
 
-from streamtable.hosts.console.access import Doors
+from streamtable.hosts.console.access import Doors, Users
 from streamtable.hosts.console.board import Board
 from streamtable.hosts.console.hands import SparkHands
 from streamtable.hosts.console.pages import application
@@ -18,10 +18,7 @@ from streamtable.hosts.console.pages import application
 if TYPE_CHECKING:
     from streamtable.schedule.loop import Scheduler
 
-__all__ = ["Console", "Login", "serve"]
-
-Login = Callable[[str, str, str], bool]
-"""Tell whether a name and a password belong together, for who comes from an address."""
+__all__ = ["Console", "serve"]
 
 SECONDS_TO_END = 2
 MOST_AT_ONCE = 200
@@ -68,7 +65,7 @@ class Console:
 
     def link(self) -> str:
         """Return an address that admits one browser, once, or the plain address if people log in with a password."""
-        return self._address if self._doors.check else f"{self._address}?token={self._doors.link()}"
+        return self._address if self._doors.users else f"{self._address}?token={self._doors.link()}"
 
     def stop(self) -> None:
         """Stop answering. Running work goes on to its end."""
@@ -83,13 +80,11 @@ class Console:
 
 def serve(
     spark: SparkSession,
-    host: str,
-    port: int,
+    listening: socket.socket,
     scheduler: Scheduler | None = None,
-    login: Login | None = None,
+    users: Users | None = None,
     names: Sequence[str] = (),
     read_only: bool = False,
 ) -> Console:
-    """Start the console of a session. Raises OSError for a port that is taken."""
-    listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    return Console(Board(SparkHands(spark, scheduler), read_only), Doors(login), listening, names).start()
+    """Start the console of a session, which answers at a socket that listens."""
+    return Console(Board(SparkHands(spark, scheduler), read_only), Doors(users), listening, names).start()

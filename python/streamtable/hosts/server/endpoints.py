@@ -149,6 +149,7 @@ def spark_settings(server: ServerSettings, endpoints: Endpoints, given: Mapping[
         "spark.hadoop.hive.server2.enable.doAs": "false",  # all work as the server's own user
         # What SET and Spark's UI show is hidden by the name of the setting.
         "spark.redaction.regex": HIDDEN,
+        "spark.sql.connect.serverStacktrace.enabled": "false",  # of Java, behind the text of each error
         # Delta keeps schemas in its logs; getColumns of JDBC asks the metastore alone.
         "spark.databricks.delta.catalog.update.enabled": "true",
         # Hive compares them with the column that it makes up where Delta has given it none, and complains in the log.

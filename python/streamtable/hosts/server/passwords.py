@@ -1,4 +1,4 @@
-"""Users and passwords for Thrift: a file of hashes, which is read at each login."""
+"""Users, their passwords and roles: a file of hashes, which is read each time."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import hmac
 import os
 import re
 import unicodedata
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import BoundedSemaphore
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import SparkSession
 
 from streamtable.errors import InvalidStatement
+from streamtable.hosts.roles import Role
 from streamtable.hosts.server.slowdown import Slowdown
 from streamtable.jvm.callback_server import implementation
 from streamtable.jvm.gateway import SHIM, java_class
@@ -21,7 +23,7 @@ from streamtable.jvm.gateway import SHIM, java_class
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Passwords", "add_user", "read_users"]
+__all__ = ["Passwords", "User", "add_user", "read_users"]
 
 COST = {"n": 2**14, "r": 8, "p": 1}
 """The cost of scrypt: 16 MB and about 50 ms per login."""
@@ -34,8 +36,24 @@ _hashing = BoundedSemaphore(os.cpu_count() or 1)
 """The number of hashes at once, because each takes memory."""
 
 
+@dataclass(frozen=True)
+class User:
+    """A line of the file, without the name."""
+
+    salt: str = field(repr=False)
+    hash: str = field(repr=False)
+    role: Role = Role.FULL
+
+    def __str__(self) -> str:
+        """Spell the user as the file has it; a role that is not said is FULL."""
+        return ":".join((self.salt, self.hash, *([] if self.role is Role.FULL else [self.role.value])))
+
+
+_NOBODY = User("", "")
+
+
 class Passwords:
-    """Tells the shim whether a name and a password belong together."""
+    """Tells whether a name and a password belong together, and what the user may do."""
 
     def __init__(self, file: Path) -> None:
         read_users(file)  # what is wrong with the file is told before the server starts
@@ -51,17 +69,29 @@ class Passwords:
         java_class(spark, "java.lang.System").setProperty("hive.server2.custom.authentication.class", f"{SHIM}.PasswordCheck")
 
     def accepts(self, user: str, password: str, address: str = "") -> bool:
+        """Return whether somebody may use Thrift: the password is the user's, and the role is FULL."""
+        return self.login(user, password, address) and self.role(user) is Role.FULL
+
+    def login(self, user: str, password: str, address: str = "") -> bool:
         """Return whether the password is the user's. Unknown names and wrong passwords take the same time."""
-        name, typed = _normal(_as_sent(user)), _normal(_as_sent(password))
+        name, typed = _typed(user), _typed(password)
         return self._slowdown.attempt(name, address, lambda: self._fits(name, typed))
 
-    def _fits(self, name: str, password: str) -> bool:
-        salt, _, expected = read_users(self._file).get(name, ":").partition(":")
+    def role(self, user: str) -> Role | None:
+        """Return the role that the user has now; None for nobody, and while the file cannot be read."""
         try:
-            found = _hash(password, salt)
+            found = read_users(self._file).get(_typed(user))
+        except InvalidStatement:
+            return None
+        return found.role if found else None
+
+    def _fits(self, name: str, password: str) -> bool:
+        user = read_users(self._file).get(name, _NOBODY)
+        try:
+            found = _hash(password, user.salt)
         except UnicodeEncodeError:  # nobody has such a password
             return False
-        return hmac.compare_digest(found.encode(), expected.encode())
+        return hmac.compare_digest(found.encode(), user.hash.encode())
 
     class Java:
         """Tell py4j which interface this object implements."""
@@ -69,17 +99,22 @@ class Passwords:
         implements = [f"{SHIM}.Passwords"]
 
 
-def add_user(file: Path, name: str, password: str) -> None:
-    """Write a user into the file, or change the user's password. Only the owner can read the file."""
+def add_user(file: Path, name: str, password: str, role: Role | None = None) -> Role:
+    """Write a user into the file, or change the user's password and role; return the role. Only the owner can read the file.
+
+    Without a `role` the user keeps the one that is there; a new one is FULL.
+    """
     name, password = _checked(_normal(name)), _normal(password)
     if not password or "\0" in password or not _is_unicode(password):
         raise InvalidStatement("a password is not empty, and holds neither a NUL nor half a character", hint="choose another one")
-    salt = os.urandom(16).hex()
-    users = {**(read_users(file) if file.exists() else {}), name: f"{salt}:{_hash(password, salt)}"}
+    users = dict(read_users(file)) if file.exists() else {}
+    role = role or users.get(name, _NOBODY).role
+    users[name] = User(salt := os.urandom(16).hex(), _hash(password, salt), role)
     partial = file.with_name(f"{file.name}.{os.getpid()}")
     with os.fdopen(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8", newline="") as opened:
         opened.writelines(f"{user}:{kept}\n" for user, kept in users.items())
     partial.replace(file)  # at once: a login that happens meanwhile sees the old file or the new one
+    return role
 
 
 def _checked(name: str) -> str:
@@ -96,8 +131,8 @@ def _checked(name: str) -> str:
     return name
 
 
-def read_users(file: Path) -> Mapping[str, str]:
-    """Return the salt and the hash of each user, as `salt:hash`."""
+def read_users(file: Path) -> Mapping[str, User]:
+    """Return the users by name. Raises InvalidStatement for a line that cannot be read, or a role that there is not."""
     try:
         text = file.read_bytes().decode()
     except (OSError, UnicodeDecodeError) as error:
@@ -105,14 +140,29 @@ def read_users(file: Path) -> Mapping[str, str]:
     lines = [
         line.removesuffix("\r") for line in text.split("\n") if line
     ]  # not splitlines(): Unicode has ends of lines that are part of a name here
-    if wrong := next((number for number, line in enumerate(lines, 1) if line.count(":") != 2), None):
-        raise InvalidStatement(f"{file}, line {wrong}: it is not name:salt:hash", hint="streamtable add-user writes such lines")
-    return {user: kept for user, _, kept in (line.partition(":") for line in lines)}
+    users = dict[str, User]()
+    for number, line in enumerate(lines, 1):
+        match line.split(":"):
+            case [name, salt, hashed]:
+                users[name] = User(salt, hashed)
+            case [name, salt, hashed, Role.VIEWER.value]:
+                users[name] = User(salt, hashed, Role.VIEWER)
+            case _:
+                raise InvalidStatement(
+                    f"{file}, line {number}: it is neither name:salt:hash nor name:salt:hash:{Role.VIEWER.value}",
+                    hint="streamtable add-user writes such lines",
+                )
+    return users
 
 
 def _normal(text: str) -> str:
     """Return the same text however a keyboard composes its letters."""
     return unicodedata.normalize("NFC", text)
+
+
+def _typed(text: str) -> str:
+    """Return what a person typed, whichever client sent it."""
+    return _normal(_as_sent(text))
 
 
 def _is_unicode(text: str) -> bool:

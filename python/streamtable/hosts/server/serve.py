@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import socket
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from tempfile import TemporaryDirectory
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -25,7 +23,8 @@ from streamtable.hosts.server.health import Health
 from streamtable.hosts.server.metrics import Metrics
 from streamtable.hosts.server.pages import answering
 from streamtable.hosts.server.passwords import Passwords
-from streamtable.hosts.server.watchdog import STOPS, Watchdog
+from streamtable.hosts.server.stopping import Stopping
+from streamtable.hosts.server.watchdog import Watchdog
 from streamtable.hosts.session import start_scheduler
 from streamtable.jvm.gateway import SHIM, java_class
 from streamtable.schedule.loop import Scheduler
@@ -35,11 +34,11 @@ from streamtable.settings.spark import items
 if TYPE_CHECKING:
     from streamtable.hosts.console.serve import Console
 
-__all__ = ["serve"]
+__all__ = ["for_refreshes", "serve", "wait"]
 
 log = logging.getLogger("streamtable.console")
 
-LOOK_AFTER_JAVA = 1.0
+THRIFT = "org.apache.spark.sql.hive.thriftserver"
 SECONDS_OF_SPARK = 10.0
 """What Spark may need to end when nothing runs any more."""
 
@@ -55,15 +54,15 @@ def serve(
     Running refreshes may finish; those that take too long are cancelled and leave their tables as they were. The process has ended
     `stop_seconds` after the signal, whatever hangs.
     """
-    stopping = SimpleQueue[int]()  # unlike an Event, a signal may write to it while the same thread waits for it
-    watchdog, metrics = Watchdog(server.stop_seconds), Metrics()
-    health = Health(metrics.silence)
-    _stop_by_signals(stopping, health)
     endpoints = endpoints_of(server, given)
     settings = spark_settings(server, endpoints, given)
     kinds_of(server)  # what is wrong with them is told before anything starts
-    os.environ.update(environment(endpoints))
     passwords = Passwords(Path(server.users)) if server.users else None
+    os.environ.update(environment(endpoints))
+    watchdog, metrics = Watchdog(server.stop_seconds), Metrics()
+    health = Health(metrics.silence)
+    stopping = Stopping(health.stop)
+    stopping.listen()
     # By default all servers of a user log their operations to one folder, which each of them deletes when it stops.
     with (
         _pages(endpoints, metrics, health),
@@ -71,7 +70,7 @@ def serve(
     ):
         spark = start({"spark.hadoop.hive.server2.logging.operation.log.location": operations, **settings})
         java_class(spark, "org.apache.spark.sql.hive.streamtable.Metastore").shield(spark._jsparkSession)
-        _stop_by_signals(stopping, health)  # again: at Ctrl-C, pyspark's own handler cancels all jobs and raises KeyboardInterrupt
+        stopping.listen()  # again: at Ctrl-C, pyspark's own handler cancels all jobs and raises KeyboardInterrupt
         scheduler = start_scheduler(spark) if server.scheduler else None
         stopped, console = Event(), None
         try:
@@ -87,7 +86,7 @@ def serve(
             addresses = endpoints.addresses(bool(server.token_file))
             ready(addresses | {"console": console.link()} if console else addresses)
             _notify("READY=1")
-            _wait(spark, stopping)
+            wait(spark, stopping)
         finally:
             health.stop()
             watchdog.begin()
@@ -95,7 +94,7 @@ def serve(
             stopped.set()
             if console:
                 console.stop()
-            _stop(spark, scheduler, _for_refreshes(server.stop_seconds))
+            _stop(spark, scheduler, for_refreshes(server.stop_seconds))
 
 
 def _pages(endpoints: Endpoints, metrics: Metrics, health: Health) -> AbstractContextManager[None]:
@@ -114,50 +113,46 @@ def _console(
         return None
     from streamtable.hosts.console.serve import serve as open_console
 
+    host = endpoints.console_host
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     return open_console(
         spark,
-        endpoints.console_host,
-        endpoints.console,
+        socket.create_server((host, endpoints.console), family=family),
         scheduler,
-        passwords.accepts if passwords else None,
+        passwords,
         items(server.console_hosts),
         server.console_read_only,
     )
 
 
-def _for_refreshes(seconds: float) -> float:
+def for_refreshes(seconds: float) -> float:
     """Return how long refreshes may take to end, so that Spark has time to end as well."""
     return seconds - min(SECONDS_OF_SPARK, seconds / 2)
 
 
-def _stop_by_signals(stopping: SimpleQueue[int], health: Health) -> None:
-    def stop(received: int, _: object) -> None:
-        health.stop()
-        stopping.put(received)
-
-    for signum in STOPS:
-        signal.signal(signum, stop)
-
-
 def _listen(spark: SparkSession, endpoints: Endpoints) -> None:
     """Open the doors, after everything behind them is there."""
-    jvm: Any = spark._jvm
+    java_class(spark, f"{THRIFT}.streamtable.GivenUp").watch(spark._jsparkSession)
     if endpoints.thrift:
-        hive = jvm.org.apache.spark.sql.hive.thriftserver.HiveThriftServer2.startWithSparkSession(spark._jsparkSession, False)
-        wait_for(endpoints.host, endpoints.thrift)
-        java_class(spark, f"{SHIM}.Addresses").remember(hive)
+        open_thrift(spark, endpoints.host, endpoints.thrift)
     if endpoints.connect:
-        jvm.org.apache.spark.sql.connect.service.SparkConnectService.start(spark.sparkContext._jsc.sc())
+        java_class(spark, "org.apache.spark.sql.connect.service.SparkConnectService").start(spark.sparkContext._jsc.sc())
         wait_for(endpoints.host, endpoints.connect)
 
 
-def _wait(spark: SparkSession, stopping: SimpleQueue[int]) -> None:
-    while True:
-        with suppress(Empty):
-            stopping.get(timeout=LOOK_AFTER_JAVA)
-            return
-        if (code := _end_of_java(spark)) is not None:
-            raise NotEnabled(f"Java ended with exit code {code}", hint="its last words are on stderr; start again")
+def open_thrift(spark: SparkSession, host: str, port: int) -> Any:
+    """Open the door of Thrift where the settings say, and return the HiveServer2 behind it."""
+    hive = java_class(spark, f"{THRIFT}.HiveThriftServer2").startWithSparkSession(spark._jsparkSession, False)
+    wait_for(host, port)
+    java_class(spark, f"{SHIM}.Addresses").remember(hive)
+    java_class(spark, f"{SHIM}.ThriftErrors").plain(hive)
+    return hive
+
+
+def wait(spark: SparkSession, stopping: Stopping) -> None:
+    """Wait for a signal. Raises NotEnabled where Java ends before."""
+    if not stopping.wait(lambda: _end_of_java(spark) is None):
+        raise NotEnabled(f"Java ended with exit code {_end_of_java(spark)}", hint="its last words are on stderr; start again")
 
 
 def _stop(spark: SparkSession, scheduler: Scheduler | None, seconds: float) -> None:
@@ -167,7 +162,7 @@ def _stop(spark: SparkSession, scheduler: Scheduler | None, seconds: float) -> N
         spark.stop()  # HiveServer2 listens for the end of the application
     except (Py4JError, OSError):
         if _end_of_java(spark) is None:
-            raise  # otherwise there is nothing left to stop, and `_wait` has said why
+            raise  # otherwise there is nothing left to stop, and `wait` has said why
 
 
 def _end_of_java(spark: SparkSession) -> int | None:

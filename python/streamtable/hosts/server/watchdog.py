@@ -11,9 +11,10 @@ from threading import Thread
 
 from pyspark import SparkContext
 
-__all__ = ["STOPS", "Watchdog"]
+from streamtable.hosts.server.stopping import STOPS
 
-STOPS = (signal.SIGTERM, signal.SIGINT)
+__all__ = ["Watchdog"]
+
 _BEGUN = 0
 _SECONDS_TO_SAY_IT = 1.0
 

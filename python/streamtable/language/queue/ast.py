@@ -18,6 +18,16 @@ class Columns:
 
 
 @dataclass(frozen=True)
+class OfSchedulers(Columns):
+    """FOR EVENTS: a free-standing queue in which schedulers tell what refreshes did, and alerts."""
+
+    text: str = (
+        "event STRING, name STRING, action STRING, reason STRING, version BIGINT, at TIMESTAMP, rows_inserted BIGINT, "
+        "rows_deleted BIGINT, duration_ms BIGINT, request STRING"
+    )
+
+
+@dataclass(frozen=True)
 class Limits:
     """What is in a batch: where it stops, and what has to be there before it is begun.
 

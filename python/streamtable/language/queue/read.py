@@ -20,6 +20,7 @@ from streamtable.language.queue.ast import (
     GiveUpEvents,
     Limits,
     NextBatch,
+    OfSchedulers,
     PurgeQueue,
     Reader,
     RegisterConsumer,
@@ -34,7 +35,7 @@ from streamtable.language.replication.read import Pairs, ReplicationRules
 from streamtable.language.stream_table.ast import AcceptDefinition
 from streamtable.language.subscribe.ast import Debezium, Modifier, Subscribe, Upsert
 from streamtable.language.subscribe.read import SubscribeRules
-from streamtable.language.transformer import Clause, Rules
+from streamtable.language.transformer import MOST_DIGITS, Clause, Rules
 from streamtable.sql import builder
 
 __all__ = ["QUEUES", "QueueRules"]
@@ -43,6 +44,7 @@ QUEUES: Mapping[str, Callable[..., Any]] = {
     "events": Columns,
     "finish_batch": lambda number, reader: FinishBatch(reader, None if number is None else int(number)),
     "give_up": GiveUpEvents,
+    "of_schedulers": OfSchedulers,
     "purge_queue": PurgeQueue,
     "reader": lambda queue, consumer, worker: Reader(queue, str(consumer), None if worker is None else str(worker)),
     "register": lambda consumer, queue, at: RegisterConsumer(str(consumer), queue, at),
@@ -57,7 +59,6 @@ QUEUES: Mapping[str, Callable[..., Any]] = {
 _COUNTS = ("max_count", "min_count")
 _LIMITS = (*_COUNTS, "max_interval", "min_interval", "min_lag")
 _LONGEST_DAYS = 365
-_MOST_DIGITS = 18
 
 
 class Captured(NamedTuple):
@@ -157,7 +158,7 @@ class QueueRules(SubscribeRules, ReplicationRules):
         return {str(key): self._whole(key, value) if key in _COUNTS else self._duration(key, value) for key, value in pairs}
 
     def _whole(self, key: Token, value: str) -> int:
-        if not value.isdecimal() or len(value) > _MOST_DIGITS or int(value) == 0:
+        if not value.isdecimal() or len(value) > MOST_DIGITS or int(value) == 0:
             raise self._invalid(key, f"{key} cannot be {value!r}", "write how many events: 1 or more")
         return int(value)
 

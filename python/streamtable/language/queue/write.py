@@ -15,6 +15,7 @@ from streamtable.language.queue.ast import (
     GiveUpEvents,
     Limits,
     NextBatch,
+    OfSchedulers,
     PurgeQueue,
     QueueStatement,
     Reader,
@@ -26,6 +27,7 @@ from streamtable.language.queue.ast import (
     ShowQueues,
     UnregisterConsumer,
 )
+from streamtable.language.subscribe.ast import Subscribe
 from streamtable.language.subscribe.write import subscribe_sql
 from streamtable.sql.literals import enclosed, listed, quote_name, words
 
@@ -34,7 +36,7 @@ def queue_sql(statement: QueueStatement) -> str:
     """Return the statement as text."""
     match statement:
         case CreateQueue(name, events, keys_only, schema_changes, limits, if_not_exists):
-            what = enclosed(events.text) if isinstance(events, Columns) else f"FOR {subscribe_sql(events)}"
+            what = _events(events)
             opening = words("CREATE QUEUE", if_not_exists and "IF NOT EXISTS", name, what)
             return words(opening, keys_only and "KEYS ONLY", schema_changes and "SCHEMA CHANGES", _with(_limits(limits)))
         case AlterQueue(name, accept=True):
@@ -75,6 +77,16 @@ def _reader(reader: Reader) -> str:
 
 def _where(condition: str | None) -> str:
     return f"WHERE {enclosed(condition)}" if condition is not None else ""
+
+
+def _events(events: Subscribe | Columns) -> str:
+    match events:
+        case OfSchedulers():
+            return "FOR EVENTS"
+        case Columns(text):
+            return enclosed(text)
+        case _:
+            return f"FOR {subscribe_sql(events)}"
 
 
 def _limits(limits: Limits) -> Iterator[str]:

@@ -39,7 +39,7 @@ from streamtable.language.replication.ast import (
     SetPublications,
     Skip,
 )
-from streamtable.language.transformer import Rules, second
+from streamtable.language.transformer import MOST_DIGITS, Rules, second
 from streamtable.sql.literals import unquote_string
 
 REPLICATION: Mapping[str, Callable[..., Any]] = {
@@ -168,9 +168,9 @@ class ReplicationRules(Rules):
 
     def skip(self, at: Meta, option: tuple[Token, str]) -> Skip:
         key, value = option
-        if key != "lsn" or not (value.isdecimal() or value.casefold() == "none"):
+        if key != "lsn" or not ((value.isdecimal() and len(value) <= MOST_DIGITS) or value.casefold() == "none"):
             hint = "write SKIP (lsn = n) with the version at which a table stopped, or SKIP (lsn = NONE)"
-            raise self._invalid(at, f"{key} = {value} is nothing to skip", hint)
+            raise self._invalid(at, f"{key} = {value[:40]} is nothing to skip", hint)
         return Skip(int(value) if value.isdecimal() else None)
 
     def set_options(self, at: Meta, pairs: Pairs) -> Pairs:

@@ -6,15 +6,16 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
-from streamtable.language.names import Name, Query
-from streamtable.language.stream_table.schedule import Manual, Schedule
+from streamtable.language.names import Condition, Name, Query
+from streamtable.language.stream_table.expectations import AddExpectation, DropExpectation, Expectation
+from streamtable.language.stream_table.history import Backfill, SetFrozen
+from streamtable.language.stream_table.schedule import Schedule, Unsaid
+from streamtable.language.stream_table.scheduler import AlterScheduler
+from streamtable.language.stream_table.state import SetState, StateMode
 
 
 class RefreshMode(str, Enum):
-    """The refresh mode: AUTO falls back to FULL without a delta rule, DIFFERENTIAL refuses.
-
-    STRICT refuses also what DIFFERENTIAL recomputes: where a source was recreated, or its history is lost.
-    """
+    """AUTO falls back to FULL without a delta rule, DIFFERENTIAL refuses. STRICT also refuses to recompute after a lost history."""
 
     AUTO = "AUTO"
     DIFFERENTIAL = "DIFFERENTIAL"
@@ -47,8 +48,9 @@ class CreateStreamTable:
     columns: tuple[ColumnSpec, ...] = ()
     or_replace: bool = False
     if_not_exists: bool = False
-    schedule: Schedule = field(default_factory=Manual)
+    schedule: Schedule = field(default_factory=Unsaid)
     mode: RefreshMode = RefreshMode.AUTO
+    state: StateMode = StateMode.AUTO
     with_data: bool = True
     partitioned_by: tuple[str, ...] = ()
     clustered_by: tuple[str, ...] = ()
@@ -56,6 +58,9 @@ class CreateStreamTable:
     location: str | None = None
     properties: tuple[tuple[str, str], ...] = ()
     or_refresh: bool = False
+    expectations: tuple[Expectation, ...] = ()
+    backfill: Backfill | None = None
+    frozen: Condition | None = None
 
 
 @dataclass(frozen=True)
@@ -133,6 +138,7 @@ class AcceptDefinition:
 Action: TypeAlias = (
     SetSchedule
     | SetMode
+    | SetState
     | Suspend
     | Resume
     | Rename
@@ -140,6 +146,9 @@ Action: TypeAlias = (
     | UnsetProperties
     | SetComment
     | CommentColumns
+    | AddExpectation
+    | DropExpectation
+    | SetFrozen
     | SetQuery
     | AcceptDefinition
 )
@@ -164,20 +173,22 @@ class DropStreamTable:
 
 @dataclass(frozen=True)
 class RefreshStreamTable:
-    """REFRESH STREAM TABLE; `full` recomputes, `cascade` refreshes the stream tables that these read first."""
+    """REFRESH; `full` recomputes, `cascade` refreshes what these read first, `asynchronous` leaves all that to a scheduler."""
 
     names: tuple[Name, ...]
     full: bool = False
     cascade: bool = False
+    asynchronous: bool = False
 
 
 @dataclass(frozen=True)
 class RefreshStreamTables:
-    """REFRESH STREAM TABLES: all that SHOW STREAM TABLES shows with the same words."""
+    """REFRESH STREAM TABLES: all that SHOW STREAM TABLES shows with the same words; see RefreshStreamTable."""
 
     namespace: Name | None = None
     like: str | None = None
     full: bool = False
+    asynchronous: bool = False
 
 
 @dataclass(frozen=True)
@@ -259,6 +270,7 @@ class VerifyStreamTables:
 Statement: TypeAlias = (
     CreateStreamTable
     | AlterStreamTable
+    | AlterScheduler
     | DropStreamTable
     | RefreshStreamTable
     | RefreshStreamTables

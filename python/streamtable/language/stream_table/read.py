@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from lark import Token, v_args
 from lark.tree import Meta
 
-from streamtable.errors import NotSupported
-from streamtable.language.names import Name
-from streamtable.language.stream_table import schedule
+from streamtable.language.names import COMMENT, Condition, Name
 from streamtable.language.stream_table.ast import (
     AcceptDefinition,
     AlterStreamTable,
@@ -41,13 +39,20 @@ from streamtable.language.stream_table.ast import (
     VerifyStreamTable,
     VerifyStreamTables,
 )
-from streamtable.language.stream_table.schedule import Calculated, Cron, Every, Manual, Schedule
+from streamtable.language.stream_table.expectations import AddExpectation, DropExpectation, Expectation, Violation
+from streamtable.language.stream_table.read_history import HistoryRules
+from streamtable.language.stream_table.read_schedule import ScheduleRules
+from streamtable.language.stream_table.schedule import Calculated, Manual
+from streamtable.language.stream_table.scheduler import AlterScheduler
+from streamtable.language.stream_table.state import SetState, StateMode
 from streamtable.language.transformer import Clause, Rules, second
 from streamtable.sql.literals import unquote_string
 
 __all__ = ["STREAM_TABLES", "StreamTableRules"]
 
 Properties = tuple[tuple[str, str], ...]
+Listed: TypeAlias = tuple[tuple[ColumnSpec, ...], tuple[Expectation, ...]]
+"""What stands in parentheses behind the name of CREATE: columns and expectations."""
 
 MAXIMUM_LIMIT = 2**31 - 1  # Spark's LIMIT is an int
 
@@ -60,9 +65,11 @@ STREAM_TABLES: Mapping[str, Callable[..., Any]] = {
     "alter": AlterStreamTable,
     "auto": lambda: RefreshMode.AUTO,
     "calculated": Calculated,
+    "drop_row": lambda: Violation.DROP_ROW,
     "drop_schedule": lambda: SetSchedule(Manual()),
     "explain_alter": ExplainAlter,
     "explain_create": ExplainCreate,
+    "fail_update": lambda: Violation.FAIL_UPDATE,
     "full": lambda: RefreshMode.FULL,
     "manual": Manual,
     "rename": Rename,
@@ -79,25 +86,20 @@ STREAM_TABLES: Mapping[str, Callable[..., Any]] = {
 }
 
 
+class _Named(NamedTuple):
+    """An expectation, and its name as it stands in the text."""
+
+    name: Token
+    expectation: Expectation
+
+
 @v_args(meta=True, inline=True)
-class StreamTableRules(Rules):
+class StreamTableRules(ScheduleRules, HistoryRules):
     """The rules of the statements on stream tables."""
 
-    or_refresh = if_not_exists = if_exists = cascade = full_refresh = extended = delta = strict = Rules.flag
+    or_refresh = if_not_exists = if_exists = cascade = full_refresh = asynchronous = extended = delta = strict = Rules.flag
 
     # Clauses
-
-    def schedule_clause(self, at: Meta, value: Schedule) -> Clause:
-        return Clause("SCHEDULE", "schedule", value, at)
-
-    def every(self, at: Meta, token: Token) -> Every:
-        return self._at(at, lambda: schedule.duration(unquote_string(token), self._minimum))
-
-    def interval(self, at: Meta, number: Token, unit: Token) -> Every:
-        return self._at(at, lambda: schedule.duration(f"{number}{unit[0].lower()}", self._minimum))
-
-    def cron(self, at: Meta, expression: Token, zone: Token | None) -> Cron:
-        return self._at(at, lambda: schedule.cron(unquote_string(expression), None if zone is None else unquote_string(zone)))
 
     def differential(self, at: Meta, strict: Meta | None) -> RefreshMode:
         return RefreshMode.DIFFERENTIAL if strict is None else RefreshMode.STRICT
@@ -106,6 +108,12 @@ class StreamTableRules(Rules):
 
     def mode_clause(self, at: Meta, value: RefreshMode) -> Clause:
         return Clause("REFRESH MODE", "mode", value, at)
+
+    def state(self, at: Meta, word: Token) -> StateMode:
+        return StateMode(word.upper())
+
+    def state_clause(self, at: Meta, value: StateMode) -> Clause:
+        return Clause("STATE", "state", value, at)
 
     def with_no_data(self, at: Meta) -> Clause:
         return Clause("WITH NO DATA", "with_data", False, at)
@@ -141,9 +149,20 @@ class StreamTableRules(Rules):
     def property_value(self, at: Meta, token: Token) -> str:
         return unquote_string(token) if token.type == "STRING" else token.lower()
 
-    def column_list(self, at: Meta, *columns: tuple[Token, str | None]) -> tuple[ColumnSpec, ...]:
+    def column_list(self, at: Meta, *listed: tuple[Token, str | None] | _Named) -> Listed:
+        expected = [each for each in listed if isinstance(each, _Named)]
+        columns = [each for each in listed if not isinstance(each, _Named)]
+        if (again := second((each.name for each in expected), key=str.casefold)) is not None:
+            raise self._invalid(again, f"the expectation '{again}' is there twice", "give each a name of its own")
         names = self._columns([name for name, _ in columns])
-        return tuple(ColumnSpec(name, comment) for name, (_, comment) in zip(names, columns, strict=True))
+        specs = tuple(ColumnSpec(name, comment) for name, (_, comment) in zip(names, columns, strict=True))
+        return specs, tuple(each.expectation for each in expected)
+
+    def column_constraint(self, at: Meta, name: Token, _: Token, comment: str) -> tuple[Token, str]:
+        return name, comment
+
+    def expectation(self, at: Meta, name: Token, condition: Condition, violation: Violation | None = None) -> _Named:
+        return _Named(name, Expectation(str(name), condition, violation or Violation.KEEP))
 
     def column(self, at: Meta, name: Token, comment: str | None) -> tuple[Token, str | None]:
         return name, comment
@@ -160,15 +179,16 @@ class StreamTableRules(Rules):
         or_replace: bool | None,
         if_not_exists: Meta | None,
         name: Name,
-        columns: tuple[ColumnSpec, ...] | None,
+        listed: Listed | None,
         *clauses_and_query: Any,
     ) -> CreateStreamTable:
         *clauses, query = clauses_and_query
         if or_replace is not None and if_not_exists is not None:
             message = f"OR {'REFRESH' if or_replace else 'REPLACE'} and IF NOT EXISTS exclude each other"
             raise self._invalid(if_not_exists, message, "leave one of them out")
-        fields = {**self._fields(clauses), "or_refresh": bool(or_replace)}
-        return CreateStreamTable(name, query, columns or (), or_replace is not None, if_not_exists is not None, **fields)
+        columns, expectations = listed or ((), ())
+        fields = {**self._fields(clauses), "or_refresh": bool(or_replace), "expectations": expectations}
+        return CreateStreamTable(name, query, columns, or_replace is not None, if_not_exists is not None, **fields)
 
     def set_schedule(self, at: Meta, clause: Clause) -> SetSchedule:
         return SetSchedule(clause.value)
@@ -176,11 +196,23 @@ class StreamTableRules(Rules):
     def set_mode(self, at: Meta, clause: Clause) -> SetMode:
         return SetMode(clause.value)
 
+    def set_state(self, at: Meta, clause: Clause) -> SetState:
+        return SetState(clause.value)
+
     def set_properties(self, at: Meta, clause: Clause) -> SetProperties:
         return SetProperties(clause.value)
 
+    def alter_scheduler(self, at: Meta, action: Suspend | Resume) -> AlterScheduler:
+        return AlterScheduler(isinstance(action, Suspend))
+
     def unset_properties(self, at: Meta, if_exists: Meta | None, *keys: Token) -> UnsetProperties:
         return UnsetProperties(self._property_keys(keys), if_exists is not None)
+
+    def add_expectation(self, at: Meta, named: _Named) -> AddExpectation:
+        return AddExpectation(named.expectation)
+
+    def drop_expectation(self, at: Meta, if_exists: Meta | None, name: Token) -> DropExpectation:
+        return DropExpectation(str(name), if_exists is not None)
 
     def comment_columns(self, at: Meta, *comments: tuple[Token, str]) -> CommentColumns:
         return CommentColumns(
@@ -194,20 +226,17 @@ class StreamTableRules(Rules):
         return DropStreamTable(name, if_exists is not None, cascade is not None)
 
     def refresh(self, at: Meta, *parts: Any) -> RefreshStreamTable:
-        *names, full, cascade, _ = parts
-        return RefreshStreamTable(tuple(names), full is not None, cascade is not None)
+        *names, full, cascade, asynchronous = parts
+        return RefreshStreamTable(tuple(names), full is not None, cascade is not None, bool(asynchronous))
 
     def refresh_all(
-        self, at: Meta, namespace: Name | None, like: str | None, full: Meta | None, waiting: Meta | None
+        self, at: Meta, namespace: Name | None, like: str | None, full: Meta | None, asynchronous: bool | None
     ) -> RefreshStreamTables:
-        return RefreshStreamTables(namespace, like, full is not None)
+        return RefreshStreamTables(namespace, like, full is not None, bool(asynchronous))
 
-    def asynchronous(self, at: Meta) -> None:
-        message = "ASYNC is not built yet: a refresh ends before its statement does"
-        hint = "leave ASYNC out, or give the table a SCHEDULE, so that a scheduler refreshes it in the background"
-        raise NotSupported(self._invalid(at, message, hint).reason, hint=hint)
-
-    waiting = Rules.flag
+    def waiting(self, at: Meta, asynchronous: Meta | None = None) -> bool:
+        """Tell whether it is ASYNC."""
+        return asynchronous is not None
 
     def describe(self, at: Meta, extended: Meta | None, name: Name) -> DescribeStreamTable:
         return DescribeStreamTable(name, extended is not None)
@@ -237,10 +266,21 @@ class StreamTableRules(Rules):
         return tuple(map(str, keys))
 
     def _fields(self, clauses: Iterable[Clause]) -> dict[str, Any]:
-        """Return the fields that the clauses of CREATE set. Each clause may occur once, and only one of the layouts."""
+        """Return the fields that the clauses of CREATE set. Each clause may occur once, and only one of the layouts.
+
+        The property `comment` is what COMMENT says, as for Spark.
+        """
         given = self._given(clauses)
         if "partitioned_by" in given and "clustered_by" in given:
             second = max(given["partitioned_by"], given["clustered_by"], key=lambda clause: clause.at.start_pos)
             message = "PARTITIONED BY and CLUSTER BY exclude each other"
             raise self._invalid(second.at, message, "leave one of them out; Delta lays a table out in one way")
-        return {field: clause.value for field, clause in given.items()}
+        if "with_data" in given and "backfill" in given:
+            message = "WITH NO DATA and BACKFILL FROM exclude each other"
+            raise self._invalid(given["with_data"].at, message, "leave one of them out")
+        fields = {field: clause.value for field, clause in given.items()}
+        properties = dict(fields.get("properties", ()))
+        if COMMENT not in properties:
+            return fields
+        comment = properties.pop(COMMENT)
+        return {"comment": comment, **fields, "properties": tuple(properties.items())}

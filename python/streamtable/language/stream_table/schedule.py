@@ -5,31 +5,19 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
-from fractions import Fraction
 from typing import Any, TypeAlias
 from zoneinfo import ZoneInfo, available_timezones
 
 from croniter import CroniterBadDateError, croniter
 
 from streamtable.errors import InvalidStatement, near_names
+from streamtable.language.stream_table.in_words import DIGITS, LONGEST, MAXIMUM_SECONDS, MINIMUM_SECONDS, UNITS, spelt
 from streamtable.sql.literals import quote_string
 
-MINIMUM_SECONDS = 1
-MAXIMUM_SECONDS = 100 * 366 * 86_400  # dates further away are beyond what Python can add to now
+DEBOUNCE_SECONDS = 1  # of ON UPDATE without AT MOST EVERY: a writer that never rests takes the place of nobody else
 
-_UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _UNIT_NAMES = ("weeks", "days", "hours", "minutes", "seconds")
 _PART = re.compile(r"\s*([0-9]+)\s*([^\W\d_]*)")
-_LEADING = re.compile(r"^(?:every\b|interval\b|pt(?=\d)|[\s='])+")
-_TIME = re.compile(r"((?:\d+(?:\.\d+)?)?)'?\s*([a-z]+)")
-_WORDS = {
-    "w": ("w", "week", "weeks"),
-    "d": ("d", "day", "days"),
-    "h": ("h", "hr", "hrs", "hour", "hours"),
-    "m": ("m", "min", "mins", "minute", "minutes"),
-    "s": ("s", "sec", "secs", "second", "seconds"),
-}
-_DIGITS = 12  # more of them are too long a time in any unit
 _EXAMPLES = "write whole numbers with the units w, d, h, m, s, largest first: '30s', '5m', '1h30m', '1d'"
 
 _MACROS = ("@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually")
@@ -55,6 +43,11 @@ class Manual:
     def sql(self) -> str:
         """Return what stands after SCHEDULE."""
         return "MANUAL"
+
+
+@dataclass(frozen=True)
+class Unsaid(Manual):
+    """No clause SCHEDULE: the schedule is that of the setting for new tables."""
 
 
 @dataclass(frozen=True)
@@ -91,22 +84,49 @@ class Calculated:
         return "CALCULATED"
 
 
-Schedule: TypeAlias = Manual | Every | Cron | Calculated
+@dataclass(frozen=True)
+class OnUpdate:
+    """Refresh when a source has a new commit; not sooner than `at_most` after the refresh before."""
+
+    at_most: Every | None = None
+
+    @property
+    def seconds(self) -> int:
+        """Return the least time between two refreshes."""
+        return self.at_most.seconds if self.at_most else DEBOUNCE_SECONDS
+
+    def sql(self) -> str:
+        """Return what stands after SCHEDULE."""
+        return f"ON UPDATE AT MOST EVERY {self.at_most.sql()}" if self.at_most else "ON UPDATE"
+
+
+@dataclass(frozen=True)
+class Immediate(OnUpdate):
+    """Refresh before the statement that writes to a source returns. For a scheduler it is ON UPDATE."""
+
+    def sql(self) -> str:
+        """Return what stands after SCHEDULE."""
+        return "IMMEDIATE"
+
+
+Schedule: TypeAlias = Manual | Every | Cron | Calculated | OnUpdate
 
 
 def duration(text: str, minimum: int = MINIMUM_SECONDS) -> Every:
     """Read a duration; raise InvalidStatement for what is none, or is shorter than `minimum` seconds."""
+    if len(text) > LONGEST:
+        raise InvalidStatement(f"'{text[:20]}...' is not a duration: it has more than {LONGEST} characters", hint=_EXAMPLES)
     parts = _PART.findall(text)
     if not parts or _PART.sub("", text).strip():
         raise _no_duration(text)
     seconds, largest = 0, None
     for number, unit in parts:
-        if unit not in _UNITS:
+        if unit not in UNITS:
             raise _no_unit(text, unit)
-        if largest is not None and _UNITS[unit] >= largest:
+        if largest is not None and UNITS[unit] >= largest:
             raise InvalidStatement(f"the duration {text!r} has {number}{unit} behind a smaller or the same unit", hint=_EXAMPLES)
-        largest = _UNITS[unit]
-        seconds += (int(number) if len(number) <= _DIGITS else MAXIMUM_SECONDS + 1) * largest
+        largest = UNITS[unit]
+        seconds += (int(number) if len(number) <= DIGITS else MAXIMUM_SECONDS + 1) * largest
     if seconds < minimum:
         raise InvalidStatement(f"the duration {text!r} is shorter than {minimum}s", hint=f"write at least '{minimum}s'")
     if seconds > MAXIMUM_SECONDS:
@@ -114,28 +134,36 @@ def duration(text: str, minimum: int = MINIMUM_SECONDS) -> Every:
     return Every(seconds, text.strip())
 
 
-def spelt(text: str) -> str | None:
-    """Spell a time in words, as people write it elsewhere, as a duration; None for what is no time."""
-    left = _LEADING.sub("", text.strip().strip("'\"").casefold())
-    parts = _TIME.findall(left)
-    if not parts or _TIME.sub("", left).strip(" ,'") or any(len(number) > _DIGITS for number, _ in parts):
-        return None
-    units = [next((unit for unit, words in _WORDS.items() if word in words), None) for _, word in parts]
-    if None in units:
-        return None
-    seconds = sum(Fraction(number or "1") * _UNITS[unit] for (number, _), unit in zip(parts, units, strict=True) if unit)
-    if seconds.denominator != 1 or not MINIMUM_SECONDS <= seconds <= MAXIMUM_SECONDS:
-        return None
-    said, whole = "", int(seconds)
-    for unit, length in _UNITS.items():
-        number, whole = divmod(whole, length)
-        said += f"{number}{unit}" if number else ""
-    return said
+def on_update(at_most: Every | None, minimum: int = MINIMUM_SECONDS) -> OnUpdate:
+    """Return the schedule; raise InvalidStatement if it would refresh more often than once in `minimum` seconds."""
+    if at_most is None:
+        _allow(f"ON UPDATE refreshes up to once in {DEBOUNCE_SECONDS}s", minimum)
+    return OnUpdate(at_most and duration(at_most.text, minimum))
 
 
-def cron(expression: str, time_zone: str | None = None) -> Cron:
-    """Read a cron expression; raise InvalidStatement for what is none, for one that never comes, or an unknown zone."""
-    expression = _from_quartz(expression)
+def immediate(minimum: int = MINIMUM_SECONDS) -> Immediate:
+    """Return the schedule; raise InvalidStatement where `minimum` seconds have to lie between two refreshes."""
+    _allow("IMMEDIATE refreshes with each write", minimum)
+    return Immediate()
+
+
+def _allow(how_often: str, minimum: int) -> None:
+    if minimum > DEBOUNCE_SECONDS:
+        message = f"{how_often}, and {minimum}s is the shortest schedule here"
+        raise InvalidStatement(message, hint=f"write ON UPDATE AT MOST EVERY '{minimum}s'")
+
+
+def interval(text: str, minimum: int = MINIMUM_SECONDS) -> Every:
+    """Read a time as it stands after INTERVAL, in words; raise InvalidStatement for what is none, or is too short."""
+    return duration(spelt(text) or text, minimum)
+
+
+def cron(expression: str, time_zone: str | None = None, *, stored: bool = False) -> Cron:
+    """Read a cron expression; raise InvalidStatement for what is none, for one that never comes, or an unknown zone.
+
+    A table holds no expression of Quartz: they are stored as ours. A `?` there is of a release for which it meant any day.
+    """
+    expression = expression.replace("?", "*") if stored else _from_quartz(expression)
     fields = expression.split()
     if expression.strip().startswith("@"):
         _check_macro(expression.strip())
@@ -216,7 +244,7 @@ def _no_duration(text: str) -> InvalidStatement:
     hint = _with(spelt(text), _EXAMPLES)
     if text.strip().startswith("@") or len(text.split()) in (5, 6):
         hint = f"if it is a cron expression, write SCHEDULE CRON {text!r}"
-    elif text.strip().upper() in ("MANUAL", "CALCULATED"):
+    elif text.strip().upper() in ("MANUAL", "CALCULATED", "IMMEDIATE"):
         hint = f"write SCHEDULE {text.strip().upper()}, without quotes"
     elif text.strip().upper() in ("NONE", "NEVER", "OFF", "ON DEMAND"):
         hint = "write SCHEDULE MANUAL, without quotes"

@@ -20,7 +20,7 @@ from streamtable.language.subscribe.ast import (
     Upsert,
     WithinTimestamp,
 )
-from streamtable.language.transformer import Clause, Rules
+from streamtable.language.transformer import MOST_DIGITS, Clause, Rules
 from streamtable.sql.literals import unquote_string
 
 _MAXIMUM_COUNT = 2**31 - 1  # a Java list holds no more rows
@@ -50,6 +50,8 @@ class SubscribeRules(Rules):
         return OrderItem(str(by) if isinstance(by, Token) else by, bool(direction), nulls_first)
 
     def ordinal(self, at: Meta, token: Token) -> int:
+        if len(token) > MOST_DIGITS:
+            raise self._invalid(at, f"there is no column {token[:40]}", "write the name of a column, or its number")
         return int(token)
 
     def direction(self, at: Meta, token: Token) -> bool:

@@ -35,7 +35,22 @@ private[streamtable] object Snapshots {
     Planted.refuseHiddenLinks(path)
     val snapshot = DeltaLog.forTable(spark, path).update()
     if (snapshot.version < 0) throw new java.io.FileNotFoundException(s"$path is no Delta table")
+    Features.refuseUnknown(path, snapshot.protocol)
     snapshot
+  }
+
+  /**
+   * The table as this driver knows it, where it knows `version`; else the latest. Whoever has looked up a version need not list the log
+   * again, for which an object store takes a request and its time.
+   */
+  def since(spark: SparkSession, path: String, version: Long): Snapshot = {
+    val known = DeltaLog.forTable(spark, path).unsafeVolatileSnapshot
+    if (version < 0 || known.version < version) latest(spark, path)
+    else {
+      Planted.refuseHiddenLinks(path)
+      Features.refuseUnknown(path, known.protocol)
+      known
+    }
   }
 
   def at(latest: Snapshot, version: Long): Snapshot =
@@ -103,7 +118,7 @@ private[streamtable] object Snapshots {
    */
   def frame(spark: SparkSession, path: String, version: Long, deleted: Boolean = false): DataFrame = {
     val log = DeltaLog.forTable(spark, path)
-    val snapshot = latest(spark, path)
+    val snapshot = since(spark, path, version)
     val files = filesOf(snapshot, version)
     val index = new TahoeBatchFileIndex(spark, "streamtable", files, log, log.dataPath, snapshot)
     val relation = log.buildHadoopFsRelationWithFileIndex(snapshot, new Listed(index, files), bucketSpec = None)

@@ -35,6 +35,16 @@ object CatalogEntry {
       accepted(entry).arr.exists(each =>
         each \ "parts" \ "streamtable.format" != JNothing && table.forall(each \ "table" == JString(_)))
 
+  /** What the entry is by a definition that was accepted for its name: a stream table, or an object such as a queue. */
+  def noun(entry: CatalogTable): Option[String] =
+    if (isStreamTable(entry, None)) Some("stream table")
+    else
+      accepted(entry).arr
+        .flatMap(each => (each \ "parts") match { case JObject(parts) => parts.map(_._1); case _ => Nil })
+        .collectFirst { case key if key.startsWith(objects) => key.stripPrefix(objects).replace('_', ' ') }
+
+  private val objects = "streamtable.object."
+
   /** The entry as statements show it that show a table. */
   def shown(entry: CatalogTable): CatalogTable =
     entry.copy(storage = entry.storage.copy(properties = entry.storage.properties - property))

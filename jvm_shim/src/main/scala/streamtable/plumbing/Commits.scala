@@ -6,7 +6,7 @@ import org.apache.spark.paths.SparkPath
 import org.apache.spark.sql.{Column, DataFrame, SaveMode, SparkSession}
 import org.apache.spark.sql.catalyst.expressions.aggregation.BitmapAggregator
 import org.apache.spark.sql.classic.{SparkSession => ClassicSession}
-import org.apache.spark.sql.delta.{DeltaLog, DeltaOperations}
+import org.apache.spark.sql.delta.DeltaLog
 import org.apache.spark.sql.delta.ClassicColumnConversions._
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.commands.DeletionVectorWriter
@@ -39,7 +39,7 @@ private[streamtable] object Commits {
       .agg(Column(aggregator.toAggregateExpression(isDistinct = false)).as("rows"))
     val found = bitmaps.select("__streamtable_file", "rows.bitmap").collect()
     val log = DeltaLog.forTable(spark, path)
-    val fileAt = filesByPath(log, Snapshots.filesOf(Snapshots.latest(spark, path), version))
+    val fileAt = filesByPath(log, Snapshots.filesOf(Snapshots.since(spark, path, version), version))
     Positions(
       found
         .map { row =>
@@ -61,8 +61,8 @@ private[streamtable] object Commits {
       StoredBitmap.create(_, log.dataPath).load(DeletionVectorStore.createInstance(log.newDeltaHadoopConf())))
 
   /**
-   * One transaction: rows that go (by position, or all), rows that come, the frontier, the refresh's number, schema and properties. With
-   * `alone` it conflicts with any other commit of the application, also with one that has no rows. Its files are written here.
+   * One transaction: rows that go (by position, or all), rows that come, the refresh's number, schema and properties. With `alone` it
+   * conflicts with any other commit of the application, also with one that has no rows. Its files are written here.
    */
   def prepare(
       spark: SparkSession,
@@ -71,15 +71,14 @@ private[streamtable] object Commits {
       add: DataFrame,
       remove: Positions,
       replaceAll: Boolean,
-      frontier: String,
       application: String,
       applicationVersion: Long,
       alone: Boolean,
-      history: String,
       schema: String,
       properties: JavaMap[String, String]): Pending = {
     val log = DeltaLog.forTable(spark, path)
     val latest = log.update()
+    Features.refuseUnknown(path, latest.protocol)
     val read =
       if (readVersion >= 0) Snapshots.at(latest, readVersion) else if (latest.version < 0) new Unborn(log) else latest
     val pending = new Pending(spark, log, read, Option.when(alone)(application), schema, properties)
@@ -91,14 +90,10 @@ private[streamtable] object Commits {
       else if (remove == null || remove.bitmaps.isEmpty) (Nil, 0L)
       else (without(log, current, remove), remove.count)
     val comes = if (add == null) Nil else pending.write(add)
-    val facts = Seq(SetTransaction(application, applicationVersion, Some(System.currentTimeMillis()))) ++
-      Option(frontier).map(DomainMetadata("streamtable", _, removed = false))
+    val number = SetTransaction(application, applicationVersion, Some(System.currentTimeMillis()))
     val added = comes.collect { case a: AddFile => a.numLogicalRecords.getOrElse(0L) }.sum
-    val operation =
-      DeltaOperations.Write(
-        if (replaceAll) SaveMode.Overwrite else SaveMode.Append,
-        userMetadata = Option(history).map(counted(_, added, removed)))
-    pending.of(goes ++ comes ++ facts, operation, added, removed)
+    val mode = if (replaceAll) SaveMode.Overwrite else SaveMode.Append
+    pending.of((goes ++ comes) :+ number, mode, added, removed)
   }
 
   /** Has Spark compute again what it caches of the table, as after its own writes; what was read of one version stays. */
@@ -108,7 +103,7 @@ private[streamtable] object Commits {
   }
 
   /** The record of a refresh with the numbers of its rows, which are known now. */
-  private def counted(history: String, added: Long, removed: Long): String =
+  private[streamtable] def counted(history: String, added: Long, removed: Long): String =
     compact(
       render(
         parse(history).merge(JObject("streamtable" -> (("rows_inserted" -> added) ~ ("rows_deleted" -> removed))))))

@@ -7,12 +7,13 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession}
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.connector.catalog.{CatalogManager, CatalogV2Util, Identifier, TableCatalog, V1Table}
-import org.apache.spark.sql.delta.{DeltaConfigs, DeltaHistoryManager, DeltaLog, Snapshot}
+import org.apache.spark.sql.delta.{DeltaColumnMapping, DeltaConfigs, DeltaHistoryManager, DeltaLog, Snapshot}
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.actions._
+import org.apache.spark.sql.delta.skipping.clustering.ClusteredTableUtils
 import org.apache.spark.sql.delta.util.DeltaFileOperations.absolutePath
 import org.apache.spark.sql.functions.{col, when, lit}
-import org.apache.spark.sql.streamtable.CatalogEntry
+import org.apache.spark.sql.streamtable.{CatalogEntry, Places, StreamTableException}
 import org.json4s._
 import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.{compact, parse, render}
@@ -22,6 +23,7 @@ import org.json4s.jackson.JsonMethods.{compact, parse, render}
  * Python's has no active session, and Delta asks for it where a version has no checksum.
  */
 object DeltaBridge {
+  private val manyFiles = 1000
 
   /** Full name, kind (delta, view, other, none) and path of a table of any catalog, and what the session's catalog accepted of it. */
   def locate(spark: SparkSession, parts: String): String = spark.withActive {
@@ -63,6 +65,7 @@ object DeltaBridge {
   private def ifThere[T](look: => T): Option[T] =
     try Some(look)
     catch {
+      case e: StreamTableException if e.getCondition == "STREAMTABLE_NOT_SUPPORTED" => throw e
       case e: AnalysisException if e.getCause == null => None
       case e
           if Iterator
@@ -80,7 +83,7 @@ object DeltaBridge {
       render(
         ("table_id" -> metadata.id) ~ ("version" -> snapshot.version) ~ ("properties" -> metadata.configuration) ~
           ("schema_json" -> metadata.schemaString) ~ ("partition_columns" -> metadata.partitionColumns.toList) ~
-          ("frontier" -> frontierOf(snapshot))))
+          ("clustering" -> ClusteredTableUtils.isSupported(snapshot.protocol)) ~ ("frontier" -> frontierOf(snapshot))))
   }
 
   private def frontierOf(snapshot: Snapshot): Option[String] =
@@ -152,8 +155,28 @@ object DeltaBridge {
 
   /** Rows, which may be estimated, and bytes of the table at `version`; null where they cannot be had without a Spark job. */
   def size(spark: SparkSession, path: String, version: Long): String = spark.withActive {
-    val found = Snapshots.rowsAndBytes(Snapshots.latest(spark, path), version)
+    val found = Snapshots.rowsAndBytes(Snapshots.since(spark, path, version), version)
     compact(render(found.map { case (rows, bytes) => JArray(List(JLong(rows), JLong(bytes))) }.getOrElse(JNull)))
+  }
+
+  /** Bytes, and the least and the greatest value of a column, in each file of the latest version; of many files, in every so many. */
+  def spans(spark: SparkSession, path: String, column: String): String = spark.withActive {
+    val latest = Snapshots.latest(spark, path)
+    val stored = latest.metadata.schema.find(_.name == column).map(DeltaColumnMapping.getPhysicalName)
+    val files = Snapshots.filesOf(latest, latest.version)
+    val every = files.size / manyFiles + 1
+    val some = files.zipWithIndex.collect { case (file, n) if n % every == 0 => file }
+    compact(render(JArray(stored.toList.flatMap(name => some.map(span(_, name))))))
+  }
+
+  private def span(file: AddFile, column: String): JObject = {
+    def value(text: String): JValue = if (text == null) JNull else JString(text)
+    val told: JValue = if (file.stats == null || file.stats.isEmpty) JNothing else parse(file.stats)
+    val (least, most) = file.partitionValues.get(column) match {
+      case Some(same) => (value(same), value(same))
+      case None => (told \ "minValues" \ column, told \ "maxValues" \ column)
+    }
+    ("bytes" -> file.size) ~ ("least" -> least) ~ ("most" -> most)
   }
 
   /** How long, in milliseconds, the log and the files that left the table are kept. */
@@ -231,7 +254,7 @@ object DeltaBridge {
   def changes(spark: SparkSession, path: String, after: Long, upto: Long, coarse: Boolean): DataFrame =
     spark.withActive {
       val log = DeltaLog.forTable(spark, path)
-      val snapshot = Snapshots.latest(spark, path)
+      val snapshot = Snapshots.since(spark, path, upto)
       val changed = Changes.changesToBatchDF(
         log,
         after + 1,
@@ -261,11 +284,9 @@ object DeltaBridge {
       add: Object,
       remove: Positions,
       replaceAll: Boolean,
-      frontier: String,
       application: String,
       applicationVersion: Long,
       alone: Boolean,
-      history: String,
       schema: String,
       properties: JavaMap[String, String]): Pending = spark.withActive {
     Commits.prepare(
@@ -275,11 +296,9 @@ object DeltaBridge {
       add.asInstanceOf[DataFrame],
       remove,
       replaceAll,
-      frontier,
       application,
       applicationVersion,
       alone,
-      history,
       schema,
       properties)
   }
@@ -310,6 +329,10 @@ object DeltaBridge {
 
   /** Whether a path of a local disk is a symbolic link, whatever it leads to. */
   def isLink(spark: SparkSession, path: String): Boolean = SmallFiles.isLink(spark, new Path(path))
+
+  /** The table of Delta in whose folder a path is; null where it is in none. */
+  def tableAround(spark: SparkSession, path: String): String =
+    Places.tableAround(spark, path).map(_.toString).orNull
 
   /** The folder of a schema. */
   def home(spark: SparkSession, database: String): String = CatalogEntries.home(spark, database).toString
@@ -346,11 +369,12 @@ object DeltaBridge {
 
   def deleteSmall(spark: SparkSession, path: String): Unit = SmallFiles.delete(spark, new Path(path))
 
-  /** Gives a folder another name. */
+  /** Gives a folder another name, and takes an empty folder of that name away: storage moves it into a folder that is there. */
   def move(spark: SparkSession, from: String, to: String): Unit = {
-    val source = new Path(from)
+    val (source, target) = (new Path(from), new Path(to))
     val fs = source.getFileSystem(spark.sessionState.newHadoopConf())
-    if (!fs.rename(source, new Path(to))) throw new java.io.IOException(s"$from could not be moved to $to")
-    Seq(from, to).foreach(each => DeltaLog.invalidateCache(spark, new Path(each)))
+    val free = !fs.exists(target) || fs.listStatus(target).isEmpty && fs.delete(target, false)
+    if (!free || !fs.rename(source, target)) throw new java.io.IOException(s"$from could not be moved to $to")
+    Seq(source, target).foreach(DeltaLog.invalidateCache(spark, _))
   }
 }

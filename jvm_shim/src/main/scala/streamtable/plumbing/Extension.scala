@@ -19,8 +19,11 @@ class StreamTableExtension extends (SparkSessionExtensions => Unit) {
     // and what is checked without being analysed, as DeltaTable.merge() is, passes no other rule.
     extensions.injectPostHocResolutionRule(session => DirectWriteCheck(session, replaces = true))
     extensions.injectCheckRule(session => plan => DirectWriteCheck(session)(plan))
+    extensions.injectPostHocResolutionRule(session => Followed(session))
+    extensions.injectPlannerStrategy(session => FollowedMerge(session))
     Versions.inject(extensions)
     extensions.injectPostHocResolutionRule(_ => Shown)
+    extensions.injectPostHocResolutionRule(_ => CheckedSettings)
     Pins.inject(extensions)
     TableFunctions.inject(extensions)
     HeldRows.inject(extensions)

@@ -97,8 +97,10 @@ object Guard {
     reader.bind("env", nothing).bind("system", nothing).substitute(sql)
   }
 
+  private[streamtable] val condition = "STREAMTABLE_NOT_ALLOWED"
+
   private[streamtable] def refusal(kind: String, what: String, or: String = "") = StreamTableException(
-    "STREAMTABLE_NOT_ALLOWED",
+    condition,
     "42501",
     s"this server does not let its clients use $what",
     s"do without it, or let its owner write ${or}allow = \"$kind\" into [server] (docs/how-to/security.md says what that opens)")

@@ -1,11 +1,13 @@
 package org.apache.spark.sql.streamtable
 
 import scala.jdk.CollectionConverters._
+import scala.util.Try
 
 import org.sparkproject.connect.grpc._
 import org.sparkproject.connect.protobuf.{MapEntry, Message}
 
 import org.apache.spark.connect.proto
+import org.apache.spark.sql.catalyst.parser.CatalystSqlParser
 
 /**
  * Looks through the requests of Spark Connect, whose plans need no SQL: before Spark reads one, because functions of Scala run when
@@ -80,15 +82,33 @@ private object GuardedConnect {
     if (operation.hasGetAll) guard.refuse("settings", "all settings at once")
   }
 
+  private def called(plan: GuardedPlan, name: String, arguments: Seq[proto.Expression]): Unit = {
+    plan.function(parts(name))
+    plan.options(parts(name).lastOption.getOrElse(""), arguments, pairs)
+  }
+
+  private def parts(name: String): Seq[String] =
+    Try(CatalystSqlParser.parseMultipartIdentifier(name)).getOrElse(name.split('.').toSeq)
+
+  private def pairs(options: proto.Expression): Option[Seq[(String, Any)]] = {
+    val map = options.getUnresolvedFunction
+    val texts = map.getArgumentsList.asScala.toSeq.map(_.getLiteral).collect { case l if l.hasString => l.getString }
+    Option.when(map.getFunctionName.equalsIgnoreCase("map") && texts.size == map.getArgumentsCount) {
+      texts.grouped(2).collect { case Seq(key, value) => key -> value }.toSeq
+    }
+  }
+
   private def walk(guard: Guard, message: Message): Unit = {
     val plan = new GuardedPlan(guard, null)
     message match {
       case _: proto.UserContext => return // it is about the client
       case sent: proto.Plan => Versions.decompressed(sent).foreach(walk(guard, _))
       case pair: MapEntry[_, _] => plan.option(String.valueOf(pair.getKey), pair.getValue)
-      case function: proto.Expression.UnresolvedFunction => plan.function(function.getFunctionName.split('.').toSeq)
-      case function: proto.CallFunction => plan.function(function.getFunctionName.split('.').toSeq)
-      case function: proto.UnresolvedTableValuedFunction => plan.function(function.getFunctionName.split('.').toSeq)
+      case function: proto.Expression.UnresolvedFunction =>
+        called(plan, function.getFunctionName, function.getArgumentsList.asScala.toSeq)
+      case function: proto.CallFunction =>
+        called(plan, function.getFunctionName, function.getArgumentsList.asScala.toSeq)
+      case function: proto.UnresolvedTableValuedFunction => plan.function(parts(function.getFunctionName))
       case _ =>
     }
     val kind = message.getDescriptorForType.getFullName

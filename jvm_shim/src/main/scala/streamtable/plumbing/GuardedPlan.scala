@@ -5,6 +5,7 @@ import java.util.Locale
 import java.util.concurrent.ConcurrentHashMap
 
 import scala.util.Try
+import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.JsonNode
 
@@ -12,7 +13,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.{FunctionIdentifier, TableIdentifier}
 import org.apache.spark.sql.catalyst.analysis._
 import org.apache.spark.sql.catalyst.catalog.{LanguageSQL, RoutineLanguage}
-import org.apache.spark.sql.catalyst.expressions.{Expression, Literal}
+import org.apache.spark.sql.catalyst.expressions.{Alias, Expression, Literal}
 import org.apache.spark.sql.catalyst.parser.ParseException
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.command.{CreateSQLFunctionCommand, SetCommand}
@@ -30,8 +31,6 @@ private[streamtable] final class GuardedPlan(guard: Guard, session: SparkSession
 
   def check(part: Any): Unit = part match {
     case null | _: DataType | _: String => ()
-    case Literal(text: UTF8String, _) if text.toString.equalsIgnoreCase("rowValidationXSDPath") =>
-      guard.refuse("files", "the option rowValidationXSDPath")
     case plan: PlanWithUnresolvedIdentifier =>
       check(plan.planBuilder(named(plan.identifierExpr), plan.children))
     case e: ExpressionWithUnresolvedIdentifier => check(e.exprBuilder(named(e.identifierExpr), e.otherExprs))
@@ -55,22 +54,36 @@ private[streamtable] final class GuardedPlan(guard: Guard, session: SparkSession
     if (fileFunctions(name)) guard.refuse("files", s"the function $name")
   }
 
+  /** The options of a function that may read a file by their means, where they can be told. */
+  def options[E](name: String, arguments: Seq[E], told: E => Option[Seq[(String, Any)]]): Unit =
+    optionsAt.get(name.toLowerCase(Locale.ROOT)).foreach { position =>
+      arguments.drop(position).map(told).foreach {
+        case Some(pairs) => pairs.foreach { case (key, value) => option(key, value) }
+        case None => guard.refuse("files", s"options of $name that are no map of literals")
+      }
+    }
+
   def format(name: String): Unit =
     if (!formats(name.toLowerCase(Locale.ROOT))) guard.refuse("sources", s"the data source $name")
 
-  def option(key: String, value: Any): Unit = if (placed(key.toLowerCase(Locale.ROOT)))
-    value match {
+  def option(key: String, value: Any): Unit = {
+    val lower = key.toLowerCase(Locale.ROOT)
+    if (classes(lower)) guard.refuse("code", s"a class that reads or writes rows ($key)")
+    if (placed(lower)) value match {
       case Some(each) => option(key, each)
       case Literal(text: UTF8String, _) => guard.place(text.toString)
       case text: String => guard.place(text)
       case _: Expression => guard.refuse("files", s"the option $key, unless it is a literal")
       case other => check(other)
     }
-  else check(value)
+    else check(value)
+  }
 
   private def node(product: Product): Unit = {
     product match {
-      case f: UnresolvedFunction => function(f.nameParts)
+      case f: UnresolvedFunction =>
+        function(f.nameParts)
+        options(f.nameParts.last, f.arguments, pairs)
       case f: UnresolvedTableValuedFunction => function(f.name)
       case SetCommand(Some((key, None))) if key != "-v" => guard.shown(key)
       case SetCommand(Some((key, Some(value)))) => guard.setting(key, value)
@@ -88,19 +101,56 @@ private[streamtable] final class GuardedPlan(guard: Guard, session: SparkSession
     }
   }
 
+  private def pairs(options: Expression): Option[Seq[(String, Any)]] = options match {
+    case map: UnresolvedFunction if map.nameParts.last.equalsIgnoreCase("map") =>
+      val told =
+        map.arguments.grouped(2).collect { case Seq(Literal(key: UTF8String, _), value) => key.toString -> value }
+      Some(told.toSeq).filter(_.size * 2 == map.arguments.size)
+    case _ => None
+  }
+
   /** One of ours: the names, queries and places that it mentions, as Python reads them. */
   def statement(sql: String): Unit = {
     val said = Handlers.mentioned(session, sql)
     def texts(of: JsonNode) = (0 until of.size).map(of.get(_).asText)
     val parser = session.sessionState.sqlParser
     val names = said.get("names")
-    (0 until names.size).foreach(i => identifier(texts(names.get(i))))
+    (0 until names.size).map(i => texts(names.get(i))).foreach { parts =>
+      identifier(parts)
+      analysed(UnresolvedRelation(parts))
+    }
     texts(said.get("new_places")).foreach(guard.newPlace(session, _))
     texts(said.get("places")).foreach(guard.place)
     texts(said.get("servers")).foreach(server => guard.refuse("sources", s"the server $server"))
     // What does not parse is told by who reads it next, with its place in the statement.
-    texts(said.get("queries")).foreach(unlessUnreadable(parser.parsePlan))
-    texts(said.get("conditions")).foreach(unlessUnreadable(parser.parseExpression))
+    texts(said.get("queries")).foreach(unlessUnreadable(text => analysed(parser.parsePlan(text))))
+    texts(said.get("conditions")).foreach(unlessUnreadable { text =>
+      val condition = parser.parseExpression(text).transform { case _: UnresolvedAttribute => Literal(null) }
+      analysed(Project(Seq(Alias(condition, "condition")()), OneRowRelation()))
+    })
+  }
+
+  /**
+   * Views and functions hold texts that this statement does not: Spark parses those when it analyses, and the guard looks at them. Python
+   * would do so unguarded, in a session where no temporary view or function of the client hides others.
+   */
+  private def analysed(plan: LogicalPlan): Unit = Seq(session, withoutTemporary).foreach { reading =>
+    try reading.sessionState.analyzer.execute(plan)
+    catch {
+      case NonFatal(e) =>
+        Iterator.iterate[Throwable](e)(_.getCause).takeWhile(_ != null).foreach {
+          case refused: StreamTableException if refused.getCondition == Guard.condition => throw refused
+          case _ => // who carries the statement out says so
+        }
+    }
+  }
+
+  private lazy val withoutTemporary: SparkSession = {
+    val fresh = session.newSession()
+    val (now, its) = (session.sessionState.catalogManager, fresh.sessionState.catalogManager)
+    its.setCurrentCatalog(now.currentCatalog.name)
+    its.setCurrentNamespace(now.currentNamespace)
+    fresh
   }
 
   private def unlessUnreadable(parse: String => Any)(text: String): Unit =
@@ -144,6 +194,10 @@ private[streamtable] object GuardedPlan {
 
   private val codeFunctions = Set("reflect", "java_method", "try_reflect", "from_protobuf", "to_protobuf")
   private val fileFunctions = Set("table_changes_by_path", "python_worker_logs")
+
+  /** Functions that take options, and after how many other arguments. */
+  private val optionsAt = Map("from_xml" -> 2, "schema_of_xml" -> 1, "from_avro" -> 2, "schema_of_avro" -> 1)
+  private val classes = Set("serde", "inputformat", "outputformat")
   private val formats =
     Set("delta", "parquet", "orc", "csv", "json", "text", "xml", "avro", "hive", "binaryfile", "memory", "noop", "rate")
   private val placed =

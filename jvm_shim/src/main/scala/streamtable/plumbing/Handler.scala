@@ -19,8 +19,11 @@ trait Handler {
   /** Carries the statement out and answers `{"rows": [[...], ...]}`, or `{"held": id}` for rows that never left the JVM. */
   def run(session: SparkSession, sql: String): String
 
-  /** Which columns of its tables a subscription means that begins now: `{"columns": "..."}`; `latest` and `batch` are told them. */
-  def begun(session: SparkSession, sql: String): String
+  /**
+   * Which columns of its tables a subscription means that begins now: `{"columns": "..."}`; `latest` and `batch` are told them. `place`
+   * is its folder in the checkpoint.
+   */
+  def begun(session: SparkSession, sql: String, place: String): String
 
   /**
    * How far a subscription that has come to `start` (null: not begun) could go now: `{"latest": "12"}`, or null where it cannot begin.
@@ -32,7 +35,7 @@ trait Handler {
   def batch(session: SparkSession, sql: String, columns: String, start: String, end: String): String
 
   /** Answers the columns of a table function, as `describe` does. */
-  def describeFunction(name: String, arguments: Array[String]): String
+  def describeFunction(session: SparkSession, name: String, arguments: Array[String]): String
 
   /** Answers its rows, as `run` does. */
   def callFunction(session: SparkSession, name: String, arguments: Array[String]): String
@@ -41,13 +44,22 @@ trait Handler {
   def mentioned(sql: String): String
 
   /**
-   * Does what of stream tables a statement of Spark does not know, before it and when it is `done`: `{"rows": [[...], ...]}`. An error
-   * speaks against the statement.
+   * Carries out a statement of Spark, and what of stream tables that does not know, before it and after it: `{"rows": [[...], ...]}`.
+   * An error speaks against the statement.
    */
-  def accompany(session: SparkSession, operation: String, name: Array[String], done: Boolean): String
+  def accompany(session: SparkSession, operation: String, name: Array[String], statement: Runnable): String
+
+  /**
+   * Refreshes the stream tables IMMEDIATE above the tables at some paths, which were written, and answers which lack the write, and why:
+   * `{"missed": ["...", ...]}`.
+   */
+  def follow(session: SparkSession, places: Array[String]): String
 
   /** Answers an error if `operation` is not to be done to a table because stream tables read it. */
   def checkSourceDdl(session: SparkSession, operation: String, name: String, place: String): String
+
+  /** Answers an error if a setting of ours cannot have the value. */
+  def checkSetting(key: String, value: String): String
 }
 
 /** Who answers, and the connections to there. */
@@ -85,13 +97,14 @@ object Handlers {
   def describe(session: SparkSession, sql: String): JsonNode = answer(_.describe(session, sql)).get("schema")
 
   /** Carries a statement out: its rows as JSON, or those that are held here. */
-  def run(session: SparkSession, sql: String): Either[JsonNode, JavaList[Row]] = {
-    val answered = answer(_.run(session, sql))
+  def run(session: SparkSession, sql: String): Either[JsonNode, JavaList[Row]] = rows(answer(_.run(session, sql)))
+
+  private def rows(answered: JsonNode): Either[JsonNode, JavaList[Row]] =
     if (answered.has("held")) Right(held(answered).asInstanceOf[JavaList[Row]]) else Left(answered.get("rows"))
-  }
 
   /** Asks which columns of its tables a subscription means that begins now. */
-  def begun(session: SparkSession, sql: String): String = answer(_.begun(session, sql)).get("columns").asText
+  def begun(session: SparkSession, sql: String, place: String): String =
+    answer(_.begun(session, sql, place)).get("columns").asText
 
   /** Asks how far a subscription could go. */
   def latest(
@@ -107,12 +120,12 @@ object Handlers {
     held(answer(_.batch(session, sql, columns, start, end)))
 
   /** Asks for the result type of a table function. */
-  def describeFunction(name: String, arguments: Seq[String]): JsonNode =
-    answer(_.describeFunction(name, arguments.toArray)).get("schema")
+  def describeFunction(session: SparkSession, name: String, arguments: Seq[String]): JsonNode =
+    answer(_.describeFunction(session, name, arguments.toArray)).get("schema")
 
   /** Calls a table function and gives its rows. */
-  def callFunction(session: SparkSession, name: String, arguments: Seq[String]): JsonNode =
-    answer(_.callFunction(session, name, arguments.toArray)).get("rows")
+  def callFunction(session: SparkSession, name: String, arguments: Seq[String]): Either[JsonNode, JavaList[Row]] =
+    rows(answer(_.callFunction(session, name, arguments.toArray)))
 
   /** Asks what a statement mentions. */
   def mentioned(session: SparkSession, sql: String): JsonNode = answer(_.mentioned(sql))
@@ -123,15 +136,24 @@ object Handlers {
   def checkSourceDdl(session: SparkSession, operation: String, name: String, place: String): Unit =
     answer(_.checkSourceDdl(session, operation, name, place))
 
-  /** Has done beside a statement of Spark what that does not know. */
+  /** Raises what speaks against a value of a setting. */
+  def checkSetting(key: String, value: String): Unit = answer(_.checkSetting(key, value))
+
+  /** Has a statement of Spark carried out, and beside it what that does not know. */
   private[streamtable] def accompany(
       session: SparkSession,
       operation: String,
       name: Seq[String],
-      done: Boolean): JsonNode = answer(_.accompany(session, operation, name.toArray, done)).get("rows")
+      statement: Runnable): JsonNode = answer(_.accompany(session, operation, name.toArray, statement)).get("rows")
+
+  /** Has the stream tables IMMEDIATE above what was written refreshed; which lack the write, and why. */
+  private[streamtable] def follow(session: SparkSession, places: Seq[String]): Seq[String] = {
+    val missed = answer(_.follow(session, places.toArray)).get("missed")
+    (0 until missed.size).map(missed.get(_).asText)
+  }
 
   private def answer(ask: Handler => String): JsonNode = {
-    val registered = current.getOrElse(PythonChild.registered())
+    val registered = current.getOrElse(started())
     val text =
       try Guard.own(ask(registered.handler))
       catch {
@@ -144,6 +166,13 @@ object Handlers {
     val node = mapper.readTree(text)
     Option(node.get("error")).foreach(error => throw toException(error))
     node
+  }
+
+  /** Starts Python, which first judges the settings that were given without it. */
+  private def started(): Registered = {
+    val answers = PythonChild.registered()
+    CheckedSettings.judgeGiven()
+    answers
   }
 
   private def toException(error: JsonNode): Throwable = {

@@ -5,11 +5,10 @@ import java.util.Locale
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.{FunctionIdentifier, TableIdentifier}
 import org.apache.spark.sql.catalyst.expressions.Expression
-import org.apache.spark.sql.catalyst.parser.ParserInterface
+import org.apache.spark.sql.catalyst.parser.{ParseException, ParserInterface}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.internal.{SQLConf, VariableSubstitution}
 import org.apache.spark.sql.types.{DataType, StructType}
-import org.apache.spark.unsafe.types.UTF8String
 
 /** What the parsers of all versions of Spark share. */
 private[streamtable] abstract class ParserOfOurs(
@@ -18,6 +17,13 @@ private[streamtable] abstract class ParserOfOurs(
     extends ParserInterface {
 
   private val variables = new VariableSubstitution
+
+  /** Takes a statement that opens like ours, and one with a slip in its opening that nobody else can read. */
+  protected def oursOr(sql: String)(ours: => LogicalPlan)(theirs: => LogicalPlan): LogicalPlan =
+    if (Openings.begin(sql)) ours
+    else
+      try theirs
+      catch { case _: ParseException if Slips.in(sql) => ours }
 
   protected def statement(sql: String): LogicalPlan = {
     Guard.ofClients.foreach(new GuardedPlan(_, session).statement(sql))
@@ -46,8 +52,9 @@ class StreamTableParser(session: SparkSession, delegate: ParserInterface)
       session,
       sql,
       text =>
-        if (Openings.begin(text)) unbound(substituted(text))
-        else plain(Pins.marked(text, Scripts.parsed(text)(delegate.parsePlan))))
+        oursOr(text)(unbound(substituted(text))) {
+          theirs(text)(each => plain(Pins.marked(each, Scripts.parsed(each)(delegate.parsePlan))))
+        })
 
   override def parseExpression(sql: String): Expression =
     Guard.parsed(session, sql, text => plain(Pins.marked(text, delegate.parseExpression(text))))
@@ -74,6 +81,7 @@ private object Openings {
 
   /** What stands in front of the words for stream tables. */
   private val verbs = Seq("CREATE", "ALTER", "DROP", "REFRESH", "VERIFY", "SHOW", "SHOW CREATE", "DESCRIBE", "DESC") ++
+    Seq("REFRESH ALL", "VERIFY ALL") ++
     Seq("EXPLAIN", "EXPLAIN DELTA", "EXPLAIN ALTER") ++ Seq("REPLACE", "REFRESH", "ALTER").map("CREATE OR " + _) ++
     Seq("CREATE", "CREATE OR REPLACE", "CREATE OR REFRESH").map("EXPLAIN " + _)
 
@@ -88,6 +96,7 @@ private object Openings {
 
   private val others = Seq(
     "SHOW REFRESH HISTORY",
+    "ALTER SCHEDULER",
     "SUBSCRIBE",
     "COPY ( SUBSCRIBE",
     "FETCH",
@@ -116,7 +125,7 @@ private object Openings {
     "CREATE REPLICATION SLOT",
     "DROP REPLICATION SLOT")
 
-  private val openings: Seq[Seq[String]] =
+  val openings: Seq[Seq[String]] =
     ((for (verb <- verbs; kind <- kinds) yield s"$verb $kind") ++ others).map(_.split(' ').toSeq)
 
   // `DECLARE c INT` and `DECLARE c CURSOR FOR SELECT ...` are Spark's.
@@ -126,29 +135,12 @@ private object Openings {
   private val describe = Set("DESCRIBE", "DESC")
   private val endsColumn = Set("", ";", ".")
 
+  def wordsOf(sql: String): LazyList[String] = Tokens.of(sql).map(_.getText.toUpperCase(Locale.ROOT))
+
   def begin(sql: String): Boolean = {
-    val words = Tokens.of(sql).map(_.getText.toUpperCase(Locale.ROOT))
-    opens(words) || opens(corrected(words)) ||
+    val words = wordsOf(sql)
+    openings.exists(words.startsWith(_)) && !(describe(words.head) && endsColumn(words.lift(3).getOrElse(""))) ||
     words.headOption.contains("DECLARE") && words.lift(2).contains("CURSOR") && subscribes.exists(
       words.drop(3).startsWith(_))
   }
-
-  private def opens(words: Seq[String]): Boolean =
-    openings.exists(words.startsWith(_)) && !(describe(words.head) && endsColumn(words.lift(3).getOrElse("")))
-
-  /** The first words with a slip in STREAM or MATERIALIZED mended, so that who made it is told: Spark would refresh a resource. */
-  private def corrected(words: Seq[String]): Seq[String] = {
-    val first = words.take(7)
-    first.indices.drop(1).foldLeft(first) { (mended, i) =>
-      meant(first.lift(i + 1)).filter(isNear(first(i), _)).fold(mended)(mended.updated(i, _))
-    }
-  }
-
-  private def meant(next: Option[String]): Option[String] = next.collect {
-    case "TABLE" | "TABLES" => "STREAM"
-    case "VIEW" | "VIEWS" => "MATERIALIZED"
-  }
-
-  private def isNear(word: String, meant: String): Boolean =
-    UTF8String.fromString(word).levenshteinDistance(UTF8String.fromString(meant)) <= 2
 }

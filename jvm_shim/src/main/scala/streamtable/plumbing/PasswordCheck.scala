@@ -1,6 +1,5 @@
 package org.apache.spark.sql.streamtable
 
-import java.lang.reflect.Field
 import javax.security.sasl.AuthenticationException
 
 import scala.jdk.CollectionConverters._
@@ -46,16 +45,10 @@ object Addresses {
   /** Remembers the addresses of those who connect to a HiveServer2 from now on. */
   def remember(hive: CompositeService): Unit =
     hive.getServices.asScala.collect { case thrift: ThriftBinaryCLIService => thrift }.foreach { thrift =>
-      val server = field(classOf[ThriftBinaryCLIService], "server").get(thrift)
-      val factory = field(classOf[TServer], "inputTransportFactory_")
+      val server = Hidden.field(classOf[ThriftBinaryCLIService], "server").get(thrift)
+      val factory = Hidden.field(classOf[TServer], "inputTransportFactory_")
       factory.set(server, new Remembering(factory.get(server).asInstanceOf[TTransportFactory]))
     }
-
-  private def field(of: Class[_], name: String): Field = {
-    val found = of.getDeclaredField(name)
-    found.setAccessible(true)
-    found
-  }
 
   /** The login is part of what `own` does. */
   private class Remembering(own: TTransportFactory) extends TTransportFactory {

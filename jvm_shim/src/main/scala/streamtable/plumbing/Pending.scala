@@ -5,7 +5,7 @@ import java.util.{Map => JavaMap}
 import scala.jdk.CollectionConverters._
 
 import org.apache.hadoop.fs.Path
-import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.sql.{DataFrame, SaveMode, SparkSession}
 import org.apache.spark.sql.connector.catalog.TableCatalog.PROP_COMMENT
 import org.apache.spark.sql.connector.expressions.{FieldReference, NamedReference}
 import org.apache.spark.sql.delta.{
@@ -61,8 +61,9 @@ private[streamtable] final class Pending(
   }
   private var transaction = on(read)
   private var actions = Seq.empty[Action]
-  private var operation: DeltaOperations.Operation = _
+  private var mode: SaveMode = SaveMode.Append
   private var added, removed = 0L
+  private var frontier, history = Option.empty[String]
 
   private def on(snapshot: Snapshot): OptimisticTransaction with Writing = {
     val opened = alone.fold(new OptimisticTransaction(log, None, snapshot) with Writing)(
@@ -111,21 +112,24 @@ private[streamtable] final class Pending(
     files
   }
 
-  private[streamtable] def of(
-      actions: Seq[Action],
-      operation: DeltaOperations.Operation,
-      added: Long,
-      removed: Long): Pending = {
+  private[streamtable] def of(actions: Seq[Action], mode: SaveMode, added: Long, removed: Long): Pending = {
     this.actions = actions ++ clustering
-    this.operation = operation
+    this.mode = mode
     this.added = added
     this.removed = removed
     this
   }
 
+  /** What the commit says besides: they may tell how long it took to write the files. Null where there is none. */
+  def tell(frontier: String, history: String): Unit = {
+    this.frontier = Option(frontier)
+    this.history = Option(history).map(Commits.counted(_, added, removed))
+  }
+
   /** Commits, and gives the version and how many rows came and went. */
   def commit(): String = spark.withActive {
-    val version = transaction.commit(actions, operation)
+    val told = frontier.map(DomainMetadata("streamtable", _, removed = false))
+    val version = transaction.commit(actions ++ told, DeltaOperations.Write(mode, userMetadata = history))
     Commits.forget(spark, log)
     compact(render(JArray(List(JLong(version), JLong(added), JLong(removed)))))
   }

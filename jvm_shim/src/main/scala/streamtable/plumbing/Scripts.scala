@@ -17,6 +17,8 @@ private object Scripts {
   /** What may stand in front of a statement of a script. */
   private val before = Set("BEGIN", ";", "THEN", "ELSE", "DO", "LOOP", "REPEAT")
 
+  private def opens(statement: String) = Openings.begin(statement) || Slips.in(statement)
+
   /** The script with each statement of ours as the string of an EXECUTE IMMEDIATE. */
   private def immediate(sql: String): Option[String] = {
     val tokens = Tokens.of(sql).toVector
@@ -24,7 +26,7 @@ private object Scripts {
     // Tokens count code points, strings count UTF-16 units.
     def place(i: Int) = sql.offsetByCodePoints(0, tokens(i).getStartIndex)
     val spans = tokens.indices.drop(1).collect {
-      case i if before(word(i - 1)) && Openings.begin(sql.substring(place(i))) =>
+      case i if before(word(i - 1)) && opens(sql.substring(place(i))) =>
         val end = tokens.indexWhere(_.getType == SqlBaseLexer.SEMICOLON, i)
         place(i) -> (if (end < 0) sql.length else place(end))
     }

@@ -31,7 +31,7 @@ object StreamTableException {
     new StreamTableException(
       condition,
       sqlState,
-      s"[$condition] $reason\nWhat to do: $hint SQLSTATE: $sqlState",
+      s"[$condition] $reason\nWhat to do: $hint\nSQLSTATE: $sqlState",
       Map("reason" -> reason, "hint" -> hint),
       cause)
 }

@@ -21,7 +21,7 @@ package org.apache.spark.sql.streamtable {
         schema: Option[StructType],
         provider: String,
         parameters: Map[String, String]): (String, StructType) =
-      (provider, source(context, parameters).schema)
+      (provider, source(context, parameters, "").schema)
 
     override def createSource(
         context: SQLContext,
@@ -29,20 +29,22 @@ package org.apache.spark.sql.streamtable {
         schema: Option[StructType],
         provider: String,
         parameters: Map[String, String]): Source =
-      source(context, parameters)
+      source(context, parameters, metadata)
 
-    private def source(context: SQLContext, parameters: Map[String, String]) =
-      new SubscribeSource(context.sparkSession, s"SUBSCRIBE TO ${parameters.getOrElse("subscribe", "")}")
+    private def source(context: SQLContext, parameters: Map[String, String], place: String) =
+      new SubscribeSource(context.sparkSession, s"SUBSCRIBE TO ${parameters.getOrElse("subscribe", "")}", place)
   }
 
   /** Micro-batches by logical time: an offset is a time, and Python says where a batch ends, and what came between two of them. */
-  class SubscribeSource(session: SparkSession, sql: String) extends Source with SupportsTriggerAvailableNow {
+  class SubscribeSource(session: SparkSession, sql: String, place: String)
+      extends Source
+      with SupportsTriggerAvailableNow {
 
     private var availableNow = false
     private var newest: Option[String] = None
 
-    /** The columns of its tables that the stream means, as it began. */
-    private lazy val columns = Handlers.begun(session, sql)
+    /** The columns of its tables that the stream means, as it began, and the texts that its checkpoint began with. */
+    private lazy val columns = Handlers.begun(session, sql, place)
 
     override lazy val schema: StructType = StreamTableCommand.parse(session, sql).schema
 

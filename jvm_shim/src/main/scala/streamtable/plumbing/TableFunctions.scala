@@ -1,5 +1,7 @@
 package org.apache.spark.sql.streamtable
 
+import scala.jdk.CollectionConverters._
+
 import org.apache.spark.sql.{Row, SparkSession, SparkSessionExtensions}
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation
@@ -15,7 +17,7 @@ case class TableFunction(name: String, arguments: Seq[String], output: Seq[Attri
     extends LeafNode
     with MultiInstanceRelation {
   @transient lazy val rows: Seq[Row] =
-    Answers.rows(Handlers.callFunction(SparkSession.active, name, arguments), output)
+    Handlers.callFunction(SparkSession.active, name, arguments).fold(Answers.rows(_, output), _.asScala.toSeq)
   override def nodeName: String = arguments.mkString(s"$name(", ", ", ")")
   override def newInstance(): LogicalPlan = copy(output = output.map(_.newInstance()))
   override def computeStats(): Statistics = Statistics(sizeInBytes = TableFunctions.small)
@@ -23,7 +25,7 @@ case class TableFunction(name: String, arguments: Seq[String], output: Seq[Attri
 
 object TableFunctions {
 
-  /** Those of `FUNCTIONS` in Python's monitor: Spark wants the names before Python can be asked. */
+  /** Those of `FUNCTIONS` in Python's monitor, and `VIOLATIONS`: Spark wants the names before Python can be asked. */
   val names: Seq[String] =
     Seq(
       "stream_tables",
@@ -32,12 +34,14 @@ object TableFunctions {
       "staleness",
       "source_health",
       "stream_table_dependencies",
+      "expectations",
       "alerts",
       "publications",
       "subscriptions",
       "subscription_tables",
       "subscription_stats",
-      "replication_slots")
+      "replication_slots",
+      "expectation_violations")
 
   /** What Spark takes the answer's size for: enough to broadcast it. */
   val small: BigInt = 1 << 16
@@ -60,7 +64,7 @@ object TableFunctions {
           s"$name cannot take ${other.sql}",
           "give constants, without names, and filter or join the rows.")
     }
-    TableFunction(name, values, Answers.columns(Handlers.describeFunction(name, values)))
+    TableFunction(name, values, Answers.columns(Handlers.describeFunction(SparkSession.active, name, values)))
   }
 
   private object Planned extends SparkStrategy {

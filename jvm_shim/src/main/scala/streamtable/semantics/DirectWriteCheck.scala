@@ -1,5 +1,7 @@
 package org.apache.spark.sql.streamtable
 
+import java.lang.ref.WeakReference
+
 import scala.util.Try
 
 import org.apache.hadoop.fs.Path
@@ -53,12 +55,16 @@ case class DirectWriteCheck(session: SparkSession, replaces: Boolean = false) ex
   import DirectWriteCheck._
 
   override def apply(plan: LogicalPlan): LogicalPlan =
-    if (isEngine(session)) plan
-    else plan.collectFirst(Function.unlift(judged)).getOrElse(plan)
+    if (isEngine(session) || !replaces && passed(plan)) plan
+    else {
+      val after = plan.collectFirst(Function.unlift(judged)).getOrElse(plan)
+      if (replaces) last.set(new WeakReference(after))
+      after
+    }
 
   /** What is carried out instead of a statement, if it is not refused. */
   private def judged(node: LogicalPlan): Option[LogicalPlan] = {
-    takenAlong(node).foreach { case (what, name) => refuseFiles(what, name) }
+    takenAlong(node).foreach { case (what, owner) => refuseFiles(what, owner) }
     val written = for (write <- writesOf(node); target <- write.target) yield judge(node, write, target)
     written.flatten.headOption.orElse(if (replaces) Instead.ofSchema(session, node) else None)
   }
@@ -68,8 +74,9 @@ case class DirectWriteCheck(session: SparkSession, replaces: Boolean = false) ex
     else {
       if (!write.ofTheName || takesFilesAlong(target))
         owner(target).foreach(name =>
-          if (write.ofTheName) refuseFiles(s"${write.operation} on ${target.name}", name) else refuse(write, name))
-      if (write.changesShape && session.conf.getOption(blockSourceDdl).isDefined)
+          if (write.ofTheName) refuseFiles(s"${write.operation} on ${target.name}", s"the stream table $name")
+          else refuse(write, name))
+      if (write.changesShape && blocksSourceDdl(session))
         Handlers.checkSourceDdl(session, write.operation, target.name, target.place)
       None
     }
@@ -102,11 +109,21 @@ case class DirectWriteCheck(session: SparkSession, replaces: Boolean = false) ex
       node,
       (other: LogicalPlan) =>
         other match {
-          case _: AccompaniedCommand => Nil // judged before it was planned
+          case _: AccompaniedCommand | _: FollowedCommand => Nil // judged before it was planned
           case command: Command if !WithoutWrites.names(command.getClass.getSimpleName) =>
             mentioned(command).map(target => Write(s"the command ${command.nodeName}", Some(target), unknown))
           case _ => Nil
         })
+
+  /** The paths of the tables to which the commands of a plan commit; a table that loses its name is none. */
+  def places(plan: LogicalPlan): Seq[String] = plan
+    .collect { case node: Command => writesOf(node) }
+    .flatten
+    .filterNot(_.ofTheName)
+    .flatMap(_.target)
+    .filter(_.id.isDefined)
+    .map(_.place)
+    .distinct
 
   /** What `node` writes to, if it is a write that could concern a Delta table. */
   private val knownWrite: PartialFunction[LogicalPlan, Write] = {
@@ -187,7 +204,7 @@ case class DirectWriteCheck(session: SparkSession, replaces: Boolean = false) ex
   private def around(path: String): Option[Target] =
     Places.tableAround(session, path).flatMap(root => atPath(root.toString, None))
 
-  /** What is done to a schema, to a table that was led elsewhere, or to a folder, and a stream table below, which would be deleted. */
+  /** What is done to a schema, to a table that was led elsewhere, or to a folder, and what of ours is below and would be deleted. */
   private def takenAlong(node: LogicalPlan): Option[(String, String)] = node match {
     case w: DropDatabaseCommand => inSchema(w.databaseName)
     case DropNamespace(ResolvedNamespace(catalog, Seq(schema), _), _, _) if isSessionCatalog(catalog) =>
@@ -198,23 +215,20 @@ case class DirectWriteCheck(session: SparkSession, replaces: Boolean = false) ex
         if entry.tableType == CatalogTableType.MANAGED
         at <- entry.storage.locationUri
         if at != session.sessionState.catalog.defaultTablePath(entry.identifier)
-        found <- Places.streamTableIn(session, at.toString)
-      } yield s"DROP TABLE on ${entry.identifier.nameParts.quoted}" -> found.nameParts.quoted
+        found <- Places.oursIn(session, at.toString)
+      } yield s"DROP TABLE on ${entry.identifier.nameParts.quoted}" -> found
     case w =>
       Places
         .emptied(session, w)
-        .flatMap(place => Places.streamTableIn(session, place))
+        .flatMap(place => Places.oursIn(session, place))
         .headOption
-        .map(found => s"the command ${w.nodeName}" -> found.nameParts.quoted)
+        .map(found => s"the command ${w.nodeName}" -> found)
   }
 
-  private def inSchema(schema: String): Option[(String, String)] = {
-    val catalog = session.sessionState.catalog
-    for {
-      known <- Option.when(catalog.databaseExists(schema))(catalog.getDatabaseMetadata(schema))
-      found <- Places.streamTableIn(session, known.locationUri.toString, Some(known.name))
-    } yield s"DROP DATABASE $schema" -> found.nameParts.quoted
-  }
+  private def inSchema(schema: String): Option[(String, String)] = for {
+    known <- Places.schema(session, schema)
+    found <- Places.oursIn(session, known.locationUri.toString, Some(known.name))
+  } yield s"DROP DATABASE $schema" -> found
 
   /** The Delta table that Spark has resolved in `plan`; its snapshot is loaded already. */
   private def inPlan(plan: LogicalPlan): Option[Target] = plan.collectFirst(deltaTable)
@@ -249,10 +263,9 @@ case class DirectWriteCheck(session: SparkSession, replaces: Boolean = false) ex
 
   /** The table that a name stands for, if it exists: Spark leaves it unread in DROP and REPLACE. */
   private def named(plan: LogicalPlan): Option[Target] = plan match {
-    // A table that cannot be read can still be dropped, so that failures here say "no stream table".
     case ResolvedIdentifier(catalog, identifier) =>
       Try(catalog.asTableCatalog.loadTable(identifier)).toOption.flatMap {
-        case delta: DeltaTableV2 => Try(table(delta)).toOption
+        case delta: DeltaTableV2 => readOrNot(delta)
         case other: V1Table => led(other.catalogTable)
         case _ => None
       }
@@ -274,7 +287,7 @@ case class DirectWriteCheck(session: SparkSession, replaces: Boolean = false) ex
     Option.when(name.database.isDefined)(Target(name.nameParts.quoted, name.unquotedString, Map.empty, None, None))
 
   private def atPath(path: String, catalogTable: Option[CatalogTable]): Option[Target] =
-    Try(table(DeltaTableV2(session, new Path(path), catalogTable))).toOption
+    Try(DeltaTableV2(session, new Path(path), catalogTable)).toOption.flatMap(readOrNot)
 }
 
 private object DirectWriteCheck {
@@ -285,7 +298,17 @@ private object DirectWriteCheck {
   /** The SparkContext's local property under which the engine's own writes pass. */
   val engineProperty = "streamtable.engine"
 
-  private def isEngine(session: SparkSession) = session.sparkContext.getLocalProperty(engineProperty) == "true"
+  def isEngine(session: SparkSession): Boolean = session.sparkContext.getLocalProperty(engineProperty) == "true"
+
+  /** The plan that passed the rule last on this thread: as long as it is the same object, the check has the same answer. */
+  private val last = new ThreadLocal[WeakReference[LogicalPlan]]
+
+  /** Whether a plan has just passed the rule; the second time it is looked at anew. */
+  private def passed(plan: LogicalPlan): Boolean = {
+    val before = last.get
+    last.remove()
+    before != null && (before.get eq plan)
+  }
 
   /** Does what is the engine's own. */
   def asEngine[T](session: SparkSession)(work: => T): T = {
@@ -295,15 +318,16 @@ private object DirectWriteCheck {
     finally session.sparkContext.setLocalProperty(engineProperty, before)
   }
 
-  /** The setting that asks for Python's judgement. */
-  val blockSourceDdl = "spark.streamtable.blockSourceDdl"
+  /** Whether the setting is there that asks for Python's judgement. */
+  def blocksSourceDdl(session: SparkSession): Boolean =
+    session.conf.getOption("spark.streamtable.blockSourceDdl").isDefined
 
   /** The property that gives columns other names in the files than in the table. */
   val columnMapping = "delta.columnMapping.mode"
 
   /**
    * `place`: the path of a table, the full name of a view. `entry`: that of the catalog, where there is a name. `id`: the one that
-   * Delta gave the table; none where its folder is gone.
+   * Delta gave the table; none where its folder is gone, or its log cannot be read.
    */
   case class Target(
       name: String,
@@ -340,6 +364,11 @@ private object DirectWriteCheck {
       Option.when(snapshot.version >= 0)(snapshot.metadata.id))
   }
 
+  /** A table whose log cannot be read is what the catalog says that it is: it can still be dropped. */
+  private def readOrNot(delta: DeltaTableV2): Option[Target] =
+    Try(table(delta)).toOption.orElse(delta.catalogTable.map(entry =>
+      Target(nameOf(Some(entry), delta.path), delta.path.toString, Map.empty, Some(entry), None)))
+
   private def nameOf(catalogTable: Option[CatalogTable], path: Path) =
     catalogTable.map(_.identifier.nameParts.quoted).getOrElse(s"delta.`$path`")
 
@@ -347,8 +376,8 @@ private object DirectWriteCheck {
     throw StreamTableException(
       "STREAMTABLE_DIRECT_WRITE",
       "42809",
-      s"$what is refused: it would take along the files of the stream table $owner.",
-      "lead the name elsewhere (ALTER ... SET LOCATION), or remove the link in the place of its folder; or drop the stream table first")
+      s"$what is refused: it would take along the files of $owner.",
+      "lead the name elsewhere (ALTER ... SET LOCATION), or remove the link in the place of its folder; or drop it first")
 
   private def refuse(write: Write, name: String) =
     throw StreamTableException(

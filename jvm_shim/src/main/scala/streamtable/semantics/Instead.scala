@@ -1,7 +1,5 @@
 package org.apache.spark.sql.streamtable
 
-import scala.util.Try
-
 import org.apache.spark.sql.{Row, SparkSession}
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.analysis.ResolvedNamespace
@@ -12,7 +10,7 @@ import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.catalyst.util.QuotingUtils
 import org.apache.spark.sql.classic.{Dataset, SparkSession => ClassicSession}
 import org.apache.spark.sql.connector.catalog.CatalogManager.SESSION_CATALOG_NAME
-import org.apache.spark.sql.execution.command.LeafRunnableCommand
+import org.apache.spark.sql.execution.command.{DropDatabaseCommand, LeafRunnableCommand}
 import org.apache.spark.sql.types.{StringType, StructType}
 
 /** Statements of Spark that are good for a stream table as well: what is carried out instead. */
@@ -35,23 +33,26 @@ private object Instead {
 
   private def isDelta(spec: TableSpecBase) = spec.provider.exists(_.equalsIgnoreCase("delta"))
 
-  /** DROP SCHEMA ... CASCADE of a schema with stream tables, which it drops as they are dropped, and tells. */
-  def ofSchema(session: SparkSession, node: LogicalPlan): Option[LogicalPlan] = node match {
-    case DropNamespace(ResolvedNamespace(catalog, Seq(database), _), _, true)
-        if catalog.name == SESSION_CATALOG_NAME && holdsStreamTables(session, database) =>
-      Some(AccompaniedCommand(node, "DROP SCHEMA", Seq(SESSION_CATALOG_NAME, database), dropped))
+  /**
+   * DROP SCHEMA ... CASCADE of a schema with stream tables, which it drops as they are dropped, and tells; or of one whose tables are
+   * not to be dropped while stream tables read them.
+   */
+  def ofSchema(session: SparkSession, node: LogicalPlan): Option[LogicalPlan] = for {
+    schema <- droppedWhole(node)
+    known <- Places.schema(session, schema)
+    holds = Places.entries(session, Seq(known.name)).exists(CatalogEntry.isStreamTable(_, None))
+    if holds || DirectWriteCheck.blocksSourceDdl(session)
+  } yield AccompaniedCommand(node, "DROP SCHEMA", Seq(SESSION_CATALOG_NAME, known.name), if (holds) dropped else Nil)
+
+  private def droppedWhole(node: LogicalPlan): Option[String] = node match {
+    case DropNamespace(ResolvedNamespace(catalog, Seq(schema), _), _, true) if catalog.name == SESSION_CATALOG_NAME =>
+      Some(schema)
+    case DropDatabaseCommand(schema, _, true) => Some(schema)
     case _ => None
   }
 
   private lazy val dropped =
     DataTypeUtils.toAttributes(new StructType().add("name", StringType).add("status", StringType))
-
-  private def holdsStreamTables(session: SparkSession, database: String): Boolean = {
-    val catalog = session.sessionState.catalog
-    catalog.databaseExists(database) && catalog
-      .listTables(database, "*", includeLocalTempViews = false)
-      .exists(table => Try(catalog.getTableMetadata(table)).toOption.exists(CatalogEntry.isStreamTable(_, None)))
-  }
 
   /** The statement of ours that says the same of a stream table. */
   private def inOurs(node: LogicalPlan, name: String): Option[String] = node match {
@@ -86,7 +87,7 @@ private object Instead {
   private def listed(items: Seq[String]) = items.mkString("(", ", ", ")")
 }
 
-/** A statement of Spark, with what Python does before it and when it is done. */
+/** A statement of Spark, which Python has carried out within what it does before it and when it is done. */
 case class AccompaniedCommand(
     statement: LogicalPlan,
     operation: String,
@@ -96,10 +97,13 @@ case class AccompaniedCommand(
 
   override def innerChildren: Seq[QueryPlan[_]] = Seq(statement)
 
-  override def run(session: SparkSession): Seq[Row] = {
-    val rows = Answers.rows(Handlers.accompany(session, operation, name, done = false), output)
+  override def run(session: SparkSession): Seq[Row] =
+    Answers.rows(Handlers.accompany(session, operation, name, new Accompanied(session, statement)), output)
+}
+
+/** Carries out a statement of Spark, as the engine. */
+final class Accompanied(session: SparkSession, statement: LogicalPlan) extends Runnable {
+
+  override def run(): Unit =
     DirectWriteCheck.asEngine(session)(Dataset.ofRows(session.asInstanceOf[ClassicSession], statement))
-    Handlers.accompany(session, operation, name, done = true)
-    rows
-  }
 }

@@ -62,8 +62,11 @@ private class PinnedStarExcept(of: UnresolvedStarExceptOrReplace, key: String) e
  */
 object Pins {
 
-  /** A frame, the columns that its tables were read with, which pin them the next time, and those that it reads and that are not there. */
-  final class Read(val frame: Object, val columns: String, val gone: String)
+  /**
+   * A frame, the columns that its tables were read with, which pin them the next time, those that it reads and that are not there, and
+   * the texts of views and functions that it is made of.
+   */
+  final class Read(val frame: Object, val columns: String, val gone: String, val texts: String)
 
   private final class Reading(val query: String, val known: Map[String, List[String]]) {
     val found = mutable.SortedMap.empty[String, List[String]]
@@ -104,7 +107,7 @@ object Pins {
       val found = reading.found.toList.map { case (key, names) => JField(key, JArray(names.map(JString(_)))) }
       val plan = frame.asInstanceOf[Dataset[_]].queryExecution.analyzed
       val lost = missing(plan) ++ reshaped(plan, reading)
-      new Read(frame, compact(render(JObject(found))), compact(render(JArray(lost))))
+      new Read(frame, compact(render(JObject(found))), compact(render(JArray(lost))), Texts.in(plan))
     } finally current.set(outer)
   }
 
@@ -230,7 +233,7 @@ object Pins {
     }
   }
 
-  private def digest(text: String): String =
+  private[streamtable] def digest(text: String): String =
     MessageDigest.getInstance("SHA-256").digest(text.getBytes("UTF-8")).take(8).map(b => f"$b%02x").mkString
 
   def inject(extensions: SparkSessionExtensions): Unit = extensions.injectResolutionRule(_ => Resolved)

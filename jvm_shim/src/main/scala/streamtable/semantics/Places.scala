@@ -7,17 +7,17 @@ import scala.util.Try
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.{SaveMode, SparkSession}
-import org.apache.spark.sql.catalyst.TableIdentifier
-import org.apache.spark.sql.catalyst.catalog.{CatalogStorageFormat, CatalogTable}
+import org.apache.spark.sql.catalyst.catalog.{CatalogDatabase, CatalogStorageFormat, CatalogTable}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, TableSpec, TableSpecBase, UnresolvedTableSpec}
 import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
+import org.apache.spark.sql.connector.catalog.CatalogV2Implicits._
 import org.apache.spark.sql.delta.DeltaTableUtils
 import org.apache.spark.sql.execution.command._
 import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand
 import org.apache.spark.sql.hive.execution.{InsertIntoHiveDirCommand, InsertIntoHiveTable}
 
-/** Where stream tables are: a path that leads into the folder of one, above it, or to it by another name. */
-private object Places {
+/** Where stream tables and objects are: a path that leads into the folder of one, above it, or to it by another name. */
+private[sql] object Places {
 
   /** Where a command writes, takes files from, or leads a name to, that is no command on a table of Delta. */
   def of(command: LogicalPlan): Seq[String] = command match {
@@ -73,17 +73,27 @@ private object Places {
     .lastOption
     .fold(path)(_.getParent)
 
-  /** A stream table whose folder is in another one, and whose name is not in the schema `but`. */
-  def streamTableIn(session: SparkSession, folder: String, but: Option[String] = None): Option[TableIdentifier] = {
+  /** A schema of the session's catalog, if it is there. */
+  def schema(session: SparkSession, name: String): Option[CatalogDatabase] = {
     val catalog = session.sessionState.catalog
+    Option.when(catalog.databaseExists(name))(catalog.getDatabaseMetadata(name))
+  }
+
+  /** What the session's catalog has in some schemas. */
+  def entries(session: SparkSession, schemas: Seq[String]): Iterator[CatalogTable] = {
+    val catalog = session.sessionState.catalog
+    schemas.iterator.flatMap(schema =>
+      catalog.getTablesByName(catalog.listTables(schema, "*", includeLocalTempViews = false)))
+  }
+
+  /** A table or an object of ours whose folder is in another one, and whose name is not in the schema `but`. */
+  def oursIn(session: SparkSession, folder: String, but: Option[String] = None): Option[String] = {
     val above = s"${same(folder)}/"
-    catalog
-      .listDatabases()
-      .filterNot(but.contains)
-      .iterator
-      .flatMap(schema => catalog.getTablesByName(catalog.listTables(schema, "*", includeLocalTempViews = false)))
-      .find(entry => CatalogEntry.isStreamTable(entry, None) && placeOf(entry).exists(same(_).startsWith(above)))
-      .map(_.identifier)
+    val found = for {
+      entry <- entries(session, session.sessionState.catalog.listDatabases().filterNot(but.contains))
+      noun <- CatalogEntry.noun(entry) if placeOf(entry).exists(same(_).startsWith(above))
+    } yield s"the $noun ${entry.identifier.nameParts.quoted}"
+    found.nextOption()
   }
 
   /** A path of a local disk without the links in it; any other as it is. */

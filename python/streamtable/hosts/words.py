@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from streamtable.catalog.entries import CATALOG
 
-__all__ = ["ago", "amount", "cut", "duration", "milliseconds", "schema_of", "short", "size"]
+__all__ = ["ago", "amount", "cut", "duration", "milliseconds", "phases", "schema_of", "short", "size"]
 
 BY_PATH = "by path"
 _UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
@@ -50,6 +51,11 @@ def duration(span: timedelta) -> str:
 def milliseconds(number: int) -> str:
     """Write a time that a refresh took."""
     return duration(timedelta(milliseconds=number))
+
+
+def phases(took: Mapping[str, int]) -> str:
+    """Write the milliseconds of each phase of a refresh."""
+    return ", ".join(f"{phase} {milliseconds(ms)}" for phase, ms in took.items())
 
 
 def ago(at: datetime | None, now: datetime) -> str:

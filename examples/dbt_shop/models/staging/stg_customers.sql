@@ -1,0 +1,2 @@
+{{ config(materialized='view') }}
+select customer_id, name, region from {{ ref('customers') }}

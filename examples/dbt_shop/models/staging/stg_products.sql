@@ -1,0 +1,1 @@
+select product_id, product, category, price from {{ ref('products') }}

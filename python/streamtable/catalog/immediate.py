@@ -1,0 +1,38 @@
+"""The mark of a catalog that may have tables IMMEDIATE: without it, no write asks for them (`Followed.scala`)."""
+
+from __future__ import annotations
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from streamtable.catalog.index import Index
+from streamtable.catalog.shared import share, shared
+from streamtable.language.stream_table.schedule import Immediate, Schedule
+from streamtable.sessions.internal import new
+
+__all__ = ["announce", "index"]
+
+_KEY, _MAY_BE = "streamtable.immediate", "true"
+
+_indices: dict[SparkContext, Index] = {}
+"""What this process knows of the stream tables: the last write read it."""
+
+
+def announce(spark: SparkSession, schedule: Schedule) -> None:
+    """Mark the catalog before a table gets the schedule IMMEDIATE.
+
+    The mark stays. Whoever took it away could miss a table that another process makes at the same moment.
+    """
+    if isinstance(schedule, Immediate):
+        _indices.clear()  # the name may have been that of an ordinary table
+        if shared(spark, _KEY) != _MAY_BE:
+            share(spark, _KEY, _MAY_BE)
+
+
+def index(spark: SparkSession) -> Index:
+    """Return the index for writes. It has a session of its own, because that of a writer may end."""
+    context = spark.sparkContext
+    if (found := _indices.get(context)) is None:
+        _indices.clear()  # of a context that was stopped
+        found = _indices[context] = Index(new(spark))
+    return found

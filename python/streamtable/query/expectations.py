@@ -1,0 +1,150 @@
+"""Expectations: what each row of a query is to meet, read by Spark over the columns of the table.
+
+A row meets an expectation for which the condition is TRUE. Each expectation judges each row of the query, whatever the others say.
+Those that drop rows are a filter over the whole query: it is pushed below nothing, because the rows that it drops are counted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from streamtable.algebra.columns import Column, Scalar, itself
+from streamtable.algebra.operators import Filter, Operator, Project, Unsupported
+from streamtable.errors import InvalidQuery, InvalidStatement, message_of
+from streamtable.language.names import Condition
+from streamtable.language.stream_table.ast import CreateStreamTable
+from streamtable.language.stream_table.expectations import Expectation, Violation
+from streamtable.query.rewrite import rewritten
+from streamtable.query.spellings import instead
+from streamtable.sql.builder import column
+
+__all__ = [
+    "CONSTANT",
+    "Judged",
+    "check_condition",
+    "column_names",
+    "form_of",
+    "judge",
+    "named_as",
+    "refuse_volatile",
+    "refused",
+    "spelled",
+]
+
+CONSTANT = "compare columns and constants alone"
+"""What to do about a condition that may give another answer for the same row."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The rows of a query before any is dropped: the columns of the table, then one for each expectation, TRUE where it is met."""
+
+    frame: DataFrame
+    tree: Operator
+    expectations: tuple[Expectation, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Return the columns of the table."""
+        return self.tree.columns[: -len(self.expectations)]
+
+    @property
+    def flags(self) -> tuple[tuple[Expectation, Column], ...]:
+        """Return each expectation with the column that says whether a row meets it."""
+        return tuple(zip(self.expectations, self.tree.columns[-len(self.expectations) :], strict=True))
+
+    @property
+    def dropping(self) -> tuple[tuple[Expectation, Column], ...]:
+        """Return those that drop rows."""
+        return tuple((each, flag) for each, flag in self.flags if each.violation is Violation.DROP_ROW)
+
+    @property
+    def kept(self) -> Operator:
+        """Return the rows that stay, in the columns of the table."""
+        conjuncts = tuple(
+            Scalar(column(flag.id), flag.type, flag.nullable, each.condition.text, frozenset({flag.id}))
+            for each, flag in self.dropping
+        )
+        return Project(Filter(self.tree, conjuncts) if conjuncts else self.tree, tuple(map(itself, self.columns)))
+
+
+def form_of(expectations: Sequence[Expectation]) -> str:
+    """Return what the plan of the judged rows does not tell: what is made of them, and under which name they are counted."""
+    return json.dumps([[each.name, each.violation.value] for each in expectations]) if expectations else ""
+
+
+def column_names(statement: CreateStreamTable, columns: Sequence[str]) -> list[str]:
+    """Return the names that the table gives to the columns of its query. Raises InvalidStatement for a list of another length."""
+    if not statement.columns:
+        return list(columns)
+    if len(statement.columns) != len(columns):
+        raise InvalidStatement(f"the column list names {len(statement.columns)} columns, the query gives {len(columns)}")
+    return [each.name for each in statement.columns]
+
+
+def named_as(statement: CreateStreamTable, frame: DataFrame) -> DataFrame:
+    """Return the rows of a query under the names of the table's columns. Raises InvalidQuery."""
+    try:
+        return frame.toDF(*column_names(statement, frame.columns))
+    except InvalidStatement as error:
+        raise InvalidQuery(error.reason) from error
+
+
+def judge(frame: DataFrame, statement: CreateStreamTable) -> tuple[DataFrame, DataFrame]:
+    """Return the rows of a query with a column for each expectation, and the rows that stay. Raises InvalidQuery."""
+    kept = named = named_as(statement, frame)
+    for each in statement.expectations:
+        check_condition(named, each.condition, _of(each))
+        kept = kept.filter(spelled(each.condition)) if each.violation is Violation.DROP_ROW else kept
+    flags = (f"{spelled(each.condition)} AS `__expectation_{n}`" for n, each in enumerate(statement.expectations))
+    return named.selectExpr("*", *flags), kept
+
+
+def refuse_volatile(tree: Operator, expectations: Sequence[Expectation]) -> None:
+    """Refuse a condition that may give another answer for the same row; `tree` is the one of the judged rows, as it was read."""
+    while isinstance(tree, Unsupported) and tree.inputs:
+        (tree,) = tree.inputs
+    if isinstance(tree, Project):
+        for each, item in zip(expectations, tree.items[-len(expectations) :], strict=True):
+            if not item.value.deterministic:
+                raise refused(each.condition, _of(each), f"is not deterministic: {item.value.text}", CONSTANT)
+
+
+def check_condition(named: DataFrame, condition: Condition, of: str) -> None:
+    """Let Spark read the condition as that of a WHERE, which takes no aggregate, window or generator; nor do we a subquery.
+
+    `of` says what has the condition. Raises InvalidQuery.
+    """
+    try:
+        named.selectExpr(spelled(condition))  # a filter would also find columns that the query does not give
+        plan = named.filter(spelled(condition))._jdf.queryExecution().analyzed()
+    except PySparkException as error:
+        hint = instead(condition.text, message_of(error))
+        raise refused(condition, of, f"is rejected by Spark: {_said(error)}", hint) from error
+    if not plan.subqueries().isEmpty():
+        raise refused(condition, of, "has a subquery", "join in the query, and compare the column that comes of it")
+
+
+def _of(expectation: Expectation) -> str:
+    return f"the expectation {expectation.name}"
+
+
+def spelled(condition: Condition) -> str:
+    """Return the condition in parentheses, in Spark's forms, as a query is rewritten."""
+    return f"({rewritten(condition.text)}\n\n)"  # it may end with a comment, and that with a backslash
+
+
+def _said(error: PySparkException) -> str:
+    """Return what Spark says, without the places that it counts from the start of the condition."""
+    return re.split(r"\s*(?:SQLSTATE: \w+|;\s*line \d|\(line \d|\n\n?== )", message_of(error))[0].strip()
+
+
+def refused(at: Condition, of: str, why: str, hint: str | None = None) -> InvalidQuery:
+    """Return the error of a condition that cannot be used; `of` says what has it."""
+    return InvalidQuery(f"line {at.line}, column {at.column}: the condition of {of} {why}", hint=hint)

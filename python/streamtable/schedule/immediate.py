@@ -1,0 +1,114 @@
+"""SCHEDULE IMMEDIATE: who wrote refreshes the tables above what was written, before his statement returns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache, partial
+
+import networkx as nx
+from py4j.protocol import Py4JJavaError
+from pyspark.errors.exceptions.captured import CapturedException
+from pyspark.sql import SparkSession
+
+from streamtable.catalog.definition import SUSPENDED
+from streamtable.catalog.entries import Entry, read_by
+from streamtable.catalog.immediate import index
+from streamtable.errors import ConcurrentRefresh, StatementCancelled, StreamTableSuspended, clear_frames
+from streamtable.jvm.failures import cancelled
+from streamtable.language.stream_table.schedule import Immediate
+from streamtable.refresh.choose import Action
+from streamtable.refresh.records import PATIENCE, Cause, Initiator, Record
+from streamtable.schedule.cycle import Cycle, Task, carry_out, cycle_of, named
+from streamtable.schedule.due import branches
+from streamtable.schedule.failures import failure_record, text_of, write, write_failure
+from streamtable.settings.session import SUSPEND_AFTER, setting_or_default
+
+__all__ = ["follow", "moving"]
+
+_CAUSE = Cause(Initiator.IMMEDIATE)
+
+
+def follow(spark: SparkSession, places: Sequence[str]) -> list[str]:
+    """Refresh the tables IMMEDIATE above the tables at `places`; return which of them lack the write, and why.
+
+    The write is committed, so that nothing is raised that speaks of it. Raises StatementCancelled.
+    """
+    following = _Following(spark, places)
+    try:
+        PATIENCE(following.once)
+    except ConcurrentRefresh as error:  # the next write, or a scheduler, refreshes them
+        clear_frames(error)
+        return [*following.missed.values(), text_of(error)]
+    return list(following.missed.values())
+
+
+def moving(
+    tables: Mapping[str, Entry], graph: nx.DiGraph[str], places: Collection[str], failed: Collection[str] = ()
+) -> dict[str, str]:
+    """Return the names of the tables to refresh by path, sources first: those IMMEDIATE above the places, and what lies between.
+
+    Another branch of a diamond comes along, because all branches need one vector of versions. A table that needs a suspended
+    one, or one that has `failed`, keeps what it has.
+    """
+    above = set[str]().union(*(nx.descendants(graph, place) for place in places if place in graph))
+    kept = {path for path, entry in tables.items() if entry.definition.status == SUSPENDED}.union(failed)
+    wanted = {path for path in above & tables.keys() if isinstance(tables[path].definition.statement.schedule, Immediate)}
+    meeting = cache(partial(branches, graph))  # what many tables need is looked up once: it takes long in a deep graph
+    found = set[str]()
+    for path in reversed([each for each in nx.topological_sort(graph) if each in wanted]):
+        if path in found:  # as a branch, or below another: what it needs is among what that one needs
+            continue
+        needed, more = set[str](), {path, *(nx.ancestors(graph, path) & above)} & tables.keys()
+        while more:
+            needed |= more
+            more = set[str]().union(*(meeting(each) for each in more)) & tables.keys() - needed
+        if needed.isdisjoint(kept):
+            found |= needed
+    return named(graph, found)
+
+
+class _Following:
+    """The refreshes after one write. `missed` tells of each table that failed, by its path."""
+
+    def __init__(self, spark: SparkSession, places: Sequence[str]) -> None:
+        self._spark, self._places = spark, places
+        self.missed: dict[str, str] = {}
+
+    def once(self) -> None:
+        """Refresh all that lacks the write. Raises ConcurrentRefresh where another session was in between."""
+        tables = index(self._spark).poll()
+        graph = read_by(tables.values())
+        if not (names := moving(tables, graph, self._places, self.missed)):
+            return
+        cycle, late = cycle_of(self._spark, graph, names), list[str]()
+        while ready := cycle.ready():
+            task, started = cycle.start(ready[0]), time.perf_counter()
+            try:
+                _, done = carry_out(self._spark, task, _CAUSE)
+            except ConcurrentRefresh:
+                late.append(task.name)
+                cycle.failed(task)
+            except StatementCancelled:
+                raise
+            except Exception as error:  # whatever it is, it is the table's and not the write's
+                if isinstance(error, Py4JJavaError | CapturedException) and cancelled(error):  # beside the refresh itself
+                    raise StatementCancelled(f"the refresh of {task.name} was cancelled") from error
+                self._failed(cycle, task, error, started)
+            else:
+                if cycle.refreshed(task, done) or done.skipped:
+                    late.append(task.name)
+        if late:
+            raise ConcurrentRefresh(f"another session refreshed {', '.join(late)} meanwhile, or what they read")
+
+    def _failed(self, cycle: Cycle, task: Task, error: Exception, started: float) -> None:
+        """Record a failure, and the readers that are skipped for it."""
+        self.missed[task.path] = f"the refresh of {task.name} failed: {text_of(error)}"
+        if not isinstance(error, StreamTableSuspended):
+            record = failure_record(error, started, _CAUSE)
+            write_failure(self._spark, task.path, error, record, setting_or_default(self._spark, SUSPEND_AFTER))
+        clear_frames(error)
+        reason = f"{task.name} failed"
+        for path in cycle.failed(task):
+            self.missed[path] = f"{cycle.names[path]} was not refreshed: {reason}"
+            write(self._spark, path, Record(Action.SKIPPED, reason, 0, initiated_by=_CAUSE.initiator.value))

@@ -1,0 +1,101 @@
+"""SCHEDULE IMMEDIATE with real tables: an author reads his own writes, and no write fails by what follows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from tests.oracle.comparison import assert_exact
+from tests.spark.statements import answer, folder, version
+from tests.spark.test_schedule import TOTALS, current, described, eventually, history, write
+
+from streamtable import start_scheduler
+from streamtable.catalog.shared import share
+
+
+@pytest.fixture
+def at_once(hurried: SparkSession) -> Iterator[SparkSession]:
+    """Return the hurried shop, and take away the mark of tables IMMEDIATE, which other tests would pay for."""
+    yield hurried
+    share(hurried, "streamtable.immediate", "false")
+
+
+def rows(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame([(9, "west", 90)], "id INT, region STRING, amount INT")
+
+
+def merged(spark: SparkSession) -> object:
+    new = rows(spark).alias("new")
+    return DeltaTable.forName(spark, "sales").alias("old").merge(new, "old.id = new.id").whenMatchedDelete().execute()
+
+
+WRITES: dict[str, Callable[[SparkSession], object]] = {
+    "INSERT": lambda spark: spark.sql("INSERT INTO sales VALUES (7, 'north', 70)"),
+    "several INSERTs": lambda spark: spark.sql("FROM sales INSERT INTO sales SELECT id + 10, region, 1 INSERT INTO sales SELECT *"),
+    "UPDATE": lambda spark: spark.sql("UPDATE sales SET amount = amount + 1 WHERE id = 7"),
+    "DELETE": lambda spark: spark.sql("DELETE FROM sales WHERE id = 7"),
+    "MERGE": lambda spark: spark.sql(
+        "MERGE INTO sales USING (SELECT 8 AS id, 'east' AS region, 80 AS amount) AS new ON sales.id = new.id "
+        "WHEN NOT MATCHED THEN INSERT *"
+    ),
+    "a DataFrame": lambda spark: rows(spark).write.format("delta").mode("append").save(str(folder(spark, "sales"))),
+    "DeltaTable.merge()": merged,
+    "overwrite": lambda spark: rows(spark).write.format("delta").mode("overwrite").saveAsTable("sales"),
+    "TRUNCATE": lambda spark: spark.sql("TRUNCATE TABLE sales"),
+}
+
+
+def test_an_author_reads_his_own_writes_whichever_way_he_writes(at_once: SparkSession) -> None:
+    at_once.sql(f"CREATE STREAM TABLE a SCHEDULE IMMEDIATE AS {TOTALS}")
+    for name, does in WRITES.items():
+        before = version(at_once, "sales")
+        does(at_once)
+        assert version(at_once, "sales") > before and current(at_once, "a"), f"{name} returned before a had it"
+    assert_exact(at_once, "a", TOTALS)
+    initiators = answer(at_once, "SELECT DISTINCT initiated_by FROM refresh_history('a') WHERE action <> 'REINITIALIZE'")
+    assert initiators == [("IMMEDIATE",)]
+    assert answer(at_once, "UPDATE sales SET id = 1 WHERE false") == [(0,)], "its answer is what it was"
+
+
+def test_what_lies_between_is_refreshed_and_what_has_another_schedule_is_not(at_once: SparkSession) -> None:
+    at_once.sql(f"CREATE STREAM TABLE a AS {TOTALS}")
+    at_once.sql("CREATE STREAM TABLE b SCHEDULE ON UPDATE AS SELECT count(*) AS n FROM a")
+    at_once.sql("CREATE STREAM TABLE c AS SELECT sum(total) AS total FROM a")
+    explained = "EXPLAIN INSERT INTO sales VALUES (5, 'north', 5)"
+    assert "FollowedCommand" not in answer(at_once, explained)[0][0], "no table is IMMEDIATE: a write asks for none"
+    at_once.sql("ALTER STREAM TABLE c SET SCHEDULE IMMEDIATE")
+    assert "FollowedCommand" in answer(at_once, explained)[0][0]
+    write(at_once, 5)
+    assert current(at_once, "a", "c") and not current(at_once, "b")
+    assert "SCHEDULE IMMEDIATE" in answer(at_once, "SHOW CREATE STREAM TABLE c")[0][0]
+
+
+def test_a_failure_above_is_told_and_never_speaks_against_the_write(at_once: SparkSession) -> None:
+    at_once.sql("CREATE STREAM TABLE c SCHEDULE IMMEDIATE AS SELECT id, 100 / (id - 77) AS x FROM sales")
+    at_once.sql(f"CREATE STREAM TABLE a SCHEDULE IMMEDIATE AS {TOTALS}")
+    write(at_once, 77)
+    assert answer(at_once, "SELECT count(*) FROM sales WHERE id = 77") == [(2,)]
+    assert current(at_once, "a") and not current(at_once, "c")
+    told = "SELECT action, initiated_by FROM refresh_history('c') WHERE action = 'FAILED'"
+    assert answer(at_once, told) == [("FAILED", "IMMEDIATE")]
+    for number in (78, 79):
+        write(at_once, number)
+    assert described(at_once, "c")["status"] == "SUSPENDED"
+    assert len(answer(at_once, told)) == 2, "a suspended table costs the next writes nothing"
+    assert current(at_once, "a")
+
+
+def test_what_no_session_follows_is_left_to_a_scheduler(at_once: SparkSession, tmp_path: Path) -> None:
+    at_once.sql(f"CREATE STREAM TABLE a SCHEDULE IMMEDIATE AS {TOTALS}")
+    at_once.sql("CREATE TABLE incoming (id INT, region STRING, amount INT) USING delta")
+    at_once.sql("INSERT INTO incoming VALUES (5, 'north', 5)")
+    stream = at_once.readStream.table("incoming").writeStream.format("delta").option("checkpointLocation", str(tmp_path))
+    stream.trigger(availableNow=True).toTable("sales").awaitTermination()
+    assert not current(at_once, "a"), "a streaming write waits for nobody"
+    with start_scheduler(at_once):
+        eventually(lambda: current(at_once, "a"))
+    assert_exact(at_once, "a", TOTALS)
+    assert [action for action, _ in history(at_once, "a")][-1] == "DIFFERENTIAL"

@@ -1,0 +1,250 @@
+"""What the macros of dbt write is what the grammar reads: rendered by jinja, without dbt."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatch
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import jinja2
+import pytest
+
+from streamtable.language.names import Condition
+from streamtable.language.parse import parse
+from streamtable.language.stream_table.ast import CreateStreamTable
+
+MACROS = Path(__file__).parents[2] / "integrations" / "dbt" / "macros"
+FILES = ("statement.sql", "operations.sql", "relations.sql", "stream_table.sql")
+
+
+def macros(file: str) -> str:
+    """Return the macros of a file, without the materialisation, which is no statement of jinja's own."""
+    text = (MACROS / file).read_text()
+    return re.sub(r"{% materialization .*?{% endmaterialization %}", "", text, flags=re.DOTALL)
+
+
+class Returned(Exception):
+    """How a macro of dbt gives back a value."""
+
+
+class Package:
+    """The macros of the package, as dbt calls them: `streamtable.name(...)`."""
+
+    def __init__(self, **context: Any) -> None:
+        environment = jinja2.Environment(extensions=["jinja2.ext.do"], autoescape=False)  # noqa: S701  (SQL, not HTML)
+        environment.globals |= {
+            "streamtable": self,
+            "return": self._back,
+            "get_columns_in_query": lambda _: ["Day", "a b"],
+        } | context
+        self._module = environment.from_string("".join(map(macros, FILES))).module
+
+    @staticmethod
+    def _back(value: object) -> None:
+        raise Returned(value)
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*arguments: object, **named: object) -> object:
+            try:
+                return getattr(self._module, name)(*arguments, **named)
+            except Returned as returned:
+                return returned.args[0]
+
+        return call
+
+
+class Config(dict[str, Any]):
+    """dbt's config of a model."""
+
+    def persist_relation_docs(self) -> bool:
+        return bool(self.get("persist_docs"))
+
+    persist_column_docs = persist_relation_docs
+
+
+def statement(config: dict[str, Any], **model: Any) -> CreateStreamTable:
+    package = Package(config=Config(config), model={"columns": {}, "description": "", "alias": "t"} | model)
+    query = "select 1 as day, 2 as `a b`"
+    parsed = parse(package.create("create or refresh", "shop.t", package.clauses(query), query))
+    assert isinstance(parsed, CreateStreamTable)
+    assert (str(parsed.name), parsed.query.text) == ("`shop`.`t`", query)
+    return parsed
+
+
+@pytest.mark.parametrize(
+    ("written", "schedule"),
+    [
+        ("5m", "'5m'"),
+        ("every 2 hours", "'2h'"),
+        ("calculated", "CALCULATED"),
+        ("immediate", "IMMEDIATE"),
+        ("manual", "MANUAL"),
+        ("cron '0 6 * * *' at time zone 'Europe/Berlin'", "CRON '0 6 * * *' AT TIME ZONE 'Europe/Berlin'"),
+        ({"cron": "0 0 6 ? * MON-FRI", "time_zone_value": "UTC"}, "CRON '0 0 6 * * MON-FRI' AT TIME ZONE 'UTC'"),
+        ({"cron": "0 6 * * *"}, "CRON '0 6 * * *'"),
+        ({"every": "1 HOUR"}, "'1h'"),
+        ("on update at most every '10s'", "ON UPDATE AT MOST EVERY '10s'"),
+        ({"on_update": True}, "ON UPDATE"),
+        ({"on_update": True, "at_most_every": "5 MINUTES"}, "ON UPDATE AT MOST EVERY '5m'"),
+    ],
+)
+def test_schedules(written: object, schedule: str) -> None:
+    assert statement({"schedule": written}).schedule.sql() == schedule
+
+
+def test_every_clause() -> None:
+    found = statement(
+        {
+            "refresh_mode": "differential strict",
+            "state": "none",
+            "frozen_where": "day < 5 -- )",
+            "partition_by": "day",
+            "location_root": "/srv/a'b",
+            "tblproperties": {"team": "sales'\\", "delta.logRetentionDuration": "7 days", "flag": True},
+            "persist_docs": True,
+        },
+        description="it's\nthe shop's",
+        columns={"day": {"name": "DAY", "description": "when, 'local'"}},
+    )
+    assert (found.mode.value, found.state.value) == ("DIFFERENTIAL STRICT", "NONE")
+    assert found.frozen == Condition("day < 5 -- )")
+    assert found.partitioned_by == ("day",)
+    assert found.location == "/srv/a'b/t"
+    assert found.properties == (("team", "sales'\\"), ("delta.logRetentionDuration", "7 days"), ("flag", "true"))
+    assert found.comment == "it's\nthe shop's"
+    assert [(each.name, each.comment) for each in found.columns] == [("Day", "when, 'local'"), ("a b", None)]
+
+
+def test_no_clause() -> None:
+    found = statement({})
+    assert found == CreateStreamTable(found.name, found.query, or_replace=True, or_refresh=True)
+
+
+@pytest.mark.parametrize("word", ["cluster_by", "liquid_clustered_by"])
+def test_clustering(word: str) -> None:
+    assert statement({word: ["day", "`a b`", "c`d"]}).clustered_by == ("day", "a b", "c`d")
+
+
+class Server:
+    """Answers what macros ask, and keeps what they do."""
+
+    def __init__(self, *tables: str) -> None:
+        self.tables, self.done = tables, list[str]()
+
+    def run(self, sql: str) -> SimpleNamespace:
+        if sql.startswith("show stream tables in `shop`"):
+            return SimpleNamespace(rows=[{"name": f"spark_catalog.shop.{table}"} for table in self.tables])
+        if not sql.startswith("show "):
+            self.done.append(sql)
+        return SimpleNamespace(rows=[])
+
+
+@pytest.mark.parametrize("keep", [["shop.paused"], "`shop`.`Paused`"], ids=str)
+def test_what_is_no_model_any_more_goes_but_no_source_and_no_disabled_model(keep: object) -> None:
+    server = Server("orders", "bought", "paused", "gone", "orders__dbt_backup")
+    model = SimpleNamespace(resource_type="model", schema="shop", alias="Orders")
+    source = SimpleNamespace(schema="Shop", identifier="Bought", name="raw")
+    graph = SimpleNamespace(nodes={"m": model}, sources={"s": source})
+    package = Package(graph=graph, run_query=server.run, log=lambda *_, **__: "")
+    package.drop_removed(drop=True, keep=keep)
+    assert server.done == ["drop stream table if exists `shop`.`gone`"]
+
+
+class Relation:
+    """A relation of dbt, as far as these macros ask."""
+
+    def __init__(self, identifier: str, schema: str = "shop") -> None:
+        self.identifier, self.schema, self.is_view = identifier, schema, False
+
+    def incorporate(self, path: dict[str, str], type: str) -> Relation:  # noqa: A002  (dbt's name)
+        return Relation(path["identifier"], self.schema)
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.identifier}"
+
+
+def test_what_a_killed_run_left_of_either_kind_is_in_no_models_way() -> None:
+    server, dropped = Server(), list[str]()
+    adapter = SimpleNamespace(drop_relation=lambda relation: dropped.append(str(relation)))
+    ignored = {name: lambda *_, **__: "" for name in ("write", "log", "store_raw_result")}
+    done = {"name": "t", "action": "REINITIALIZE", "reason": "", "rows_inserted": 1, "rows_deleted": 0}
+    answers = {"create": [done]}
+
+    def run(sql: str) -> SimpleNamespace:
+        server.run(sql)
+        return SimpleNamespace(rows=answers.get(sql.split(maxsplit=1)[0], []))
+
+    package = Package(config=Config(), run_query=run, adapter=adapter, execute=True, **ignored)
+    package.put_in_place(Relation("t"), Relation("t"), "", "select 1 as one")
+    assert server.done[0] == "drop table if exists shop.t__dbt_tmp"
+    assert server.done[-1] == "alter stream table shop.t__dbt_tmp rename to shop.t" and dropped == ["shop.t"]
+
+
+def test_no_table_without_the_frozen_rows_takes_the_place_of_one_that_has_them() -> None:
+    server = Server()
+
+    def refuse(text: str) -> None:
+        raise ValueError(text)
+
+    exceptions = SimpleNamespace(raise_compiler_error=refuse)
+    package = Package(config=Config(frozen_where="day < 5"), run_query=server.run, exceptions=exceptions, execute=True)
+    with pytest.raises(ValueError, match="shop.t: a table made beside it would lose its frozen rows: it is refused: other columns"):
+        package.replace(Relation("t"), Relation("t"), "", "select 1 as one", "it is refused: other columns")
+    assert server.done == []
+
+
+class Shop(Server):
+    """A shop whose `t` is read, with ordinary tables beside the stream tables."""
+
+    def __init__(self, *tables: str, ordinary: tuple[str, ...] = (), marked: tuple[str, ...] = ()) -> None:
+        super().__init__(*tables)
+        self.every, self.marked = {*tables, *ordinary}, marked
+
+    def run(self, sql: str) -> SimpleNamespace:
+        if found := re.fullmatch(r"show (stream )?tables in `2024-shop` like '(.*)'", sql):
+            names = [each for each in (self.tables if found[1] else self.every) if fnmatch(each, found[2])]
+            return SimpleNamespace(rows=[{"name": f"spark_catalog.2024-shop.{each}"} for each in names])
+        if found := re.fullmatch(r"show tblproperties `spark_catalog`.`2024-shop`.`(.*)` \('dbt.backup'\)", sql):
+            mark = f"2024-shop.{found[1]}" if found[1] in self.marked else f"Table {found[1]} does not have property: dbt.backup"
+            return SimpleNamespace(rows=[{"key": "dbt.backup", "value": mark}])
+        if sql == "show stream table dependencies":
+            return SimpleNamespace(rows=[{"name": "spark_catalog.2024-shop.reader", "source": "spark_catalog.2024-shop.t"}])
+        return super().run(sql)
+
+
+def package_of(shop: Shop) -> Package:
+    ignored: dict[str, Any] = {"log": lambda *_, **__: ""}
+    adapter = SimpleNamespace(cache_renamed=lambda *_: "", cache_dropped=lambda *_: "")
+    relation = SimpleNamespace(create=lambda schema, identifier, **_: Relation(identifier, schema))
+    models = {"m": SimpleNamespace(resource_type="model", schema="2024-shop", alias="own__dbt_backup")}
+    graph = SimpleNamespace(nodes=models, sources={})
+    api = SimpleNamespace(Relation=relation)
+    refused = SimpleNamespace(raise_compiler_error=pytest.fail)
+    return Package(run_query=shop.run, adapter=adapter, graph=graph, api=api, exceptions=refused, execute=True, **ignored)
+
+
+@pytest.mark.parametrize(
+    ("tables", "ordinary", "aside"),
+    [
+        (("t",), (), "t__dbt_backup"),
+        (("t",), ("t__dbt_backup",), "t_2__dbt_backup"),
+        (("t", "t__dbt_backup"), ("t_2__dbt_backup",), "t_3__dbt_backup"),
+    ],
+)
+def test_a_table_steps_aside_under_a_name_that_nothing_has(tables: tuple[str, ...], ordinary: tuple[str, ...], aside: str) -> None:
+    shop = Shop(*tables, ordinary=ordinary)
+    package_of(shop).make_room(Relation("t", "2024-shop"))
+    assert shop.done == [
+        f"alter stream table 2024-shop.t set tblproperties ('dbt.backup' = '2024-shop.{aside}')",
+        f"alter stream table 2024-shop.t rename to 2024-shop.{aside}",
+    ], "a run that is killed in between leaves no backup without its mark, which would stay for ever"
+
+
+def test_a_stream_table_that_merely_has_the_name_of_a_backup_stays() -> None:
+    """Only what stepped aside goes: neither a table of somebody else's, nor one that a model has by now, nor a copy of a backup."""
+    marked = ("t__dbt_backup", "own__dbt_backup")
+    shop = Shop("t", *marked, "users__dbt_backup", ordinary=("u__dbt_backup",), marked=marked)
+    package_of(shop).drop_unread_backups("2024-shop")
+    assert shop.done == ["drop stream table if exists `spark_catalog`.`2024-shop`.`t__dbt_backup`"]

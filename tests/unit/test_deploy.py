@@ -1,0 +1,205 @@
+"""A folder of definitions is read, and put in order, before anything is done."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import Row
+from typer.testing import CliRunner
+
+from streamtable.api.answers import Listed
+from streamtable.errors import DependentsExist, InvalidQuery, InvalidStatement
+from streamtable.hosts.cli import options
+from streamtable.hosts.cli.app import app
+from streamtable.hosts.cli.deploy import wanted_in
+
+HERE = ("spark_catalog", "shop")
+
+
+def folder(place: Path, **files: str) -> Path:
+    for name, text in files.items():
+        (place / name.replace("__", "/")).parent.mkdir(exist_ok=True)
+        (place / f"{name.replace('__', '/')}.sql").write_text(text, encoding="utf-8")
+    return place
+
+
+def test_sources_come_before_their_readers_whatever_their_files_are_called(tmp_path: Path) -> None:
+    made = folder(
+        tmp_path,
+        a="CREATE STREAM TABLE top AS WITH b AS (SELECT * FROM Middle) SELECT * FROM b;",
+        b__c="-- a comment\nCREATE OR REPLACE MATERIALIZED VIEW shop.middle AS SELECT * FROM `base`;\nCREATE STREAM TABLE base AS SELECT 1 AS one",
+    )
+    found = [(each.name.parts[-1], each.place) for each in wanted_in(made, HERE)]
+    assert found == [("base", "b/c.sql:3"), ("middle", "b/c.sql:2"), ("top", "a.sql:1")]
+    assert all(each.statement.or_replace and each.statement.name.parts[:2] == HERE for each in wanted_in(made, HERE))
+
+
+def test_a_query_that_only_spark_understands_is_no_obstacle(tmp_path: Path) -> None:
+    made = folder(tmp_path, a="CREATE STREAM TABLE a AS SELECT * FROM t MATCH ~~ ((", b="CREATE STREAM TABLE b AS SELECT 1 AS one")
+    assert [each.name.parts[-1] for each in wanted_in(made, HERE)] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({}, "no .sql file"),
+        ({"a": "SELECT 1"}, "a.sql:1"),
+        ({"a": "\n\nDROP STREAM TABLE t"}, "a.sql:3 is no CREATE STREAM TABLE"),
+        (
+            {"a": "CREATE STREAM TABLE t AS SELECT 1 AS one", "b": "CREATE STREAM TABLE SHOP.T AS SELECT 2 AS two"},
+            "b.sql:1 defines .* a.sql:1",
+        ),
+        (
+            {"a": "CREATE STREAM TABLE x AS SELECT * FROM y", "b": "CREATE STREAM TABLE y AS SELECT * FROM x"},
+            "read each other: .*x.*y",
+        ),
+        ({"a": "CREATE STREAM TABLE x AS SELECT * FROM x"}, "read each other: .*x.* reads .*x"),
+    ],
+)
+def test_what_is_no_deployment_says_where(tmp_path: Path, files: dict[str, str], said: str) -> None:
+    with pytest.raises(InvalidStatement, match=said):
+        wanted_in(folder(tmp_path, **files), HERE)
+
+
+def test_a_file_is_found_however_its_ending_is_written(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    for file in ("A.SQL", "deep/b.Sql"):
+        (tmp_path / file).write_text(f"CREATE STREAM TABLE {Path(file).stem} AS SELECT 1 AS one", encoding="utf-8")
+    assert [each.place for each in wanted_in(tmp_path, HERE)] == ["A.SQL:1", "deep/b.Sql:1"]
+
+
+@pytest.mark.parametrize("name", ["linked", "linked.sql"])
+def test_a_linked_folder_is_refused_rather_than_left_out(tmp_path: Path, name: str) -> None:
+    elsewhere = folder(tmp_path, elsewhere__a="CREATE STREAM TABLE a AS SELECT 1 AS one") / "elsewhere"
+    made = folder(tmp_path, made__b="CREATE STREAM TABLE b AS SELECT 1 AS one") / "made"
+    (made / name).symlink_to(elsewhere)
+    with pytest.raises(InvalidStatement, match=f"{name} is a link to a folder"):
+        wanted_in(made, HERE)
+    (tmp_path / "whole").symlink_to(elsewhere)  # the folder itself may be a link
+    assert len(wanted_in(tmp_path / "whole", HERE)) == 1
+
+
+def test_what_cannot_be_read_is_refused_rather_than_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = folder(tmp_path, a="CREATE STREAM TABLE a AS SELECT 1 AS one")
+    (made / "b.sql").symlink_to("nowhere.sql")
+    with pytest.raises(InvalidStatement, match=r"b\.sql cannot be read: .*No such file"):
+        wanted_in(made, HERE)
+    (made / "b.sql").unlink()
+    (made / "b.sql").write_bytes(b"\xff")
+    with pytest.raises(InvalidStatement, match=r"b\.sql cannot be read: .*utf-8"):
+        wanted_in(made, HERE)
+    (made / "b.sql").unlink()
+    (made / "closed").mkdir()
+    listing = os.scandir
+
+    def scandir(place: Any) -> Any:  # root, who may run tests, reads all folders
+        if Path(place).name == "closed":
+            raise PermissionError(errno.EACCES, "Permission denied", str(place))
+        return listing(place)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(InvalidStatement, match="closed cannot be read: Permission denied"):
+        wanted_in(made, HERE)
+
+
+class Spark:
+    """A catalog whose stream tables have readers, and which refuses some statements; it keeps the others."""
+
+    def __init__(self, there: Mapping[str, str | None], refused: str) -> None:
+        self.there, self.refused = dict(there), refused
+        self.done = list[str]()
+
+    def sql(self, text: str) -> SimpleNamespace:
+        rows = list(self._rows(text))
+        return SimpleNamespace(collect=lambda: rows)
+
+    def _rows(self, text: str) -> Iterator[Row]:
+        match text.replace("`", "").split():
+            case ["SELECT", "current_catalog(),", _]:
+                yield Row(*HERE)
+            case ["SELECT", "*", "FROM", "stream_tables()", *_]:
+                nothing = {each.name: None for each in fields(Listed)}
+                yield from (Row(**nothing | {"name": ".".join((*HERE, name))}) for name in self.there)
+            case ["EXPLAIN", "CREATE", "OR", "REPLACE", "STREAM", "TABLE", *_]:
+                self._judge(text)
+                yield Row(operator="Replace", incremental=True, reason="the query is another")
+            case ["CREATE", "OR", "REPLACE", "STREAM", "TABLE", name, *_]:
+                self._judge(text)
+                self._change(f"create {name}", name, "gone" in text)
+            case ["DROP", *_, name]:
+                self._change(f"drop {name}", name, True)
+                del self.there[name.rpartition(".")[2]]
+            case _:
+                raise AssertionError(text)
+
+    def _judge(self, text: str) -> None:
+        if self.refused in text:
+            raise InvalidQuery(f"there is no {self.refused}")
+
+    def _change(self, deed: str, name: str, stops: bool) -> None:
+        reader = self.there.get(name.rpartition(".")[2])
+        if stops and reader in self.there:
+            raise DependentsExist(f"{reader} reads it")
+        self.done.append(deed.replace("spark_catalog.shop.", ""))
+
+
+def deployed(
+    monkeypatch: pytest.MonkeyPatch, place: Path, there: Mapping[str, str | None], *more: str, **files: str
+) -> tuple[list[str], Any]:
+    """Return what was done in the catalog by `deploy --prune`, where no query may have a `typo`, and what the command said."""
+    spark = Spark(there, "typo")
+
+    @contextmanager
+    def opened(remote: str | None, conf: dict[str, str]) -> Iterator[Spark]:
+        yield spark
+
+    monkeypatch.setattr(options, "opened", opened)
+    folder(place, **{name: f"CREATE STREAM TABLE {name} AS SELECT {query}" for name, query in files.items()})
+    return spark.done, CliRunner().invoke(app, ["deploy", str(place), "--prune", *more])
+
+
+def test_a_new_table_with_a_typo_stops_a_deployment_before_anything_is_done(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    done, said = deployed(monkeypatch, tmp_path, {"old": None}, "--plan", new="typo")
+    assert done == [] and said.exit_code == 1 and "there is no typo" in said.stderr and said.stdout == ""
+
+
+@pytest.mark.parametrize("there", [{"old": None}, {"old": None, "new": None}, {"base": "old", "old": None}])
+def test_prune_drops_nothing_while_another_table_cannot_be_made(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, there: dict[str, str | None]
+) -> None:
+    done, said = deployed(monkeypatch, tmp_path, there, base="1 AS gone", new="typo FROM base")
+    assert not any(each.startswith("drop") for each in done), done
+    assert said.exit_code == 1 and "there is no typo" in said.stderr
+    assert [line.split()[1] for line in said.stdout.splitlines()] == [f"spark_catalog.shop.{each.split()[1]}:" for each in done]
+
+
+def test_what_was_done_before_an_error_is_in_the_json_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    done, said = deployed(monkeypatch, tmp_path, {}, "--json", base="1 AS one", new="typo FROM base")
+    assert done == ["create base"] and [each["deed"] for each in json.loads(said.stdout)] == ["create"]
+
+
+def test_prune_drops_last_and_a_reader_in_the_way_before_what_it_reads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    done, said = deployed(monkeypatch, tmp_path, {"old": None}, base="1 AS one")
+    assert (done, said.exit_code) == (["create base", "drop old"], 0)
+    there = {"base": "old", "deep": "old", "old": None}
+    done, said = deployed(monkeypatch, tmp_path, there, base="1 AS gone", other="1 AS one")
+    assert (done, said.exit_code) == (["create other", "drop old", "create base", "drop deep"], 0), said.output
+
+
+def test_a_reader_that_stays_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    done, said = deployed(monkeypatch, tmp_path, {"base": "other", "other": None}, base="1 AS gone", other="one FROM base")
+    assert (
+        done == ["create other"] and isinstance(said.exception, (PySparkException, SystemExit)) and "other reads it" in said.stderr
+    )

@@ -1,0 +1,201 @@
+"""SCHEDULE IMMEDIATE: which tables a write refreshes, and what becomes of those that fail. Spark is played."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import networkx as nx
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+from tests.unit.test_due import at, planned, table
+from tests.unit.test_due import moved as ahead
+
+from streamtable.catalog import immediate as mark
+from streamtable.catalog.definition import SUSPENDED
+from streamtable.catalog.entries import Entry, read_by
+from streamtable.delta.tables import Version
+from streamtable.errors import ConcurrentRefresh, RefreshError, StatementCancelled
+from streamtable.language.stream_table.schedule import Calculated, Immediate, Manual, OnUpdate, Schedule, duration
+from streamtable.refresh.choose import Action
+from streamtable.refresh.frontier import Vector
+from streamtable.refresh.records import Cause, Initiator, Record
+from streamtable.schedule import immediate
+from streamtable.schedule.cycle import Refreshed, Task
+from streamtable.schedule.due import branches
+from streamtable.schedule.immediate import follow, moving
+
+NOW, HOURLY, MANUAL = Immediate(), duration("1h"), Manual()
+
+
+def entry(path: str, sources: str, schedule: Schedule = NOW, status: str = "ACTIVE") -> tuple[str, Entry]:
+    statement = SimpleNamespace(schedule=schedule)
+    definition = SimpleNamespace(
+        name=f"shop.{path}", sources=dict.fromkeys(sources.split(), ""), status=status, statement=statement
+    )
+    return path, cast("Entry", SimpleNamespace(path=path, definition=definition))
+
+
+def moved(*tables: tuple[str, Entry], written: str = "base") -> list[str]:
+    found = dict(tables)
+    return list(moving(found, read_by(found.values()), written.split()))
+
+
+def test_a_write_refreshes_the_tables_immediate_above_it_and_what_lies_between_whatever_its_schedule() -> None:
+    chain = (entry("c", "b"), entry("b", "a", MANUAL), entry("a", "base", HOURLY))
+    beside = (entry("other", "base", OnUpdate()), entry("far", "elsewhere"))
+    assert moved(*chain, *beside) == ["a", "b", "c"]
+    assert moved(*chain, *beside, written="elsewhere nothing") == ["far"]
+    assert moved(entry("a", "base"), entry("b", "a", HOURLY)) == ["a"], "what reads it has a schedule of its own"
+    assert moved(entry("a", "base", HOURLY)) == []
+
+
+def test_all_branches_of_a_diamond_come_along_whichever_of_them_the_write_is_below() -> None:
+    diamond = (entry("a", "base", HOURLY), entry("b", "base extra", HOURLY), entry("j", "a b"))
+    assert moved(*diamond, written="extra") == ["a", "b", "j"]
+    assert moved(entry("a", "base", HOURLY), entry("j", "a extra"), written="extra") == ["j"], "no diamond: it is read as it is"
+
+
+def test_a_table_that_needs_a_suspended_one_keeps_what_it_has_and_the_others_do_not() -> None:
+    assert moved(entry("a", "base", HOURLY, SUSPENDED), entry("b", "a"), entry("c", "base")) == ["c"]
+    assert moved(entry("a", "base", status=SUSPENDED)) == []
+    assert moved(entry("a", "elsewhere", HOURLY, SUSPENDED), entry("b", "a base")) == ["b"]
+
+
+def test_branches_are_looked_for_once_for_each_table_however_many_are_immediate(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[str]()
+
+    def counted(graph: nx.DiGraph[str], path: str) -> set[str]:
+        asked.append(path)
+        return branches(graph, path)
+
+    monkeypatch.setattr(immediate, "branches", counted)
+    ladder = (entry("t0", "base"), *(entry(f"t{n}", f"t{n - 1} base") for n in range(1, 20)))
+    assert moved(*ladder) == [path for path, _ in ladder]
+    assert len(asked) == len(ladder), "each pair of tables was looked at, and fifty tables took two seconds of each write"
+
+
+def test_a_scheduler_takes_it_as_on_update_and_does_not_hurry() -> None:
+    assert [work.path for work in planned(60, ahead(table("a", schedule=NOW))).work] == ["a"]
+    assert planned(60, table("a", schedule=NOW)).work == ()
+    assert planned(60, table("a", schedule=NOW, behind=False)).watched == {}
+    assert planned(60, table("a", schedule=OnUpdate(), behind=False)).watched == {"a": at(1)}
+    assert planned(60, table("a", schedule=Calculated(), behind=False), table("b", "a", NOW, behind=False)).watched == {}
+
+
+class Played:
+    """Tables whose refreshes end as told."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *tables: tuple[str, Entry]) -> None:
+        self.tables, self.ends = dict(tables), dict[str, list[Exception | Refreshed]]()
+        self.refreshed: list[str] = []
+        self.failed: list[tuple[str, Record]] = []
+        self.skipped: list[tuple[str, Record]] = []
+        monkeypatch.setattr(immediate, "index", lambda _: SimpleNamespace(poll=lambda: self.tables))
+        monkeypatch.setattr(immediate, "carry_out", self.carry_out)
+        monkeypatch.setattr(immediate, "write", lambda _, path, record: self.skipped.append((path, record)))
+        monkeypatch.setattr(immediate, "write_failure", lambda _, path, error, record, most: self.failed.append((path, record)))
+        monkeypatch.setattr(Vector, "read", lambda _, paths: Vector({path: Version("id", 1) for path in paths}, at(0)))
+        monkeypatch.setattr("streamtable.refresh.records.PATIENCE.wait", lambda *_: 0)
+
+    def carry_out(self, spark: SparkSession, task: Task, cause: Cause) -> tuple[None, Refreshed]:
+        assert cause.initiator is Initiator.IMMEDIATE
+        self.refreshed.append(task.path)
+        end = (self.ends.get(task.path) or [Refreshed(Version("id", 2), task.vector.versions)]).pop(0)
+        if isinstance(end, Exception):
+            raise end
+        return None, end
+
+    def write(self, *places: str) -> list[str]:
+        spark: Any = SimpleNamespace(conf=SimpleNamespace(get=lambda *_: None))
+        return follow(spark, places)
+
+
+CHAIN = (entry("a", "base"), entry("b", "a"), entry("c", "base"))
+
+
+def test_a_table_that_fails_is_told_and_recorded_and_holds_up_only_its_readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch, *CHAIN)
+    played.ends["a"] = [RefreshError("overflow")]
+    told = played.write("base")
+    assert told == ["the refresh of shop.a failed: overflow", "shop.b was not refreshed: shop.a failed"]
+    assert sorted(played.refreshed) == ["a", "c"]
+    [(path, record)], [(reader, skip)] = played.failed, played.skipped
+    assert (path, record.action, record.initiated_by) == ("a", Action.FAILED, "IMMEDIATE")
+    assert (reader, skip.action, skip.initiated_by) == ("b", Action.SKIPPED, "IMMEDIATE")
+
+
+def test_what_another_session_refreshed_meanwhile_is_refreshed_again_until_it_has_the_write(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    played = Played(monkeypatch, *CHAIN)
+    before = Refreshed(Version("id", 1), {}, skipped=True)
+    done = Refreshed(Version("id", 2), {"base": Version("id", 1)})
+    played.ends["a"] = [ConcurrentRefresh("first"), before, done]
+    assert played.write("base") == []
+    assert played.refreshed.count("a") == 3 and "b" in played.refreshed
+    assert played.failed == played.skipped == []
+
+
+def test_a_session_that_always_loses_tells_so_and_a_failed_table_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch, *CHAIN)
+    played.ends["a"] = [RefreshError("overflow")]
+    played.ends["c"] = [ConcurrentRefresh("another was first")] * 20
+    told = played.write("base")
+    assert told[-1] == "another session refreshed shop.c meanwhile, or what they read"
+    assert "the refresh of shop.a failed: overflow" in told
+    assert played.refreshed.count("a") == 1 == len(played.failed)
+    assert played.refreshed.count("c") == 10
+
+
+def test_a_table_that_always_conflicts_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch, *CHAIN)
+    played.ends["a"] = [ConcurrentRefresh("another was first")] * 20
+    assert played.write("base") == ["another session refreshed shop.a meanwhile, or what they read"]
+    assert "c" in played.refreshed and "b" not in played.refreshed
+
+
+def test_who_cancels_counts_as_no_failure_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch, *CHAIN)
+    played.ends["a"] = [StatementCancelled("cancelled")]
+    with pytest.raises(StatementCancelled):
+        played.write("base")
+    assert played.failed == []
+
+
+def test_who_cancels_between_two_refreshes_counts_as_no_failure_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch, *CHAIN)
+    java = cast("Any", SimpleNamespace(_target_id="o1"))
+    played.ends["a"] = [Py4JJavaError("interrupted", java)]
+    monkeypatch.setattr(immediate, "cancelled", lambda error: isinstance(error, Py4JJavaError))
+    with pytest.raises(StatementCancelled):
+        played.write("base")
+    assert played.refreshed[-1] == "a" and played.failed == []
+
+
+def test_a_write_below_nothing_immediate_looks_at_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch, entry("a", "base", HOURLY))
+    monkeypatch.delattr(Vector, "read")
+    assert played.write("base") == played.refreshed == []
+
+
+def test_the_catalog_is_marked_once_and_for_no_other_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
+    properties, written = dict[str, str](), list[str]()
+
+    def share(_: object, key: str, text: str) -> None:
+        properties[key] = text
+        written.append(key)
+
+    monkeypatch.setattr(mark, "shared", lambda _, key: properties.get(key))
+    monkeypatch.setattr(mark, "share", share)
+    spark: Any = None
+    for schedule in (OnUpdate(), MANUAL, HOURLY):
+        mark.announce(spark, schedule)
+    assert properties == {}
+    for _ in range(2):
+        mark.announce(spark, NOW)
+    assert written == ["streamtable.immediate"]
+    properties["streamtable.immediate"] = "false"
+    mark.announce(spark, NOW)
+    assert properties == {"streamtable.immediate": "true"}

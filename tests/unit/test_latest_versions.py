@@ -1,0 +1,69 @@
+"""A new commit is found by the name of its file, on this machine's disk and nowhere else, and only then a version is read again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from streamtable.delta import latest
+from streamtable.delta.latest import LatestVersions, committed_after
+from streamtable.delta.tables import Version
+from streamtable.delta.unreadable import Unreadable
+
+
+@pytest.mark.parametrize("scheme", ["file:", "file://", ""])
+@pytest.mark.parametrize("name", ["t", "größe 100%", "a%20b"])
+def test_the_next_version_of_a_local_table(tmp_path: Path, scheme: str, name: str) -> None:
+    log = tmp_path / name / "_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{9:020d}.json").touch()
+    path = f"{scheme}{tmp_path / name}"
+    assert committed_after(path, 8)
+    assert not committed_after(path, 9)
+    (log / f"{10:020d}.crc").touch()
+    (log / f"{10:020d}.checkpoint.parquet").touch()
+    assert not committed_after(path, 9)
+    (log / f"{10:020d}.json").touch()
+    assert committed_after(f"{path}/", 9)
+    assert not committed_after(f"{path} is gone", 9)
+
+
+@pytest.mark.parametrize("path", ["s3a://bucket/t", "abfss://c@account/t", "hdfs://host/t", "dbfs:/t", "delta", ""])
+def test_other_storages_are_not_asked(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os.path, "exists", lambda asked: pytest.fail(f"{asked} was looked at"))
+    assert not committed_after(path, 0)
+
+
+def test_only_what_has_a_commit_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    local, remote, missing, broken = f"file:{tmp_path}/a", "s3a://bucket/b", f"file:{tmp_path}/c", f"file:{tmp_path}/d"
+    there = {local: Version("a", 4), remote: Version("b", 1), missing: None, broken: Unreadable("the log is forbidden")}
+    read = list[list[str]]()
+
+    def versions(_: object, paths: Sequence[str]) -> tuple[Version | Unreadable | None, ...]:
+        read.append(list(paths))
+        return tuple(there[path] for path in paths)
+
+    monkeypatch.setattr(latest, "versions_or_why", versions)
+    look, paths = LatestVersions(), [local, remote, missing, broken]
+
+    def seen() -> list[str]:
+        """Return what was read to see all tables as they are."""
+        assert look(None, paths) == tuple(there.values())  # type: ignore[arg-type]
+        return read.pop() if read else []
+
+    assert seen() == paths
+    assert seen() == [remote, missing, broken]
+    log = tmp_path / "a" / "_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{5:020d}.json").touch()
+    there[local] = Version("a", 6)
+    assert seen() == paths
+    assert seen() == [remote, missing, broken]
+    there[local] = Version("made again", 0)
+    look.forget()
+    assert seen() == paths
+    assert look(None, [local]) == (Version("made again", 0),)  # type: ignore[arg-type]
+    assert read == [], "nothing is asked where nothing is to be read"
