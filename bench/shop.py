@@ -2,7 +2,8 @@
 
 `./run bench shop` takes 4 M events, `SCALE=10 ./run bench shop` 40 M. `CHANGE` is mixed (three commits of inserts, updates and
 deletions, the default), appends or late (corrections of old days). `MODE=AUTO` lets the engine choose.
-`STATE=none|auto|all` is that of the tables. `ROUNDS` and `ONLY` choose less.
+`STATE=none|auto|all` is that of the tables. `ROUNDS` and `ONLY` choose less; `WARM` rounds come before
+the measured ones.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from tests.spark.work import Work
 
 EVENTS = round(float(os.environ.get("SCALE", "1")) * 4_000_000)
 ROUNDS = int(os.environ.get("ROUNDS", "3"))
+WARM = int(os.environ.get("WARM", "1"))
 CHANGE = os.environ.get("CHANGE", "mixed")
 MODE = os.environ.get("MODE", "DIFFERENTIAL")
 CHOSEN = {name: query for name, query in SHAPES.items() if name in os.environ.get("ONLY", ",".join(SHAPES)).split(",")}
@@ -80,15 +82,15 @@ def _versions(spark: SparkSession) -> dict[str, int]:
 
 
 def rounds(spark: SparkSession, shop: Shop) -> dict[str, Measured]:
-    """Change and measure; the first round only warms up."""
+    """Change and measure; the first rounds only warm up."""
     found = {shape: Measured() for shape in CHOSEN}
-    for turn in range(ROUNDS + 1):
+    for turn in range(WARM + ROUNDS):
         before = _versions(spark)
         shop.change(CHANGE)
         after = _versions(spark)
         versions = {f"since{of}": version + 1 for of, version in before.items()} | {f"upto{of}": v for of, v in after.items()}
         for shape in CHOSEN:
-            measure(spark, shape, versions, found[shape] if turn else Measured())
+            measure(spark, shape, versions, found[shape] if turn >= WARM else Measured())
     return found
 
 
@@ -105,7 +107,8 @@ def main() -> None:
     shop.load()
     create(spark)
     found = rounds(spark, shop)
-    title = f"a shop of {EVENTS:,} events, {CHANGE} changes, {MODE}, STATE {STATE}, {os.cpu_count()} cores, medians of {ROUNDS}"
+    sides = f"{CHANGE} changes, {MODE}, STATE {STATE}"
+    title = f"a shop of {EVENTS:,} events, {sides}, {os.cpu_count()} cores, medians of {ROUNDS} after {WARM}"
     heads = ["shape", "refresh ms", "in jobs", "planning", "MERGE ms", "full ms", "refresh / MERGE", "full / refresh"]
     shown = Table(*heads, "jobs", "rows read", "MB read", "action", "verified", title=title)
     ratios = []
