@@ -20,6 +20,8 @@ _JOINS = {
     "outer_of_outer": "SELECT l.v, r.w, x.t FROM l LEFT JOIN r ON l.k = r.k LEFT JOIN x ON r.k = x.k",
     "outer_self": "SELECT a.v AS x, b.v AS y FROM l a LEFT JOIN l b ON a.v = b.k",
     "outer_under_groups": "SELECT r.w, count(*) AS n, count(l.v) AS c, sum(l.v) AS s FROM r LEFT JOIN l ON l.k = r.k GROUP BY r.w",
+    "one_name_in_two_tables": "SELECT l.v, count(l.k) AS a, count(r.k) AS b, sum(r.k) AS c, sum(l.k - r.k) AS d, sum(r.k - l.k) AS e FROM l LEFT JOIN r ON l.k < r.k GROUP BY l.v",
+    "distinct_in_two_tables": "SELECT r.w, count(DISTINCT l.k) AS a, count(DISTINCT r.k) AS b FROM r LEFT JOIN l ON l.k > r.k GROUP BY r.w",
     "outer_of_groups": "SELECT l.v, g.n FROM l LEFT JOIN (SELECT k, count(*) AS n FROM r GROUP BY k) g ON g.k = l.k",
     "groups_left_of_outer": "SELECT g.k, g.n, x.t FROM (SELECT k, sum(v) AS n FROM l GROUP BY k) g LEFT JOIN x ON x.k = g.k",
     "distinct_over_outer": "SELECT DISTINCT l.k, r.w FROM l LEFT JOIN r ON l.k = r.k",

@@ -65,6 +65,19 @@ def test_pattern_28_a_global_aggregate_goes_to_empty_and_back(s: Scenario) -> No
     s.step("INSERT INTO t VALUES (2, 7)")
 
 
+def test_columns_of_one_name_in_two_tables_are_aggregated_apart(s: Scenario) -> None:
+    """Both counts were that of the first table, and so were sums, averages and counts of distinct values."""
+    s.source("a", "k INT, v INT", "(1, 1), (1, 2), (2, 5)")
+    s.source("b", "k INT, v INT", "(1, 10), (1, NULL), (2, NULL)")
+    joined = "FROM a JOIN b ON a.k = b.k GROUP BY a.k"
+    s.stream("sums", f"SELECT a.k, count(a.v) AS m, count(b.v) AS n, sum(a.v) AS s, sum(b.v) AS t, avg(b.v) AS u {joined}")
+    s.stream("differences", f"SELECT a.k, sum(a.v - b.v) AS s, sum(b.v - a.v) AS t {joined}")
+    s.stream("filtered", f"SELECT a.k, count(*) FILTER (WHERE a.v > 4) AS m, count(*) FILTER (WHERE b.v > 4) AS n {joined}")
+    s.stream("distincts", f"SELECT a.k, count(DISTINCT a.v) AS m, count(DISTINCT b.v) AS n {joined}")
+    s.step("INSERT INTO a VALUES (2, 6), (3, 7)", "INSERT INTO b VALUES (2, 20), (3, 30), (3, NULL)")
+    s.step("DELETE FROM a WHERE v = 2", "UPDATE b SET v = 3 WHERE v = 10")
+
+
 def test_pattern_29_decimals_grow_and_intervals_add_up(s: Scenario) -> None:
     s.source("t", "k INT, d DECIMAL(38,2), e DECIMAL(10,4), i BIGINT, m INT", properties="")
     s.stream("g", "SELECT k, sum(d) AS d, avg(d) AS f, sum(e) AS e, avg(e) AS h FROM t GROUP BY k", mode="AUTO")

@@ -53,7 +53,7 @@ def _state(operator: Aggregate) -> OptionalState:
 def _applies(operator: Aggregate) -> bool:
     of_values = [each for each in operator.calls if each.distinct]
     others = [each for each in operator.calls if not each.distinct]
-    if len({tuple(argument.text for argument in each.arguments) for each in of_values}) != 1:
+    if len({tuple(argument.meaning for argument in each.arguments) for each in of_values}) != 1:
         return False
     if not all(each.filter is None and _by_values(each) for each in of_values):
         return False

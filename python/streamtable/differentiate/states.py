@@ -21,10 +21,11 @@ from enum import Enum
 from sqlglot import exp
 
 from streamtable.algebra.columns import WEIGHT, Call, Column, Scalar
-from streamtable.algebra.operators import Aggregate
+from streamtable.algebra.operators import Aggregate, Operator
+from streamtable.algebra.trees import walk
 from streamtable.sql.builder import all_of, call, case, cast, column, number
 
-__all__ = ["Kind", "State", "again_needed", "change_of", "merged", "needs_of", "states_of", "stays", "value_of"]
+__all__ = ["Kind", "State", "again_needed", "change_of", "layout_of", "merged", "needs_of", "states_of", "stays", "value_of"]
 
 _INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 
@@ -51,8 +52,8 @@ class State:
             return (self.kind,)
         if self.kind in (Kind.EXTREME, Kind.VALUE):
             return (self.kind, self.call.value.text, self.call.value.sql)
-        condition = self.call.filter.text if self.call.filter else None
-        return (self.kind, tuple(argument.text for argument in self.call.arguments), condition, self.column.type)
+        condition = self.call.filter.meaning if self.call.filter else None
+        return (self.kind, tuple(argument.meaning for argument in self.call.arguments), condition, self.column.type)
 
 
 def states_of(aggregate: Aggregate) -> tuple[State, ...]:
@@ -63,6 +64,20 @@ def states_of(aggregate: Aggregate) -> tuple[State, ...]:
             name = f"s{len(found)}"
             found[state.key] = replace(state, column=replace(state.column, id=name, name=name))
     return tuple(found.values())
+
+
+def layout_of(tree: Operator) -> tuple[str, ...]:
+    """Name what earlier releases stored in other columns. As part of the plan it makes a refresh compute their tables again."""
+    stored = [states_of(node) for node in walk(tree) if isinstance(node, Aggregate)]
+    return ("names told apart",) if any(len({_spelled(each) for each in states}) < len(states) for states in stored) else ()
+
+
+def _spelled(state: State) -> tuple[object, ...]:
+    """Return the key that a state had in releases for which columns of one name were one column."""
+    if state.call is None or state.kind not in (Kind.COUNT, Kind.SUM):
+        return state.key
+    texts = tuple(each.text for each in (*state.call.arguments, *((state.call.filter,) if state.call.filter else ())))
+    return (state.kind, texts, state.call.filter is None, state.column.type)
 
 
 def needs_of(of: Call) -> tuple[State, ...]:

@@ -20,6 +20,7 @@ from streamtable.algebra.partners import store_partners
 from streamtable.catalog.entries import Entry
 from streamtable.catalog.restored import UNREADABLE, restored
 from streamtable.delta.spans import scattered, spans
+from streamtable.differentiate.states import layout_of
 from streamtable.errors import StreamTableError
 from streamtable.jvm.failures import cancelled
 from streamtable.language.stream_table.state import StateMode
@@ -54,7 +55,7 @@ def plan_of(entry: Entry) -> Plan | None:
 
 @dataclass(frozen=True)
 class Formed:
-    """A tree whose states are chosen. `form` names the rewritings that changed it."""
+    """A tree whose states are chosen. `form` names the rewritings that changed it, and what earlier releases stored otherwise."""
 
     tree: Operator
     form: str
@@ -87,7 +88,7 @@ def formed(tree: Operator, decide: Decide) -> Formed:
         taken = [n for n, (_, decided) in enumerate(states[first:]) if decided.stored]
         if tree != before:
             names.append(name if len(taken) == len(states) - first else f"{name}: {taken}")
-    return Formed(tree, ", ".join(names), tuple(states))
+    return Formed(tree, ", ".join([*names, *layout_of(tree)]), tuple(states))
 
 
 def stored(
