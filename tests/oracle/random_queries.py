@@ -91,7 +91,16 @@ class Grower:
             table = self.pick(list(self.tables))
             return Relation(self.leaf(table) or f"SELECT * FROM {table}", self.tables[table])
         twice = (self.joined, self.grouped)
-        once = (self.filtered, self.projected, self.combined, self.distinct, self.ranked, self.top, self.grouping_sets)
+        once = (
+            self.filtered,
+            self.projected,
+            self.combined,
+            self.distinct,
+            self.ranked,
+            self.top,
+            self.grouping_sets,
+            self.grouped_join,
+        )
         return self.pick((*twice, *twice, *once))(depth - 1)
 
     # Operators over one input
@@ -154,21 +163,22 @@ class Grower:
             if self.pick((0, 0, 1, 2, 3)) == 3
             else list(dict.fromkeys(self.pick(child.columns) for _ in range(self.pick((1, 1, 2)))))
         )
-        calls = [(*self.aggregate(child), self.name()) for _ in range(self.pick((1, 2)))]
+        calls = [(*self.aggregate(child.columns, "q"), self.name()) for _ in range(self.pick((1, 2)))]
         items = ", ".join([*(name for name, _ in keys), *(f"{call} AS {name}" for call, _, name in calls)])
         by = f" GROUP BY {', '.join(name for name, _ in keys)}" if keys else ""
         having = f" HAVING count(*) > {self.pick((1, 2))}" if self.pick((0, 0, 1)) else ""
         return Relation(f"SELECT {items} FROM ({child.sql}) q{by}{having}", (*keys, *((name, kind) for _, kind, name in calls)))
 
-    def aggregate(self, child: Relation) -> tuple[str, str]:
-        some, kind = self.pick(child.columns)
+    def aggregate(self, columns: Columns, alias: str) -> tuple[str, str]:
+        name, kind = self.pick(columns)
+        some = f"{alias}.{name}"
         calls = [("count(*)", "int"), (f"count(DISTINCT {some})", "int"), (f"min({some})", kind), (f"max({some})", kind)]
         calls.append((f"size(collect_set({some}))", "int"))
         if kind in ("int", "decimal"):
             calls += [(f"sum({some})", kind), (f"sum({some})", kind)]
         call, made = self.pick(calls)
         if not call.startswith("size") and self.pick((0, 0, 1)):
-            call += f" FILTER (WHERE {self.predicate(child.columns, 'q')})"
+            call += f" FILTER (WHERE {self.predicate(columns, alias)})"
         return call, made
 
     def grouping_sets(self, depth: int) -> Relation:
@@ -196,18 +206,43 @@ class Grower:
     def joined(self, depth: int) -> Relation:
         if self.joins == 0:
             return self.filtered(depth)
+        left, right, how, source = self.sides(depth, JOINS)
+        sides = (("a", left),) if "SEMI" in how or "ANTI" in how else (("a", left), ("b", right))
+        made = [(f"{alias}.{name}", self.name(), kind) for alias, side in sides for name, kind in side.columns]
+        items = ", ".join(f"{value} AS {name}" for value, name, _ in made)
+        return Relation(f"SELECT {items} FROM {source}", tuple((name, kind) for _, name, kind in made))
+
+    def grouped_join(self, depth: int) -> Relation:
+        """Group a join as it is: its sides may have columns of one name, which only their tables tell apart."""
+        if self.joins == 0:
+            return self.grouped(depth)
+        left, right, _, source = self.sides(depth, tuple(how for how in JOINS if "SEMI" not in how and "ANTI" not in how))
+        sides = (("a", left), ("b", right))
+        keys = [
+            (f"{alias}.{name}", self.name(), kind)
+            for alias, side in sides[: self.pick((1, 2))]
+            for name, kind in [self.pick(side.columns)]
+        ]
+        calls = [(*self.aggregate(side.columns, alias), self.name()) for alias, side in sides]
+        calls = [(call, name, kind) for call, kind, name in calls]
+        for (one, of_one), (other, of_other) in (sides, sides[::-1]):
+            if numbers := [(x, y) for x in of_one.of("int") for y in of_other.of("int")]:
+                x, y = self.pick(numbers)
+                calls.append((f"sum({one}.{x} - 2 * {other}.{y})", self.name(), "int"))
+        items = ", ".join(f"{value} AS {name}" for value, name, _ in (*keys, *calls))
+        by = ", ".join(value for value, _, _ in keys)
+        return Relation(f"SELECT {items} FROM {source} GROUP BY {by}", tuple((name, kind) for _, name, kind in (*keys, *calls)))
+
+    def sides(self, depth: int, types: Sequence[str]) -> tuple[Relation, Relation, str, str]:
+        """Return two relations, how they are joined, and the join as it stands behind FROM; they are called a and b."""
         self.joins -= 1
         left, right = self.relation(depth), self.relation(self.pick((0, depth)))
-        how = self.pick(JOINS)
+        how = self.pick(types)
         pairs = [(a, b) for a, kind in left.columns for b in right.of(kind)]
         conditions = [f"a.{a} {self.pick(('=', '=', '=', '<=>', '<'))} b.{b}" for a, b in [self.pick(pairs)]] if pairs else ["TRUE"]
         if self.pick((0, 0, 1)):
             conditions.append(self.predicate(right.columns, "b"))
-        sides = (("a", left),) if "SEMI" in how or "ANTI" in how else (("a", left), ("b", right))
-        made = [(f"{alias}.{name}", self.name(), kind) for alias, side in sides for name, kind in side.columns]
-        items = ", ".join(f"{value} AS {name}" for value, name, _ in made)
-        sql = f"SELECT {items} FROM ({left.sql}) a {how} ({right.sql}) b ON {' AND '.join(conditions)}"
-        return Relation(sql, tuple((name, kind) for _, name, kind in made))
+        return left, right, how, f"({left.sql}) a {how} ({right.sql}) b ON {' AND '.join(conditions)}"
 
     # Expressions
 

@@ -36,7 +36,7 @@ class Scalar:
 
     `clock`: `sql` contains `NOW`, and the operator decides which instant that is. `sides`: the two expressions that an equality
     compares. `open`: the value depends on the order of equal rows, which nothing decides. `fails`: some values are an error, such
-    as a division by zero. `twins`: two of its columns have one name, so that `text` does not tell them apart.
+    as a division by zero. `unshown`: what tells it apart from others with the same `text`, such as the patterns of LIKE ANY.
     """
 
     sql: exp.Expr
@@ -50,12 +50,12 @@ class Scalar:
     sides: tuple[Scalar, Scalar] | None = None
     open: bool = False
     fails: bool = False
-    twins: bool = False
+    unshown: tuple[str, ...] = ()
 
     @property
     def meaning(self) -> tuple[object, ...]:
-        """Identify what is computed of a row. Two tables may have columns of one name, so the text alone does not."""
-        return (self.text, self.inputs, self.sql if self.twins else None)
+        """Identify what is computed of a row. The text alone does not: two tables may have columns of one name."""
+        return (self.text, self.inputs, self.unshown)
 
     @property
     def column(self) -> str | None:

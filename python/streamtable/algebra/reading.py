@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -228,6 +227,7 @@ class _Reader:
             subqueries=(*node["subqueries"], *(("OuterReference",) if node.get("outer") else ())),
             open=node.get("open", False),
             fails=node.get("fails", False),
+            unshown=tuple(node.get("unshown", ())),
             sides=(self.scalar(sides[0]), self.scalar(sides[1])) if (sides := node.get("sides")) else None,
         )
 
@@ -237,27 +237,19 @@ class _Reader:
         return exp.Anonymous(this="st_expr", expressions=[string(self.reading), number(node["number"]), *inputs])
 
     def aggregate(self, node: Json) -> Operator:
-        keys, child = self.items(node["keys"]), self.child(node)
-        names = Counter(c.name for c in child.columns)
-        alike = frozenset(c.id for c in child.columns if names[c.name] > 1)
-        grouped = Aggregate(child, keys, tuple(self.call(call, alike) for call in node["calls"]))
+        keys = self.items(node["keys"])
+        grouped = Aggregate(self.child(node), keys, tuple(self.call(call) for call in node["calls"]))
         return Project(grouped, self.items(node["list"]))
 
-    def call(self, node: Json, alike: frozenset[str] = frozenset()) -> Call:
-        """Read an aggregate call; `alike` are the columns of its input that have the name of another one."""
-
-        def part(of: Json) -> Scalar:
-            read = self.scalar(of)
-            return replace(read, twins=len(read.inputs & alike) > 1)
-
+    def call(self, node: Json) -> Call:
         finish = node.get("finish")
         return Call(
             node["id"],
             self.scalar(node),
             node["function"],
-            tuple(map(part, node["arguments"])),
+            self.scalars(node["arguments"]),
             distinct=node["distinct"],
-            filter=part(node["filter"]) if node.get("filter") else None,
+            filter=self.scalar(node["filter"]) if node.get("filter") else None,
             finish=self.original(finish) if finish else None,
             state=tuple(self.column(c) for c in finish["state"]) if finish else (),
             null_on_overflow=node.get("overflow") == "NULL",

@@ -190,7 +190,7 @@ object PlanReader {
 
   def name(a: Attribute): String = if (a.exprId == Clock.now.exprId) a.name else s"c${a.exprId.id}"
 
-  private object DeltaSource {
+  private[streamtable] object DeltaSource {
     def unapply(plan: LogicalPlan): Option[(LogicalRelation, TahoeLogFileIndex, HadoopFsRelation)] = plan match {
       case relation @ LogicalRelation(files: HadoopFsRelation, _, _, _, _) =>
         files.location match { case index: TahoeLogFileIndex => Some((relation, index, files)); case _ => None }
@@ -232,7 +232,7 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
         ("table" -> relation.catalogTable.map(_.identifier.unquotedString)) ~
         ("table_id" -> index.metadata.id) ~ ("stored" -> stored(index, relation.output))
     case _: OneRowRelation | _: LocalRelation | _: Range =>
-      described("Constant", plan) ~ ("leaf" -> reading.addLeaf(plan)) ~ ("rows" -> rows(plan))
+      described("Constant", plan) ~ ("leaf" -> reading.addLeaf(plan)) ~ ("rows" -> Meaning.rows(plan))
     case x: Project => described("Project", plan) ~ ("list" -> x.projectList.map(named).toList) ~ below(plan)
     case x: Filter => described("Filter", plan) ~ ("conjuncts" -> conjuncts(Some(x.condition))) ~ below(plan)
     case x: Join =>
@@ -267,7 +267,7 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
     case Offset(IntegerLiteral(offset), child) => limited(plan, None, offset, child)
     case other =>
       described(other.nodeName, other) ~ ("unknown" -> true) ~ ("streaming" -> other.isStreaming) ~
-        ("source" -> sourceName(other)) ~ below(plan)
+        ("source" -> sourceName(other)) ~ ("unshown" -> Meaning.unshown(other)) ~ below(plan)
   }
 
   /** Under which names the files hold each column, where that is not its own: a column that is dropped and added again is another one. */
@@ -278,13 +278,6 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
       val meant = columns.find(_.name == f.name).fold(f)(Fields.meant(f, _))
       f.name -> JString(Fields.stored(meant))
     })
-  }
-
-  /** What tells one constant relation from another. */
-  private def rows(plan: LogicalPlan): String = plan match {
-    case local: LocalRelation => local.data.map(_.toSeq(local.output.map(_.dataType)).mkString(",")).mkString(";")
-    case range: Range => s"${range.start} ${range.end} ${range.step}"
-    case _ => ""
   }
 
   private def order(x: SortOrder): JObject =
@@ -345,8 +338,7 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
       case _ =>
         val subqueries = e.collect { case s: SubqueryExpression => s.nodeName }
         val outer = e.exists(_.isInstanceOf[OuterReference])
-        facts ~ number(e, e.references.toSeq) ~ fails(e) ~ ("text" -> text(e)) ~ ("deterministic" -> Clock.isRepeatable(
-          e)) ~
+        facts ~ number(e, e.references.toSeq) ~ fails(e) ~ meaning(e) ~ ("deterministic" -> Clock.isRepeatable(e)) ~
           ("clock" -> Clock.isRead(e)) ~ ("subqueries" -> subqueries.toList) ~ ("outer" -> outer)
     }
   }
@@ -356,18 +348,9 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
   private def number(e: Expression, inputs: Seq[Attribute]): JObject =
     ("number" -> reading.add(e, inputs)) ~ ("inputs" -> inputs.map(name).toList)
 
-  /**
-   * The expression for people: column names without their tables. Some expressions of Spark show the numbers of attributes and of the
-   * variables of lambdas, which differ each time; here they count from 0.
-   */
-  private def text(e: Expression): String = {
-    val numbers = scala.collection.mutable.Map.empty[ExprId, ExprId]
-    def numbered(id: ExprId): ExprId = numbers.getOrElseUpdate(id, ExprId(numbers.size))
-    e.transformUp {
-      case a: AttributeReference => a.withQualifier(Nil).withExprId(numbered(a.exprId))
-      case v: NamedLambdaVariable => v.copy(exprId = numbered(v.exprId))
-    }.sql
-  }
+  /** The text of an expression, and what it does not show. */
+  private def meaning(e: Expression): JObject =
+    ("text" -> Meaning.text(e)) ~ ("unshown" -> Option(Meaning.unshown(e)).filter(_.nonEmpty))
 
   /**
    * Keys, aggregate calls, and the select list over them. A call is taken apart: its arguments and filter are expressions over the
@@ -388,7 +371,7 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
     def overResults(e: Expression): Expression = e match {
       case call: AggregateExpression =>
         calls
-          .getOrElseUpdate(call.canonicalized, (call, AttributeReference(text(call), call.dataType, call.nullable)()))
+          .getOrElseUpdate(call.canonicalized, (call, AttributeReference(Meaning.text(call), call.dataType, call.nullable)()))
           ._2
       case other =>
         keys
@@ -420,8 +403,7 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
     ("id" -> name(out)) ~ ("name" -> out.name) ~ ("type" -> Shaped
       .plain(out.dataType)
       .sql) ~ ("nullable" -> out.nullable) ~
-      number(call, call.references.toSeq) ~ fails(call) ~ ("text" -> text(call)) ~ ("deterministic" -> Clock
-        .isRepeatable(call)) ~
+      number(call, call.references.toSeq) ~ fails(call) ~ meaning(call) ~ ("deterministic" -> Clock.isRepeatable(call)) ~
       ("subqueries" -> call.collect { case s: SubqueryExpression => s.nodeName }.toList) ~
       ("function" -> function.getClass.getSimpleName) ~ ("distinct" -> call.isDistinct) ~
       ("arguments" -> function.children.map(expression).toList) ~ ("filter" -> call.filter.map(

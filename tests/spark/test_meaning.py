@@ -1,0 +1,133 @@
+"""Expressions that Spark shows by one text, and that compute other values: they are never taken for each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.oracle.comparison import assert_exact
+from tests.oracle.scenario import Scenario
+
+from streamtable.language.names import Query
+from streamtable.query.analyse import AnalysedQuery, analyse, release
+
+JOINED = "FROM a JOIN b ON a.k = b.k"
+ALIKE = {
+    "columns of one name": ("a.v - b.v", "b.v - a.v"),
+    "columns of one name, again": ("a.v - b.v - a.v", "a.v - b.v - b.v"),
+    "conditions on columns of one name": ("CASE WHEN a.v < b.v THEN 1 END", "CASE WHEN b.v < a.v THEN 1 END"),
+    "variables of a lambda": ("aggregate(a.l, 0, (x, y) -> x - y)", "aggregate(a.l, 0, (x, y) -> y - x)"),
+    "variables of nested lambdas": (
+        "size(filter(a.l, x -> exists(a.l, y -> x > y + 1)))",
+        "size(filter(a.l, x -> exists(a.l, y -> y > x + 1)))",
+    ),
+    "patterns of LIKE ANY": ("CASE WHEN a.s LIKE ANY ('x%', 'y%') THEN 1 END", "CASE WHEN a.s LIKE ANY ('x%', 'z%') THEN 1 END"),
+    "patterns of NOT LIKE ALL": (
+        "CASE WHEN a.s NOT LIKE ALL ('x%', 'y%') THEN 1 END",
+        "CASE WHEN a.s NOT LIKE ALL ('x%', 'z%') THEN 1 END",
+    ),
+    "what LIKE escapes with": ("CASE WHEN a.s LIKE 'y|%' THEN 1 END", "CASE WHEN a.s LIKE 'y|%' ESCAPE '|' THEN 1 END"),
+    "options of from_json": (
+        "day(from_json(a.j, 'd DATE', map('dateFormat', 'dd/MM/yyyy')).d)",
+        "day(from_json(a.j, 'd DATE', map('dateFormat', 'MM/dd/yyyy')).d)",
+    ),
+    "schema of from_json": (
+        "size(map_keys(from_json(a.j, 'MAP<STRING, DATE>')))",
+        "size(map_keys(from_json(a.j, 'MAP<STRING, INT>')))",
+    ),
+    "options of from_csv": ("from_csv(a.s, 'c INT', map('sep', 'x')).c", "from_csv(a.s, 'c INT', map('sep', 'y')).c"),
+    "IGNORE NULLS": (
+        "lag(b.w) OVER (PARTITION BY a.k ORDER BY a.v, b.v, b.w)",
+        "lag(b.w) IGNORE NULLS OVER (PARTITION BY a.k ORDER BY a.v, b.v, b.w)",
+    ),
+    "IGNORE NULLS of a value": (
+        "nth_value(b.w, 2) OVER (PARTITION BY a.k ORDER BY a.v, b.v, b.w ROWS UNBOUNDED PRECEDING)",
+        "nth_value(b.w, 2) IGNORE NULLS OVER (PARTITION BY a.k ORDER BY a.v, b.v, b.w ROWS UNBOUNDED PRECEDING)",
+    ),
+    "order of a percentile": (
+        "percentile_cont(0.25) WITHIN GROUP (ORDER BY b.v) OVER (PARTITION BY a.k)",
+        "percentile_cont(0.25) WITHIN GROUP (ORDER BY b.v DESC) OVER (PARTITION BY a.k)",
+    ),
+}
+"""Two expressions each, over the tables a and b."""
+PLANS = {
+    "a condition of a join": (
+        "SELECT a.v AS x, b.v AS y FROM a JOIN b ON a.v < b.v",
+        "SELECT a.v AS x, b.v AS y FROM a JOIN b ON b.v < a.v",
+    ),
+    "a condition": (f"SELECT a.v AS x, b.v AS y {JOINED} WHERE a.v < b.v", f"SELECT a.v AS x, b.v AS y {JOINED} WHERE b.v < a.v"),
+    "constants": ("SELECT * FROM VALUES ('x,y', 'z') AS t(p, q)", "SELECT * FROM VALUES ('x', 'y,z') AS t(p, q)"),
+    "binary constants": ("SELECT * FROM VALUES (X'61') AS t(p)", "SELECT * FROM VALUES (X'62') AS t(p)"),
+    "what an operator without a rule reads": (
+        "SELECT a.v FROM a TABLESAMPLE (50 PERCENT) REPEATABLE (1)",
+        "SELECT a.v FROM a TABLESAMPLE (50 PERCENT) REPEATABLE (2)",
+    ),
+    "a subquery that is no join": (
+        "SELECT a.v, (SELECT max(b.v) FROM b WHERE b.k < a.k AND b.v > 20) AS m FROM a",
+        "SELECT a.v, (SELECT max(b.v) FROM b WHERE b.k < a.k AND b.v > 30) AS m FROM a",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def s(spark: SparkSession) -> Iterator[Scenario]:
+    with Scenario(spark) as scenario:
+        scenario.source(
+            "a",
+            "k INT, v INT, s STRING, l ARRAY<INT>, j STRING",
+            """(1, 10, 'x1', array(1, 3), '{"d": "01/02/2026"}'), (1, 20, 'y|%', array(5), '{"d": "03/01/2026"}'),
+               (2, 30, 'z2', array(2, 7, 4), '{"d": "01/04/2026"}'), (2, 12, 'y|q', NULL, '{"d": 5}')""",
+        )
+        scenario.source("b", "k INT, v INT, w INT", "(1, 12, 1), (1, 25, NULL), (2, 24, 7), (2, 31, NULL), (2, 40, 3)")
+        yield scenario
+
+
+def analysed(s: Scenario, query: str) -> AnalysedQuery:
+    found = analyse(s.spark, Query(query))
+    release(found)
+    return found
+
+
+@pytest.mark.parametrize("name", [*ALIKE, *PLANS])
+def test_queries_of_one_text_have_their_own_fingerprints(s: Scenario, name: str) -> None:
+    queries = PLANS[name] if name in PLANS else [f"SELECT a.k, {each} AS x {JOINED}" for each in ALIKE[name]]
+    one, other, again = (analysed(s, query) for query in (*queries, queries[0]))
+    assert one.fingerprint == again.fingerprint
+    assert one.fingerprint != other.fingerprint
+    assert not re.search(r"@[0-9a-f]{4,}|Lambda", one.plan)  # places in the memory of one process
+
+
+def test_the_usual_expressions_are_known_by_their_texts(s: Scenario) -> None:
+    """Else tables of earlier releases would be computed again."""
+    query = f"""SELECT a.k, upper(a.s) AS u, a.s LIKE 'x%' AS p, a.l[0] AS f, CAST(a.v AS STRING) AS t, round(a.v / b.w, 2) AS r,
+        transform(a.l, x -> x + 1) AS e, date_trunc('MM', TIMESTAMP '2026-01-02') AS m, coalesce(b.w, 0) + 1 AS c,
+        sum(b.w) OVER (PARTITION BY a.k ORDER BY a.v) AS q, CASE WHEN b.w IN (1, 2) THEN 'y' END AS o {JOINED}"""
+    assert '"unshown"' not in analysed(s, query).plan
+    grouped = "SELECT k, count(*) AS n, sum(v) AS t, avg(w) AS m, max(v) AS h, count(DISTINCT w) AS d FROM b GROUP BY k"
+    assert '"unshown"' not in analysed(s, grouped).plan
+
+
+def test_sums_of_expressions_of_one_text_are_apart(s: Scenario) -> None:
+    """Both were the sum of the first one after a refresh."""
+    plain = {name: pair for name, pair in ALIKE.items() if "OVER" not in pair[0]}
+    for number, pair in enumerate(plain.values()):
+        s.stream(f"sums_{number}", f"SELECT a.k, sum({pair[0]}) AS x, sum({pair[1]}) AS y, count(*) AS n {JOINED} GROUP BY a.k")
+    s.step("""INSERT INTO a VALUES (1, 14, 'x7', array(9, 1), '{"d": "07/08/2026"}'), (3, 1, 'z', array(), NULL)""")
+    s.step("DELETE FROM b WHERE w = 1", "UPDATE a SET v = v + 9, l = array(4, 9), s = 'z9' WHERE s = 'x1'")
+
+
+def test_another_query_of_one_text_rebuilds_the_table(s: Scenario) -> None:
+    """ALTER ... AS, and a view that was written again, changed the definition and left the rows."""
+    one, other = (f"SELECT a.k, {each} AS x {JOINED}" for each in ALIKE["columns of one name"])
+    s.spark.sql(f"CREATE STREAM TABLE altered AS {one}")
+    s.spark.sql(f"ALTER STREAM TABLE altered AS {other}")
+    assert_exact(s.spark, "altered", other)
+    for name in ("what an operator without a rule reads", "patterns of LIKE ANY"):
+        one, other = PLANS[name] if name in PLANS else [f"SELECT a.k, {each} AS x {JOINED}" for each in ALIKE[name]]
+        s.spark.sql(f"CREATE OR REPLACE VIEW seen AS {one}")
+        s.spark.sql("CREATE OR REPLACE STREAM TABLE above AS SELECT * FROM seen")
+        s.spark.sql(f"CREATE OR REPLACE VIEW seen AS {other}")
+        s.spark.sql("REFRESH STREAM TABLE above")
+        assert_exact(s.spark, "above", other)
