@@ -174,6 +174,11 @@ class Grower:
         some = f"{alias}.{name}"
         calls = [("count(*)", "int"), (f"count(DISTINCT {some})", "int"), (f"min({some})", kind), (f"max({some})", kind)]
         calls.append((f"size(collect_set({some}))", "int"))
+        other, of = self.pick(child.columns)
+        order = f"struct({some}, {other})"  # of rows that are equal in it, any has the same value
+        calls.append(
+            (f"{self.pick(('max_by', 'min_by'))}({other}, {self.pick((order, f'if({some} IS NULL, NULL, {order})'))})", of)
+        )
         if kind in ("int", "decimal"):
             calls += [(f"sum({some})", kind), (f"sum({some})", kind)]
         call, made = self.pick(calls)

@@ -78,6 +78,33 @@ def test_columns_of_one_name_in_two_tables_are_aggregated_apart(s: Scenario) -> 
     s.step("DELETE FROM a WHERE v = 2", "UPDATE b SET v = 3 WHERE v = 10")
 
 
+def test_the_winner_of_a_group_comes_goes_and_changes(s: Scenario) -> None:
+    """By orders with NULL, NaN and both zeros, filtered, of maps, and by orders that Delta does not store."""
+    s.source("t", "k INT, x STRING, y DOUBLE, n INT, m MAP<STRING, INT>")
+    s.source("u", "n INT", "(1), (2), (3), (4)")
+    some = "max_by(x, y) AS hi, min_by(x, y) AS lo, max_by(m, y) AS of_maps, max_by(x, struct(n, x)) AS by_two"
+    s.stream("winners", f"SELECT k, {some}, max_by(n, y) FILTER (WHERE n > 2) AS filtered FROM t GROUP BY k")
+    s.stream("of_all", f"SELECT {some}, count(*) AS n FROM t")
+    s.stream("shown", "SELECT k, count(*) AS n, max(y) AS y, max_by(x, y) AS x FROM t GROUP BY k")
+    s.stream("not_kept", "SELECT k, max_by(x, make_dt_interval(n)) AS a, min_by(x, struct(n, n AS N)) AS b FROM t GROUP BY k")
+    joined = (
+        "SELECT t.k, max_by(t.x, u.n) AS a, min_by(t.n, u.n) AS b, max_by(u.n, t.n) AS c FROM t JOIN u ON t.n = u.n GROUP BY t.k"
+    )
+    s.stream("of_a_join", joined)
+
+    def inserted(*rows: str) -> str:
+        return f"INSERT INTO t SELECT k, x, y, n, map('a', n) FROM VALUES {', '.join(rows)} AS v(k, x, y, n)"
+
+    s.step(inserted("(1, 'a', 1.5D, 1)", "(1, 'b', -0.0D, 2)", "(2, 'c', NULL, 3)"))
+    s.step(inserted("(1, 'd', double('NaN'), 4)", "(2, 'e', -1e300D, 1)", "(3, NULL, 1.0D, NULL)"))
+    s.step("DELETE FROM t WHERE n = 4", "UPDATE t SET x = 'other' WHERE n = 2", inserted("(4, 'g', 0.25D, 4)"))
+    s.step("UPDATE t SET y = 0.0D WHERE y = -0.0D", inserted("(3, 'z', 0.5D, 2)"), "DELETE FROM t WHERE k = 2 AND n = 1")
+    s.step("DELETE FROM t WHERE y IS NOT NULL")
+    assert s.rows("winners") == [(2, None, None, None, "c", None)]
+    s.step("DELETE FROM t WHERE true")
+    assert s.rows("of_all") == [(None, None, None, None, 0)]
+
+
 def test_pattern_29_decimals_grow_and_intervals_add_up(s: Scenario) -> None:
     s.source("t", "k INT, d DECIMAL(38,2), e DECIMAL(10,4), i BIGINT, m INT", properties="")
     s.stream("g", "SELECT k, sum(d) AS d, avg(d) AS f, sum(e) AS e, avg(e) AS h FROM t GROUP BY k", mode="AUTO")

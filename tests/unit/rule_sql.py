@@ -44,8 +44,10 @@ TABLES = {
     "folders": {"folder": "INT", "parent": "INT"},
 }
 _FUNCTIONS: dict[type, str] = {exp.Count: "Count", exp.Sum: "Sum", exp.Min: "Min", exp.Max: "Max", exp.RowNumber: "Count"}
+_FUNCTIONS |= {exp.ArgMax: "MaxBy", exp.ArgMin: "MinBy"}
 _JOINS = {"LEFT": JoinType.LEFT_OUTER, "SEMI": JoinType.LEFT_SEMI, "ANTI": JoinType.LEFT_ANTI}
-_AGGREGATES = (exp.Count, exp.Sum, exp.Min, exp.Max)
+_CHOOSING = (exp.Min, exp.Max, exp.ArgMax, exp.ArgMin)
+_AGGREGATES = (exp.Count, exp.Sum, *_CHOOSING)
 
 
 def source(name: str) -> Source:
@@ -166,8 +168,8 @@ class _Reader:
 
     def call(self, item: Item, scope: Scope) -> Call:
         sql = item.value.sql
-        argument = sql.this if isinstance(sql, _AGGREGATES) else None
-        arguments = () if argument is None or isinstance(argument, exp.Star) else (self.scalar(argument, scope),)
+        named = (sql.this, sql.args.get("expression")) if isinstance(sql, _AGGREGATES) else ()
+        arguments = tuple(self.scalar(each, scope) for each in named if each is not None and not isinstance(each, exp.Star))
         return Call(item.id, item.value, _FUNCTIONS.get(type(sql), ""), arguments)
 
     def relations(self, node: exp.Select) -> tuple[Operator, Scope]:
@@ -226,9 +228,10 @@ class _Reader:
 
         sql = node.copy().transform(named)
         only = inputs[0] if isinstance(sql, exp.Column) and inputs else None
+        typed = inputs[0].type if isinstance(sql, _CHOOSING) and inputs else _type(node)
         return Scalar(
             sql,
-            only.type if only else _type(node),
+            only.type if only else typed,
             only.nullable if only else not isinstance(node, exp.Count),
             node.sql(dialect="spark"),
             frozenset(c.id for c in inputs),

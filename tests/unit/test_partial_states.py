@@ -9,7 +9,8 @@ from typing import Any
 from streamtable.algebra.distinct_calls import store_distinct_values
 from streamtable.algebra.operators import Aggregate, Operator, Project
 from streamtable.algebra.reading import read_plan
-from streamtable.differentiate.states import layout_of, states_of, value_of
+from streamtable.differentiate.layout import layout_of
+from streamtable.differentiate.states import states_of, value_of
 
 Json = dict[str, Any]
 

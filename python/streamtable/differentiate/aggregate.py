@@ -5,7 +5,8 @@
 The affected groups are the keys in D(A). Their states at the frontier come from the arrangement, or from the stream table itself
 where its columns determine the states. A group exists while its count is above 0; the one group of a global aggregate always does.
 A group whose counts and sums move by 0, and where no candidate for an extreme came or went, stays and is left out.
-Counts and exact sums are linear, so D(state) comes from D(A) alone. Other states (see `states`) are computed again from A'
+Counts and exact sums are linear, so D(state) comes from D(A) alone. An extreme, and the winner of max_by(x, y), stay or make
+room for a better one, unless the best was removed. Such states, and all others (see `states`), are computed again from A'
 restricted to the groups K that need it. A group's value depends on its own rows only, so this is exact:
 
     agg(A' semijoin K) = agg(A') semijoin K

@@ -35,7 +35,7 @@ __all__ = ["AggregateStep"]
 _SORTED = ("BIGINT", "INT", "SMALLINT", "TINYINT", "DATE")
 """Types of keys by which an arrangement is sorted. Changed keys of other types have no bounds, or seldom lie together."""
 
-_WHOLE = (Kind.EXTREME, Kind.VALUE)
+_WHOLE = (Kind.EXTREME, Kind.WINNER, Kind.VALUE)
 """States that are values of the call itself. Some changes need them computed again, from the group's rows."""
 
 

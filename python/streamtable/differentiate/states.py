@@ -4,6 +4,9 @@ COUNT    count(*), count(x), with FILTER: the sum of the weights of the rows tha
 SUM      sum and avg of exact types (integers, decimals, intervals): the weighted sum. The COUNT of the same argument tells
          when the last value is gone: then the sum is NULL, not 0.
 EXTREME  min and max: an insertion merges; after a deletion at or beyond the extreme the group is computed again.
+WINNER   max_by(x, y) and min_by(x, y): the x of a row whose y is the extreme, which is a state beside it. An insertion beyond the
+         extreme brings its x, and where the extreme is computed again, so is its x. Of rows with the same y the stored one stays,
+         as Spark takes any of them. Rows with y NULL do not count.
 VALUE    all others (floating sums, DISTINCT, collecting and ordered aggregates, percentiles, ...): computed again for
          affected groups.
 Floating sums are VALUE because addition of floats is not associative: 1e20 + 1 - 1e20.
@@ -21,11 +24,16 @@ from enum import Enum
 from sqlglot import exp
 
 from streamtable.algebra.columns import WEIGHT, Call, Column, Scalar
-from streamtable.algebra.operators import Aggregate, Operator
-from streamtable.algebra.trees import walk
+from streamtable.algebra.operators import Aggregate
 from streamtable.sql.builder import all_of, call, case, cast, column, number
 
-__all__ = ["Kind", "State", "again_needed", "change_of", "layout_of", "merged", "needs_of", "states_of", "stays", "value_of"]
+__all__ = ["Kind", "State", "again_needed", "change_of", "merged", "needs_of", "states_of", "stays", "value_of"]
+
+_WINNERS = {"MaxBy": "Max", "MinBy": "Min"}
+"""Functions that give the x of a row whose y is the extreme, with the function that gives this extreme."""
+
+_NOT_KEPT = re.compile(r"INTERVAL|COLLATE|`|\b(VOID|TIME)\b")
+"""Types that Delta does not store, or stores under other names, as it does the fields of structs that need quotes."""
 
 _INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 
@@ -34,26 +42,32 @@ class Kind(Enum):
     COUNT = "count"
     SUM = "sum"
     EXTREME = "extreme"
+    WINNER = "winner"
     VALUE = "value"
 
 
 @dataclass(frozen=True)
 class State:
-    """One column of an arrangement. `call` is the call whose argument or value it holds, None for the group's count."""
+    """One column of an arrangement. `call` is the call whose argument or value it holds, None for the group's count.
+
+    `order` is the extreme that a WINNER belongs to.
+    """
 
     column: Column
     kind: Kind
     call: Call | None
+    order: State | None = None
 
     @property
     def key(self) -> tuple[object, ...]:
         """Identify the state, so that sum(x) and avg(x) share it."""
         if self.call is None:
             return (self.kind,)
-        if self.kind in (Kind.EXTREME, Kind.VALUE):
+        if self.kind is Kind.VALUE:
             return (self.kind, self.call.value.text, self.call.value.sql)
         condition = self.call.filter.meaning if self.call.filter else None
-        return (self.kind, tuple(argument.meaning for argument in self.call.arguments), condition, self.column.type)
+        function = self.call.function if self.kind in (Kind.EXTREME, Kind.WINNER) else None
+        return (self.kind, function, tuple(argument.meaning for argument in self.call.arguments), condition, self.column.type)
 
 
 def states_of(aggregate: Aggregate) -> tuple[State, ...]:
@@ -62,22 +76,9 @@ def states_of(aggregate: Aggregate) -> tuple[State, ...]:
     for state in (_state(Kind.COUNT, "BIGINT", None), *(need for c in aggregate.calls for need in needs_of(c))):
         if state.key not in found:
             name = f"s{len(found)}"
-            found[state.key] = replace(state, column=replace(state.column, id=name, name=name))
+            order = found[state.order.key] if state.order else None
+            found[state.key] = replace(state, column=replace(state.column, id=name, name=name), order=order)
     return tuple(found.values())
-
-
-def layout_of(tree: Operator) -> tuple[str, ...]:
-    """Name what earlier releases stored in other columns. As part of the plan it makes a refresh compute their tables again."""
-    stored = [states_of(node) for node in walk(tree) if isinstance(node, Aggregate)]
-    return ("names told apart",) if any(len({_spelled(each) for each in states}) < len(states) for states in stored) else ()
-
-
-def _spelled(state: State) -> tuple[object, ...]:
-    """Return the key that a state had in releases for which columns of one name were one column."""
-    if state.call is None or state.kind not in (Kind.COUNT, Kind.SUM):
-        return state.key
-    texts = tuple(each.text for each in (*state.call.arguments, *((state.call.filter,) if state.call.filter else ())))
-    return (state.kind, texts, state.call.filter is None, state.column.type)
 
 
 def needs_of(of: Call) -> tuple[State, ...]:
@@ -85,8 +86,27 @@ def needs_of(of: Call) -> tuple[State, ...]:
     kind = _kind(of)
     if kind in (Kind.EXTREME, Kind.VALUE):
         return (_state(kind, of.value.type, of),)
+    if kind is Kind.WINNER:
+        order = _order(of)
+        return (order, replace(_state(kind, of.value.type, of), order=order))
     count = _state(Kind.COUNT, "BIGINT", None if _condition(of) is None else of)
     return (count,) if kind is Kind.COUNT else (count, _state(Kind.SUM, _sum_type(of), of))
+
+
+def _kept(spark_type: str) -> bool:
+    """Tell whether Delta stores values of the type that no column of the table has: no struct may have two fields of one name."""
+    fields = [name.casefold() for name in re.findall(r"([^\s<,]+):", spark_type)]
+    return _NOT_KEPT.search(spark_type) is None and len(set(fields)) == len(fields)
+
+
+def _order(of: Call) -> State:
+    """Return the extreme of the y of max_by(x, y) or min_by(x, y)."""
+    _, by = of.arguments
+    function = _WINNERS[of.function]
+    value = by.sql.copy() if of.filter is None else case(of.filter.sql.copy(), by.sql.copy())
+    inputs = by.inputs | (of.filter.inputs if of.filter else frozenset())
+    scalar = Scalar(call(function.lower(), value), by.type, True, f"{function.lower()}({by.text})", inputs)
+    return _state(Kind.EXTREME, by.type, Call(of.id, scalar, function, (by,), filter=of.filter))
 
 
 def _state(kind: Kind, spark_type: str, about: Call | None) -> State:
@@ -94,6 +114,8 @@ def _state(kind: Kind, spark_type: str, about: Call | None) -> State:
 
 
 def _kind(of: Call) -> Kind:
+    if of.function in _WINNERS:
+        return Kind.WINNER if not of.distinct and _kept(of.arguments[1].type) else Kind.VALUE
     if of.distinct or of.function not in ("Count", "Sum", "Average", "Min", "Max") or "try_" in of.value.text:
         return Kind.VALUE
     if of.function == "Count":
@@ -143,6 +165,12 @@ def change_of(state: State) -> dict[str, exp.Expr]:
                 f"{how}_{name}": call(function, case(all_of([row, *([condition.copy()] if condition else [])]), value.copy()))
                 for how, row in rows.items()
             }
+        case Kind.WINNER:
+            of, order = _winner(state)
+            condition = _condition(order.call) if order.call else None
+            value, by = (each.sql.copy() for each in of.arguments)
+            counts = case(all_of([came, *([condition] if condition else [])]), by)
+            return {f"came_{name}": call(f"{_extreme(order)}_by", value, counts)}
         case Kind.VALUE:
             return {}
 
@@ -155,6 +183,13 @@ def _argument(state: State) -> exp.Expr:
     if state.kind is not Kind.SUM:
         return argument.sql.copy()
     return cast(argument.sql.copy(), "DECIMAL(20,0)" if argument.type in _INTEGERS else state.column.type)
+
+
+def _winner(state: State) -> tuple[Call, State]:
+    """Return the call and the extreme of a WINNER."""
+    if state.call is None or state.order is None:
+        raise TypeError(f"a {state.kind.value} without a call has no winner")
+    return state.call, state.order
 
 
 def _extreme(state: State) -> str:
@@ -170,6 +205,8 @@ def stays(state: State) -> exp.Expr | None:
             return exp.EQ(this=call("coalesce", column(f"d_{state.column.id}"), number(0)), expression=number(0))
         case Kind.EXTREME:
             return all_of(exp.Is(this=column(f"{how}_{state.column.id}"), expression=exp.null()) for how in ("came", "went"))
+        case Kind.WINNER:
+            return exp.true()  # it moves with its extreme
         case _:
             return None
 
@@ -192,6 +229,11 @@ def merged(state: State, old: exp.Expr, change: str, again: exp.Expr | None) -> 
         case Kind.EXTREME:
             winner = _candidate(state, old, change)
             return winner if again is None else case(_beaten(state, old, change), again, winner)
+        case Kind.WINNER:
+            _, order = _winner(state)
+            before = column(f"old_{order.column.id}", change)
+            kept = case(_surpassed(order, before, change), column(f"came_{name}", change), old)
+            return kept if again is None else case(_beaten(order, before, change), again, kept)
         case Kind.VALUE:
             return again if again is not None else old
 
@@ -209,6 +251,14 @@ def _beaten(state: State, old: exp.Expr, change: str) -> exp.Expr:
     return exp.And(this=gone, expression=exp.Paren(this=call("coalesce", beyond(this=went.copy(), expression=best), exp.true())))
 
 
+def _surpassed(state: State, old: exp.Expr, change: str) -> exp.Expr:
+    """Return the condition that a value beyond the known extreme came, or the first one."""
+    came = column(f"came_{state.column.id}", change)
+    beyond = exp.LT if _extreme(state) == "min" else exp.GT
+    there = exp.Not(this=exp.Is(this=came.copy(), expression=exp.null()))
+    return call("coalesce", beyond(this=came, expression=old), there)
+
+
 def again_needed(state: State, old: exp.Expr, change: str) -> exp.Expr | None:
     """Return the condition under which the group must be computed again for `state`, or None when it never must."""
     match state.kind:
@@ -224,8 +274,8 @@ def value_of(of: Call, states: tuple[State, ...], prefix: str) -> exp.Expr:
     """Compute the value of a call from the state columns, which are named with `prefix`."""
     by_key = {state.key: state for state in states}
     columns = [column(prefix + by_key[need.key].column.id) for need in needs_of(of)]
-    if len(columns) == 1:
-        return columns[0]
+    if len(columns) == 1 or _kind(of) is Kind.WINNER:
+        return columns[-1]
     count, total = columns
     if of.function == "Sum":
         return case(exp.GT(this=count, expression=number(0)), cast(total, of.value.type))

@@ -20,7 +20,7 @@ from streamtable.algebra.partners import store_partners
 from streamtable.catalog.entries import Entry
 from streamtable.catalog.restored import UNREADABLE, restored
 from streamtable.delta.spans import scattered, spans
-from streamtable.differentiate.states import layout_of
+from streamtable.differentiate.layout import layout_of
 from streamtable.errors import StreamTableError
 from streamtable.jvm.failures import cancelled
 from streamtable.language.stream_table.state import StateMode
