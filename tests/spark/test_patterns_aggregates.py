@@ -78,6 +78,21 @@ def test_columns_of_one_name_in_two_tables_are_aggregated_apart(s: Scenario) -> 
     s.step("DELETE FROM a WHERE v = 2", "UPDATE b SET v = 3 WHERE v = 10")
 
 
+def test_of_rows_with_one_order_max_by_takes_the_greatest_value(s: Scenario) -> None:
+    """Spark takes any of them, so that a refresh kept one and VERIFY computed another."""
+    s.source("t", "k INT, x STRING, y INT", "(1, 'b', 5), (1, 'a', 5), (1, 'z', 4), (2, NULL, 1), (2, 'c', 1)")
+    s.spark.sql("CREATE STREAM TABLE ties AS SELECT k, max_by(x, y) AS hi, min_by(x, y) AS lo FROM t GROUP BY k")
+    for change, expected in (
+        ("INSERT INTO t VALUES (1, 'aa', 5), (2, 'd', 1)", [(1, "b", "z"), (2, "d", None)]),
+        ("DELETE FROM t WHERE x = 'b'", [(1, "aa", "z"), (2, "d", None)]),
+        ("UPDATE t SET y = 5", [(1, "z", "a"), (2, "d", None)]),
+    ):
+        s.change(change)
+        assert s.spark.sql("REFRESH STREAM TABLE ties").collect()[0]["action"] == "DIFFERENTIAL"
+        assert s.rows("ties") == expected
+        assert s.spark.sql("VERIFY STREAM TABLE ties").collect()[0]["ok"]
+
+
 def test_the_winner_of_a_group_comes_goes_and_changes(s: Scenario) -> None:
     """By orders with NULL, NaN and both zeros, filtered, of maps, and by orders that Delta does not store."""
     s.source("t", "k INT, x STRING, y DOUBLE, n INT, m MAP<STRING, INT>")

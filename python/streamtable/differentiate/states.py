@@ -5,8 +5,8 @@ SUM      sum and avg of exact types (integers, decimals, intervals): the weighte
          when the last value is gone: then the sum is NULL, not 0.
 EXTREME  min and max: an insertion merges; after a deletion at or beyond the extreme the group is computed again.
 WINNER   max_by(x, y) and min_by(x, y): the x of a row whose y is the extreme, which is a state beside it. An insertion beyond the
-         extreme brings its x, and where the extreme is computed again, so is its x. Of rows with the same y the stored one stays,
-         as Spark takes any of them. Rows with y NULL do not count.
+         extreme brings its x, and where the extreme is computed again, so is its x. Rows with the same y have the same x,
+         because x is part of y (`Ties.scala`), or x cannot be compared; then the stored row stays. Rows with y NULL do not count.
 VALUE    all others (floating sums, DISTINCT, collecting and ordered aggregates, percentiles, ...): computed again for
          affected groups.
 Floating sums are VALUE because addition of floats is not associative: 1e20 + 1 - 1e20.

@@ -64,15 +64,18 @@ private[streamtable] object Meaning {
   def rows(plan: LogicalPlan): String = plan match {
     case local: LocalRelation =>
       val types = local.output.map(_.dataType)
-      local.data.map(_.toSeq(types).zip(types).map { case (value, of) => Literal(value, of).sql }.mkString(", ")).mkString("; ")
+      local.data
+        .map(_.toSeq(types).zip(types).map { case (value, of) => Literal(value, of).sql }.mkString(", "))
+        .mkString("; ")
     case range: Range => s"${range.start} ${range.end} ${range.step}"
     case _ => ""
   }
 
   /** The arguments of an expression that its text does not show. Those of the classes here are shown, or follow from the others. */
   private def own(e: Expression): Seq[String] = e match {
-    case _: Literal | _: NamedExpression | _: AggregateExpression | _: Cast | _: SortOrder | _: WindowSpec | _: WindowFrame |
-        _: WindowExpression | _: GetStructField | _: GetArrayStructFields | _: GetArrayItem | _: PreciseTimestampConversion =>
+    case _: Literal | _: NamedExpression | _: AggregateExpression | _: Cast | _: SortOrder | _: WindowSpec |
+        _: WindowFrame | _: WindowExpression | _: GetStructField | _: GetArrayStructFields | _: GetArrayItem |
+        _: PreciseTimestampConversion =>
       Nil
     case other: Product => arguments(other)
     case other => Seq(className(other))
@@ -80,9 +83,24 @@ private[streamtable] object Meaning {
 
   /** Names of arguments that follow from settings, which a definition keeps itself, or of one analysis alone. */
   private val Elsewhere = Set(
-    "timeZoneId", "evalMode", "evalContext", "failOnError", "ansiEnabled", "nullOnOverflow", "nullable", "resultId", "exprId", "cteId", "id", "loopId",
-    "mutableAggBufferOffset", "inputAggBufferOffset", "allowNullComparisonResult", "followThreeValuedLogic",
-    "useStringTypeWhenEmpty", "hideSeed")
+    "timeZoneId",
+    "evalMode",
+    "evalContext",
+    "failOnError",
+    "ansiEnabled",
+    "nullOnOverflow",
+    "nullable",
+    "resultId",
+    "exprId",
+    "cteId",
+    "id",
+    "loopId",
+    "mutableAggBufferOffset",
+    "inputAggBufferOffset",
+    "allowNullComparisonResult",
+    "followThreeValuedLogic",
+    "useStringTypeWhenEmpty",
+    "hideSeed")
 
   private def arguments(of: Product): Seq[String] =
     of.productElementNames.zip(of.productIterator).toSeq.filterNot { case (name, _) => Elsewhere(name) }.flatMap {
@@ -104,5 +122,6 @@ private[streamtable] object Meaning {
   }
 
   /** The class, without the number of a lambda, which differs in each process. */
-  private def className(of: Any): String = of.getClass.getName.takeWhile(_ != '/').split("\\$\\$Lambda").head.split('.').last
+  private def className(of: Any): String =
+    of.getClass.getName.takeWhile(_ != '/').split("\\$\\$Lambda").head.split('.').last
 }

@@ -371,7 +371,9 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
     def overResults(e: Expression): Expression = e match {
       case call: AggregateExpression =>
         calls
-          .getOrElseUpdate(call.canonicalized, (call, AttributeReference(Meaning.text(call), call.dataType, call.nullable)()))
+          .getOrElseUpdate(
+            call.canonicalized,
+            (call, AttributeReference(Meaning.text(call), call.dataType, call.nullable)()))
           ._2
       case other =>
         keys
@@ -403,7 +405,8 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
     ("id" -> name(out)) ~ ("name" -> out.name) ~ ("type" -> Shaped
       .plain(out.dataType)
       .sql) ~ ("nullable" -> out.nullable) ~
-      number(call, call.references.toSeq) ~ fails(call) ~ meaning(call) ~ ("deterministic" -> Clock.isRepeatable(call)) ~
+      number(call, call.references.toSeq) ~ fails(call) ~ meaning(call) ~ ("deterministic" -> Clock.isRepeatable(
+        call)) ~
       ("subqueries" -> call.collect { case s: SubqueryExpression => s.nodeName }.toList) ~
       ("function" -> function.getClass.getSimpleName) ~ ("distinct" -> call.isDistinct) ~
       ("arguments" -> function.children.map(expression).toList) ~ ("filter" -> call.filter.map(

@@ -13,6 +13,8 @@ import org.apache.spark.sql.types._
  * A RANGE frame ends with the peers of a row, so its order stays as it is, as that of rank and the like. Where a function asks for the
  * order of rows and its RANGE frame is one of rows as well (the whole partition; first_value from its start), it becomes that. What
  * stays open then is for the reader to refuse.
+ *
+ * max_by and min_by ask for an order too: theirs is completed by the value, where values can be compared.
  */
 private object Ties {
 
@@ -31,6 +33,24 @@ private object Ties {
         }.asInstanceOf[NamedExpression])
         window.copy(windowExpressions = ordered, orderSpec = order, child = below)
       }
+    case aggregate: Aggregate =>
+      aggregate.transformExpressions {
+        case m @ MaxBy(value, order) if !decides(order, value) => m.copy(orderingExpr = beside(order, value))
+        case m @ MinBy(value, order) if !decides(order, value) => m.copy(orderingExpr = beside(order, value))
+      }
+  }
+
+  /** Whether rows with an equal order have an equal value, or none of the values is greater than another. */
+  private def decides(order: Expression, value: Expression): Boolean = !RowOrdering.isOrderable(value.dataType) ||
+    order.semanticEquals(value) || (order match {
+      case CreateNamedStruct(children) => children.exists(_.semanticEquals(value))
+      case _ => false
+    })
+
+  /** The order of max_by, then the value: of rows with an equal order the one with the greatest value counts. NULL is no order. */
+  private def beside(order: Expression, value: Expression): Expression = {
+    val both = CreateNamedStruct(Seq(Literal("_order"), order, Literal("_value"), value))
+    if (order.nullable) If(IsNull(order), Literal(null, both.dataType), both) else both
   }
 
   /** Whether the value depends on which of equal rows comes first, and no order says so. */
