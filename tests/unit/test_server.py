@@ -7,18 +7,22 @@ import re
 import signal
 import socket
 import stat
+import threading
 import unicodedata
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
+from tests.unit.jvm import Raised, java
 from typer.testing import CliRunner
 
 from streamtable.errors import InvalidStatement, NotEnabled
 from streamtable.hosts.cli.app import app
 from streamtable.hosts.cli.output import ExitCode
 from streamtable.hosts.roles import Role
+from streamtable.hosts.server import serve
 from streamtable.hosts.server.endpoints import FREE as PORTS
 from streamtable.hosts.server.endpoints import endpoints_of, environment, is_loopback, spark_settings, with_options
 from streamtable.hosts.server.passwords import Passwords, add_user, read_users
@@ -181,6 +185,67 @@ def test_another_file_is_read_instead_of_that_of_the_folder(tmp_path: Path, monk
         ["spark.of.the.folder"],
         ["spark.of.the.other"],
     ]
+
+
+class Doors:
+    """The doors of a Spark that opens what a test says, and remembers on which thread."""
+
+    def __init__(self, opens: Any, connect: int = 0) -> None:
+        self._opens, self._connect = opens, connect
+        self.thread = 0
+
+    def startWithSparkSession(self, *_: object) -> object:  # noqa: N802  (Java's name)
+        self.thread = threading.get_ident()
+        return self._open()
+
+    def start(self, *_: object) -> object:
+        return self._open()
+
+    def localPort(self) -> int:  # noqa: N802
+        return self._connect
+
+    def remember(self, hive: object) -> None:
+        pass
+
+    plain = remember
+
+    def _open(self) -> object:
+        if isinstance(self._opens, Exception):
+            raise self._opens
+        return self._opens
+
+
+TAKEN = Raised(
+    java("org.apache.hive.service.ServiceException", cause=java("java.net.BindException", says="Address already in use"))
+)
+
+
+def test_a_door_that_does_not_open_says_which_port_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "java_class", lambda *_: Doors(TAKEN))
+    with pytest.raises(NotEnabled, match="Thrift does not open 127.0.0.1:7: Address already in use"):
+        serve.open_thrift(MagicMock(), "127.0.0.1", 7)
+    with pytest.raises(NotEnabled, match="Spark Connect does not open 127.0.0.1:7: Address already in use"):
+        serve._open_connect(MagicMock(), "127.0.0.1", 7)
+
+
+def test_the_port_of_another_process_is_not_taken_for_our_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark Connect goes on to the next port where its own is taken; clients would show their token to whoever took it."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as theirs:
+        port = theirs.getsockname()[1]
+        monkeypatch.setattr(serve, "java_class", lambda *_: Doors(None, port + 1))
+        with pytest.raises(NotEnabled, match=f"listens on port {port + 1}: another process took 127.0.0.1:{port}"):
+            serve._open_connect(MagicMock(), "127.0.0.1", port)
+        monkeypatch.setattr(serve, "java_class", lambda *_: Doors(None, port))
+        serve._open_connect(MagicMock(), "127.0.0.1", port)
+
+
+def test_thrift_opens_where_the_session_says_though_the_metastore_was_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hive keeps the metastore's settings in each thread that asked it, and HiveServer2 would take those."""
+    doors = Doors(object())
+    monkeypatch.setattr(serve, "java_class", lambda *_: doors)
+    with closing(socket.create_server(("127.0.0.1", 0))) as opened:
+        serve.open_thrift(MagicMock(), "127.0.0.1", opened.getsockname()[1])
+    assert doors.thread not in (0, threading.get_ident())
 
 
 @pytest.mark.parametrize("abstract", [False, True])

@@ -6,13 +6,14 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 from streamtable.errors import NotEnabled
@@ -26,6 +27,7 @@ from streamtable.hosts.server.passwords import Passwords
 from streamtable.hosts.server.stopping import Stopping
 from streamtable.hosts.server.watchdog import Watchdog
 from streamtable.hosts.session import start_scheduler
+from streamtable.jvm.failures import root_cause
 from streamtable.jvm.gateway import SHIM, java_class
 from streamtable.schedule.loop import Scheduler
 from streamtable.settings.server_file import ServerSettings
@@ -136,17 +138,42 @@ def _listen(spark: SparkSession, endpoints: Endpoints) -> None:
     if endpoints.thrift:
         open_thrift(spark, endpoints.host, endpoints.thrift)
     if endpoints.connect:
-        java_class(spark, "org.apache.spark.sql.connect.service.SparkConnectService").start(spark.sparkContext._jsc.sc())
-        wait_for(endpoints.host, endpoints.connect)
+        _open_connect(spark, endpoints.host, endpoints.connect)
 
 
 def open_thrift(spark: SparkSession, host: str, port: int) -> Any:
-    """Open the door of Thrift where the settings say, and return the HiveServer2 behind it."""
-    hive = java_class(spark, f"{THRIFT}.HiveThriftServer2").startWithSparkSession(spark._jsparkSession, False)
+    """Open the door of Thrift where the settings say, and return the HiveServer2 behind it.
+
+    A thread of its own opens it: in a thread that has asked the metastore, HiveServer2 takes the settings of its client.
+    Raises NotEnabled where the port does not open.
+    """
+    server = java_class(spark, f"{THRIFT}.HiveThriftServer2")
+    with ThreadPoolExecutor(1, thread_name_prefix="streamtable thrift") as own:
+        hive = _opened("Thrift", host, port, lambda: own.submit(server.startWithSparkSession, spark._jsparkSession, False).result())
     wait_for(host, port)
     java_class(spark, f"{SHIM}.Addresses").remember(hive)
     java_class(spark, f"{SHIM}.ThriftErrors").plain(hive)
     return hive
+
+
+def _open_connect(spark: SparkSession, host: str, port: int) -> None:
+    connect = java_class(spark, "org.apache.spark.sql.connect.service.SparkConnectService")
+    _opened("Spark Connect", host, port, lambda: connect.start(spark.sparkContext._jsc.sc()))
+    if (taken := connect.localPort()) != port:  # it goes on to the next port where another process has come before
+        raise NotEnabled(
+            f"Spark Connect listens on port {taken}: another process took {host}:{port} meanwhile", hint="start the server again"
+        )
+    wait_for(host, port)
+
+
+def _opened(door: str, host: str, port: int, start: Callable[[], Any]) -> Any:
+    try:
+        return start()
+    except Py4JJavaError as error:
+        raise NotEnabled(
+            f"{door} does not open {host}:{port}: {root_cause(error)}",
+            hint="end what listens there, and start again",
+        ) from error
 
 
 def wait(spark: SparkSession, stopping: Stopping) -> None:
