@@ -20,7 +20,7 @@ from streamtable.refresh.frontier import Vector
 from streamtable.schedule.cycle import Refreshed, Task
 from streamtable.schedule.due import ScheduledTable
 from streamtable.schedule.interface import Again, Failed, Observation
-from streamtable.schedule.loop import ELSEWHERE, Scheduler, look_now
+from streamtable.schedule.loop import CANCEL_AGAIN, ELSEWHERE, Scheduler, look_now
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=timezone.utc)
 
@@ -556,9 +556,33 @@ def test_stop_waits_for_a_refresh_and_cancels_what_takes_too_long(monkeypatch: p
     with started(played) as scheduler:
         begun.wait(20)
         assert not scheduler.stop(timeout=0.1)
-        assert played.cancelled == ["a"]
+        assert set(played.cancelled) == {"a"}
         may_end.set()
         assert scheduler.stop(timeout=20)
+
+
+def test_a_job_that_begins_after_stop_has_cancelled_is_cancelled_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(table("a"))
+    begun, planned, ended = Event(), Event(), Event()
+
+    def slow(task: Task, attempt: int, stopping: Event) -> Refreshed | Failed:
+        begun.set()
+        planned.wait(20)  # Spark plans, and has no job that could be cancelled
+        before = len(played.cancelled)
+        eventually(lambda: len(played.cancelled) > before)  # the job, which would take an hour
+        ended.set()
+        return Failed("cancelled")
+
+    monkeypatch.setattr(played, "refresh", slow)
+    with started(played) as scheduler:
+        assert begun.wait(20)
+        assert not scheduler.stop(timeout=0.1)
+        planned.set()
+        assert ended.wait(20)
+        assert scheduler.stop(timeout=20)
+    cancels = len(played.cancelled)
+    time.sleep(2 * CANCEL_AGAIN.total_seconds())
+    assert len(played.cancelled) == cancels, "what has ended is left alone"
 
 
 def test_stop_takes_no_longer_than_it_may_when_the_look_hangs_as_well(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,7 +111,8 @@ class SparkEngine:
             if mine:
                 give_back(self._spark, task.path, mine)
         log.debug("%s: %s", task.name, outcome)
-        self._maintain(task)
+        if not stopping.is_set():
+            self._maintain(task)
         return done
 
     def _failed(self, task: Task, attempt: int, error: Exception, started: float, mine: Request | None) -> Failed | Again:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -38,6 +38,11 @@ SHORTEST_PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(minutes=1)
 
 TICK = timedelta(milliseconds=100)
 """The pause between two looks for commits while a table waits for one."""
+
+CANCEL_AGAIN = timedelta(milliseconds=500)
+"""The pause between two cancels of what runs longer than it may."""
+
+Running = Sequence[tuple[Task, Future[Refreshed | Failed | Again]]]
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,7 @@ class Scheduler:
     def stop(self, timeout: float | None = None) -> bool:
         """Start no further refresh, and wait for running ones. After `timeout` seconds their Spark jobs are cancelled.
 
-        Return whether all could finish. A cancelled refresh leaves its table as it was.
+        Return whether all could finish. A cancelled refresh leaves its table as it was; later jobs of it are cancelled too.
         """
         began = time.monotonic()
         atexit.unregister(self.stop)
@@ -107,12 +112,24 @@ class Scheduler:
             self._thread.join(timeout)
         running = list(self._running.values())
         left = None if timeout is None else max(0.0, began + timeout - time.monotonic())
-        _, unfinished = wait([future for _, future in running], left)
-        for task, future in running:
-            if future in unfinished:
-                self._engine.cancel(task)
+        wait([future for _, future in running], left)
         self._workers.shutdown(wait=False, cancel_futures=True)
+        if unfinished := [(task, future) for task, future in running if not future.done()]:
+            self._cancel(unfinished)
+            Thread(target=self._cancel_again, args=(unfinished,), name="streamtable scheduler cancels", daemon=True).start()
         return not unfinished
+
+    def _cancel(self, unfinished: Running) -> None:
+        for task, future in unfinished:
+            if not future.done():
+                self._engine.cancel(task)
+
+    def _cancel_again(self, unfinished: Running) -> None:
+        """Cancel until all have ended: Spark cancels what runs at that moment, and a refresh may begin jobs later."""
+        futures = [future for _, future in unfinished]
+        while wait(futures, CANCEL_AGAIN.total_seconds()).not_done and self._engine.alive():
+            with suppress(Exception):  # Spark may have ended meanwhile
+                self._cancel(unfinished)
 
     def wait(self, seconds: float) -> bool:
         """Wait until the scheduler is stopped, at most `seconds` seconds; return whether it is stopped."""
