@@ -11,7 +11,7 @@ from threading import Event
 from streamtable.api.answers import Finding
 from streamtable.catalog.definition import ACTIVE, SUSPENDED, Failure
 from streamtable.delta.tables import Size
-from streamtable.errors import NotSupported
+from streamtable.errors import InvalidStatement, NotSupported
 from streamtable.hosts.console.access import Doors
 from streamtable.hosts.console.board import Act, Board, Contents, Explained, Job
 from streamtable.hosts.console.serve import Console
@@ -215,13 +215,20 @@ class FakeUsers:
         self.passwords = passwords
         self.roles: dict[str, Role] = dict.fromkeys(passwords, Role.FULL)
         self.asked: list[tuple[str, str, str]] = []
+        self.readable = True
 
     def login(self, user: str, password: str, address: str = "") -> bool:
+        self._read()
         self.asked.append((user, password, address))
         return self.passwords.get(user) == password
 
     def role(self, user: str) -> Role | None:
+        self._read()
         return self.roles.get(user)
+
+    def _read(self) -> None:
+        if not self.readable:
+            raise InvalidStatement("the file of users cannot be read: it is gone", hint="streamtable add-user writes one")
 
 
 def board_of(status: Status, read_only: bool = False) -> tuple[Board, FakeHands]:

@@ -28,13 +28,13 @@ from tests.unit.consoles import BROKEN, CATALOG, NASTY, NOW, FakeHands, FakeUser
 from typer.testing import CliRunner
 
 from streamtable.catalog.definition import SUSPENDED
-from streamtable.errors import NotEnabled, SourceUnavailable
+from streamtable.errors import InvalidStatement, NotEnabled, SourceUnavailable
 from streamtable.hosts import console as package
 from streamtable.hosts.cli import serving
 from streamtable.hosts.cli.app import app as cli
 from streamtable.hosts.cli.output import ExitCode, Printer
 from streamtable.hosts.console import serve as served
-from streamtable.hosts.console.access import IDLE, LONGEST, Doors, is_own_host
+from streamtable.hosts.console.access import GRACE, IDLE, LONGEST, Doors, is_own_host
 from streamtable.hosts.console.board import Act, Board, Job
 from streamtable.hosts.console.chart import chart_of
 from streamtable.hosts.console.pages import Pages, application
@@ -472,6 +472,32 @@ def test_sessions_end() -> None:
     while doors.session(cookie):
         now += IDLE - 1
     assert now > LONGEST and doors.session(None) is None and doors.by_link("") is None
+
+
+def test_a_file_of_users_that_cannot_be_read_for_a_moment_throws_nobody_out() -> None:
+    users, now = FakeUsers(ada="one", ben="two", eve="three"), 0.0
+    users.roles["ben"] = Role.VIEWER
+    doors = Doors(users, lambda: now)
+    ada, ben, eve = (doors.by_password(name, password, "") for name, password in users.passwords.items())
+    users.readable = False
+    now = GRACE
+    assert [found and found.may_act for found in map(doors.session, (ada, ben, eve))] == [True, False, True]
+    with pytest.raises(InvalidStatement, match="cannot be read"):
+        doors.by_password("ada", "one", "")
+    now = GRACE + 1
+    assert [doors.session(each) for each in (ada, ben, eve)] == [None] * 3, "nobody knows any more who may come in"
+    users.readable = True
+    del users.roles["eve"]
+    assert [found and found.may_act for found in map(doors.session, (ada, ben, eve))] == [True, False, None]
+
+
+def test_who_logs_in_while_the_users_cannot_be_read_is_told_so() -> None:
+    users = FakeUsers(ada="one")
+    browser = TestClient(application(board_of(small())[0], Doors(users), COOKIE), HOST, follow_redirects=False)
+    users.readable = False
+    assert browser.post("/login", data={"user": "ada", "password": "one"}).headers["location"] == "/login?unknown=1"
+    assert "the file of users cannot be read" in browser.get("/login?unknown=1").text
+    assert browser.get("/").headers["location"] == "/login"
 
 
 # Parts

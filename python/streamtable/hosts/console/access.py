@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import logging
 import secrets
 import time
 from collections import OrderedDict
@@ -20,12 +21,17 @@ from typing import Protocol
 from starlette.datastructures import Headers
 from starlette.requests import Request
 
+from streamtable.errors import InvalidStatement
 from streamtable.hosts.roles import Role
 
 __all__ = ["HEADERS", "Doors", "Session", "Users", "is_own_host", "is_own_origin"]
 
+log = logging.getLogger("streamtable.console")
+
 IDLE, LONGEST = 12 * 3600.0, 7 * 86_400.0
 """Seconds after which an idle session ends, and seconds after which any session ends."""
+GRACE = 60.0
+"""Seconds for which a session goes on as before while nobody can tell what its user may do."""
 MOST_SESSIONS, MOST_LINKS = 1000, 10
 
 HEADERS = {
@@ -41,7 +47,7 @@ HEADERS = {
 
 
 class Users(Protocol):
-    """Who may log in. `Passwords` of a server implements it."""
+    """Who may log in. `Passwords` of a server implements it. Raises InvalidStatement while the users cannot be read."""
 
     def login(self, user: str, password: str, address: str = "") -> bool:
         """Tell whether the password is the user's. May take seconds: wrong ones are slowed down."""
@@ -57,6 +63,8 @@ class Session:
     user: str
     began: float
     used: float
+    known: float
+    """When the users last said what this one may do."""
     role: Role = Role.FULL
     csrf: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
 
@@ -91,24 +99,38 @@ class Doors:
         with self._lock:
             fitting = [each for each in self._links if hmac.compare_digest(each.encode(), token.encode("utf-8", "replace"))]
             self._links = [each for each in self._links if each not in fitting]
-        return self._begin("owner") if fitting else None
+        return self._begin("owner", Role.FULL) if fitting else None
 
     def by_password(self, user: str, password: str, address: str) -> str | None:
-        """Return the cookie of a new session, if the password is the user's. May take seconds: wrong ones are slowed down."""
-        return self._begin(user) if self.users and self.users.login(user, password, address) else None
+        """Return the cookie of a new session, if the password is the user's. May take seconds: wrong ones are slowed down.
+
+        Raises InvalidStatement while the users cannot be read: nobody begins a session then.
+        """
+        role = self.users.role(user) if self.users and self.users.login(user, password, address) else None
+        return self._begin(user, role) if role else None
 
     def session(self, cookie: str | None) -> Session | None:
-        """Return the session of a cookie, with the role that its user has now."""
+        """Return the session of a cookie, with the role that its user has now.
+
+        While the users cannot be read, as in the middle of an edit, it goes on for GRACE seconds, and then rests.
+        """
         now = self._clock()
         with self._lock:
             found = self._sessions.get(cookie or "")
         if found is None:
             return None
-        role = self.users.role(found.user) if self.users else Role.FULL
-        if role is None or now - found.used > IDLE or now - found.began > LONGEST:
+        if now - found.used > IDLE or now - found.began > LONGEST:
             self.leave(cookie)
             return None
-        found.used, found.role = now, role
+        try:
+            role = self.users.role(found.user) if self.users else Role.FULL
+        except InvalidStatement as error:
+            log.warning("what %s may do is not known: %s", found.user, error)
+            return found if now - found.known <= GRACE else None
+        if role is None:
+            self.leave(cookie)
+            return None
+        found.used, found.known, found.role = now, now, role
         return found
 
     def leave(self, cookie: str | None) -> None:
@@ -116,10 +138,10 @@ class Doors:
         with self._lock:
             self._sessions.pop(cookie or "", None)
 
-    def _begin(self, user: str) -> str:
+    def _begin(self, user: str, role: Role) -> str:
         cookie, now = secrets.token_urlsafe(32), self._clock()
         with self._lock:
-            self._sessions[cookie] = Session(user, now, now)
+            self._sessions[cookie] = Session(user, now, now, now, role)
             while len(self._sessions) > MOST_SESSIONS:
                 self._sessions.popitem(last=False)
         return cookie

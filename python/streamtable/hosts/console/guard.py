@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 from urllib.parse import parse_qs
 
@@ -11,9 +12,12 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from streamtable.errors import InvalidStatement
 from streamtable.hosts.console.access import HEADERS, Doors, address_of, is_own_host, is_own_origin, shows_token
 
 __all__ = ["Guard"]
+
+log = logging.getLogger("streamtable.console")
 
 MOST = 64 * 1024
 """Bytes of a form; ours are small."""
@@ -78,7 +82,11 @@ class Guard:
     async def _login(self, request: Request) -> Response:
         form = request.state.form
         user, password = form.get("user", ""), form.get("password", "")
-        cookie = await run_in_threadpool(self._doors.by_password, user, password, address_of(request))
+        try:
+            cookie = await run_in_threadpool(self._doors.by_password, user, password, address_of(request))
+        except InvalidStatement as error:
+            log.warning("nobody can log in: %s", error)
+            return RedirectResponse("/login?unknown=1", 303)
         return self._welcome(cookie) if cookie else RedirectResponse("/login?wrong=1", 303)
 
     def _stranger(self, request: Request) -> Response:

@@ -78,11 +78,8 @@ class Passwords:
         return self._slowdown.attempt(name, address, lambda: self._fits(name, typed))
 
     def role(self, user: str) -> Role | None:
-        """Return the role that the user has now; None for nobody, and while the file cannot be read."""
-        try:
-            found = read_users(self._file).get(_typed(user))
-        except InvalidStatement:
-            return None
+        """Return the role that the user has now; None for nobody. Raises InvalidStatement while the file cannot be read."""
+        found = read_users(self._file).get(_typed(user))
         return found.role if found else None
 
     def _fits(self, name: str, password: str) -> bool:
