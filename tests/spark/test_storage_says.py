@@ -1,7 +1,8 @@
-"""Storage that is full, or lets itself be read alone: every statement that writes says what the storage says, and nothing else first."""
+"""Storage that is full, lets itself be read alone, or is not mounted any more: every statement says what the storage says, and nothing else first."""
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,7 +73,6 @@ WRITES = (
     "DROP SUBSCRIPTION copies.sub",
 )
 READS = (
-    "SHOW STREAM TABLES",
     "DESCRIBE STREAM TABLE st",
     "EXPLAIN STREAM TABLE st",
     "VERIFY STREAM TABLE st",
@@ -120,7 +120,7 @@ def test_storage_that_is_read_only_is_what_every_statement_says(spark: SparkSess
     subprocess.run(["mount", "-o", "remount,ro", mounted], check=True)
     try:
         refused(spark, WRITES, "Read-only file system")
-        for statement in READS:
+        for statement in ("SHOW STREAM TABLES", *READS):
             spark.sql(statement).collect()
     finally:
         subprocess.run(["mount", "-o", "remount,rw", mounted], check=True)
@@ -136,3 +136,35 @@ def test_a_disk_that_is_full_is_what_every_statement_says(spark: SparkSession, m
     full.unlink()
     spark.sql("REFRESH STREAM TABLE st").collect()
     assert_exact(spark, "st", QUERY)
+
+
+def test_storage_that_is_not_mounted_any_more_is_what_every_statement_says(
+    spark: SparkSession, mounted: Path, tmp_path: Path
+) -> None:
+    """Nothing is made in the empty place, and no name is forgotten, for the tables are there again when the storage is."""
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    subprocess.run(["mount", "--bind", mounted, kept], check=True)
+    subprocess.run(["umount", "-l", mounted], check=True)
+    try:
+        refused(spark, (*WRITES, *READS), "No such file or directory")
+        assert {row["status"] for row in spark.sql("SHOW STREAM TABLES").collect()} == {"UNREADABLE"}
+        assert list(mounted.iterdir()) == []
+    finally:
+        subprocess.run(["mount", "--bind", kept, mounted], check=True)
+        subprocess.run(["umount", "-l", kept], check=True)
+    assert spark.sql("REFRESH STREAM TABLE above CASCADE").first() is not None
+    assert_exact(spark, "st", QUERY)
+    assert answer(spark, "DROP STREAM TABLE above") == [("spark_catalog.mounted.above", "DROPPED")]
+
+
+def test_names_can_be_dropped_whose_storage_is_gone_for_good(spark: SparkSession, tmp_path: Path) -> None:
+    home = tmp_path / "gone"
+    spark.sql(f"CREATE DATABASE gone LOCATION '{home}'")
+    spark.sql("CREATE TABLE gone.sales (id INT) USING delta")
+    spark.sql("CREATE STREAM TABLE gone.st AS SELECT id FROM gone.sales")
+    shutil.rmtree(home)
+    refused(spark, ("DROP STREAM TABLE gone.st", "CREATE QUEUE gone.new (body STRING)"), f"{home}: No such file or directory")
+    home.mkdir()
+    assert answer(spark, "DROP STREAM TABLE gone.st") == [("spark_catalog.gone.st", "DROPPED")]
+    spark.sql("DROP DATABASE gone CASCADE")

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from pathlib import Path
+
 import pytest
 from tests.unit.jvm import Captured, Raised, java
 
 from streamtable.errors import ConcurrentRefresh, NotIncremental, RefreshError, SourceUnavailable
+from streamtable.jvm.storage import not_mounted
 from streamtable.schedule.failures import LONGEST_TEXT, condition_of, is_transient, text_of
 
 
@@ -54,3 +59,27 @@ def test_what_is_kept_of_an_error() -> None:
         "the table `r` cannot be found; line 5, pos 3"
     )
     assert len(text_of(ValueError("x" * 1_000_000))) == LONGEST_TEXT + 3
+
+
+def test_a_disk_that_is_gone_or_does_not_answer_is_told_from_a_folder_that_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = tmp_path / "shop.db" / "t"
+    failed = not_mounted(f"file:{table}")
+    assert failed and failed.reason == f"the storage failed: {table.parent}: No such file or directory"
+    assert "mount the storage again" in str(failed) and "make an empty folder there" in str(failed)
+    table.parent.mkdir()
+    assert not_mounted(f"file:{table}") is None, "a DROP takes the name"
+    table.mkdir()
+    assert not_mounted(f"file:{table}/") is None
+    assert not_mounted("s3a://bucket/shop.db/t") is None
+    for number in (errno.ENOTCONN, errno.ESTALE, errno.EIO, errno.EACCES):
+
+        def stat(place: Path, number: int = number) -> None:
+            if place == table:
+                raise OSError(number, os.strerror(number), str(place))
+
+        monkeypatch.setattr(Path, "stat", stat)
+        failed = not_mounted(f"file:{table}")
+        assert failed and failed.reason == f"the storage failed: {table}: {os.strerror(number)}"
+        assert "make an empty folder" not in str(failed)

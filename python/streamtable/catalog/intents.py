@@ -24,6 +24,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from streamtable.catalog.halves import FOLDER, Intent, Kind, Part, beat_of, registered, remove, settle
+from streamtable.catalog.mounted import home_away
 from streamtable.catalog.owners import BEAT, alive, owner
 from streamtable.catalog.paths import home_of
 from streamtable.catalog.restored import restored
@@ -58,8 +59,12 @@ def intended(spark: SparkSession, kind: Kind, *parts: Part) -> Iterator[None]:
     """Run the effects of a statement. After a failure, for whatever reason, they are undone or finished at once.
 
     That happens on a thread of its own, because the thread of a cancelled statement is interrupted. A DROP that is finished there
-    has not failed.
+    has not failed. Raises StorageFailed before the first effect where the storage is away: what is made in an empty place, where a
+    disk was mounted, is out of sight when the disk is back.
     """
+    for part in parts:
+        if failed := home_away(spark, part.name):
+            raise failed
     file = f"{home_of(spark, parts[0].name)}/{FOLDER}/{owner()}-{uuid.uuid4().hex}.json"
     parts = tuple(replace(part, beside=_has_neighbours(spark, part.path)) for part in parts)
     intent = Intent(kind, parts, _statement.get(), _catalog(spark), f"process {os.getpid()} of {socket.gethostname()}", file)

@@ -19,6 +19,7 @@ from streamtable.catalog.dropping import drop_parts
 from streamtable.catalog.entries import load, readers_named
 from streamtable.catalog.halves import ID, Kind, Part, calls_itself, forget, moved, properties_at
 from streamtable.catalog.intents import dead
+from streamtable.catalog.mounted import away
 from streamtable.catalog.paths import home_of, name_at
 from streamtable.definitions.create import Dropped
 from streamtable.delta.folders import names
@@ -59,7 +60,7 @@ def drop(spark: SparkSession, statement: DropStreamTable) -> list[Dropped]:
 
 
 def _found(spark: SparkSession, located: Located) -> TableState | None:
-    """Return the state of the table; None for a missing or unreadable table."""
+    """Return the state of the table; None for a missing or unreadable table. Raises StorageFailed where its storage is away."""
     if located.kind != "delta":
         return None
     try:
@@ -67,6 +68,8 @@ def _found(spark: SparkSession, located: Located) -> TableState | None:
     except (StreamTableError, Py4JJavaError, CapturedException) as error:
         if isinstance(error, StorageFailed) or cancelled(error) or storage_failed(error):
             raise
+        if failed := away(spark, located):
+            raise failed from error
         return None
 
 

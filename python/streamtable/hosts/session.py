@@ -161,35 +161,35 @@ class _Statements:
         from streamtable.statements import dispatch
         from streamtable.statements.failures import named
 
-        with named(statement := _read(sql)):
+        with named(spark, statement := _read(sql)):
             return dispatch.describe(spark, statement)
 
     def run(self, spark: SparkSession, sql: str) -> list[tuple[Any, ...]] | JavaRows:
         from streamtable.statements import dispatch
         from streamtable.statements.failures import named
 
-        with named(statement := _read(sql)):
+        with named(spark, statement := _read(sql)):
             return dispatch.run(spark, statement)
 
     def begun(self, spark: SparkSession, sql: str, place: str) -> str:
         from streamtable.statements.failures import named
         from streamtable.subscribing import micro_batches
 
-        with named(statement := _read(sql)):
+        with named(spark, statement := _read(sql)):
             return micro_batches.begun(spark, statement, place)
 
     def latest(self, spark: SparkSession, sql: str, columns: str, start: int | None, newest: int | None) -> int | None:
         from streamtable.statements.failures import named
         from streamtable.subscribing import micro_batches
 
-        with named(statement := _read(sql)):
+        with named(spark, statement := _read(sql)):
             return micro_batches.latest(spark, statement, columns, start, newest)
 
     def batch(self, spark: SparkSession, sql: str, columns: str, start: int | None, end: int) -> DataFrame:
         from streamtable.statements.failures import named
         from streamtable.subscribing import micro_batches
 
-        with named(statement := _read(sql)):
+        with named(spark, statement := _read(sql)):
             return micro_batches.batch(spark, statement, columns, start, end)
 
     def mentioned(self, sql: str) -> dict[str, Any]:

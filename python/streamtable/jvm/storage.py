@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamtable.errors import StorageFailed
@@ -12,7 +13,7 @@ from streamtable.jvm.failures import causes, interrupted, java_exception
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
 
-__all__ = ["cannot_write", "no_space", "storage_failed", "storage_trouble"]
+__all__ = ["cannot_write", "no_space", "not_mounted", "storage_failed", "storage_trouble"]
 
 _NO_SPACE = r"No space left on device|Disk quota exceeded|There is not enough space on the disk"
 _READ_ONLY = r"Read-only file system"
@@ -44,6 +45,37 @@ def storage_failed(error: BaseException) -> StorageFailed | None:
         return None
     hint = "try again; if it stays so, look at the storage: the log has all of it"
     return StorageFailed(f"the storage failed: {java.getClass().getSimpleName()}: {java.getMessage()}", hint=hint)
+
+
+def not_mounted(folder: str) -> StorageFailed | None:
+    """Return the error of a folder of a local disk that is out of reach, or around which nothing is any more.
+
+    A folder that alone is gone is no error of the storage. Java says of all of them that they are not there.
+    """
+    scheme, _, name = folder.partition(":")
+    place = Path(name)
+    if scheme != "file":
+        return None
+    around = place.parent
+    if why := _trouble(around):
+        missing = (
+            "make an empty folder there, if all of it is gone for good; else mount the storage again, and run the statement again"
+        )
+        return StorageFailed(f"the storage failed: {around}: {why}", hint=_remedy(why) or missing)
+    why = _trouble(place)
+    return StorageFailed(f"the storage failed: {place}: {why}", hint=_remedy(why)) if why and _remedy(why) else None
+
+
+def _trouble(place: Path) -> str | None:
+    try:
+        place.stat()
+    except OSError as error:
+        return str(error.strerror)
+    return None
+
+
+def _remedy(text: str) -> str | None:
+    return next((hint for said, hint in _SAID.items() if re.search(said, text)), None)
 
 
 def no_space(error: BaseException) -> bool:
