@@ -19,6 +19,7 @@ from tests.spark.statements import answer, done, folder
 from streamtable.catalog import intents
 from streamtable.catalog.halves import FOLDER, ID, Kind, Part, forget, marked, properties_at
 from streamtable.catalog.intents import intended
+from streamtable.definitions.accompany import accompany
 from streamtable.definitions.leftovers import leftovers
 from streamtable.delta.ddl import as_engine
 from streamtable.delta.tables import find_table
@@ -314,6 +315,31 @@ def test_a_killed_drop_is_finished_when_its_storage_is_back(shop: SparkSession, 
     shop.sql("DROP STREAM TABLE IF EXISTS other")
     assert not file.exists() and in_folder(storage) == set()
     assert_exact(shop, "st", ALL)
+
+
+def test_a_drop_schema_that_is_killed_leaves_nothing_of_ours(shop: SparkSession) -> None:
+    make = (f"CREATE STREAM TABLE extra.st AS {GROUPS}", "CREATE QUEUE extra.jobs (body STRING)")
+    shop.sql("CREATE DATABASE extra")
+    for statement in make:
+        shop.sql(statement)
+    home = folder(shop, "extra.st").parent
+
+    def killed() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        accompany(shop, "DROP SCHEMA", ("spark_catalog", "extra"), killed)
+    assert in_folder(home) == set(), "Spark deletes a folder that holds nothing of ours any more"
+    for statement in make:
+        shop.sql(statement)
+    parts = [marked(shop, located.name, located.path) for located in (find_table(shop, ("extra", each)) for each in ("st", "jobs"))]
+    file = planted(shop, Kind.DROP, *parts)  # and killed between the two names
+    (home / FOLDER).mkdir()
+    file.rename(home / FOLDER / file.name)
+    file.parent.rmdir()
+    forget(shop, ("spark_catalog", "extra", "st"))
+    assert answer(shop, "DROP DATABASE extra CASCADE") == []
+    assert not home.exists()
 
 
 def test_what_lies_beside_intents_is_in_nobodys_way(shop: SparkSession) -> None:

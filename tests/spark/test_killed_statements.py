@@ -66,7 +66,9 @@ def readable(pipe: IO[str]) -> bool:
 
 
 def test_a_kill(tmp_path: Path) -> None:
-    name, at = random.choice([("CREATE", random.randint(5, 40)), ("DROP", random.randint(2, 20))])
+    name, at = random.choice(
+        [("CREATE", random.randint(5, 40)), *((each, random.randint(2, 20)) for each in ("DROP", "DROP SCHEMA"))]
+    )
     assert killed_at(tmp_path, "", name, at)
     ended(run(tmp_path, PROGRAM, name, ""), 0)
 

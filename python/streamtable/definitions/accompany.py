@@ -7,14 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from streamtable.catalog.dropping import drop_parts
 from streamtable.catalog.entries import Entry, entries, find, listed, readers_named, table_names
-from streamtable.catalog.halves import Kind, make_ordinary, marked
+from streamtable.catalog.halves import Kind, Part, make_ordinary, marked
 from streamtable.catalog.intents import carrying_out, intended
+from streamtable.catalog.paths import home_of
 from streamtable.definitions.checks import check_source_ddl
 from streamtable.definitions.settle import settle_schema
 from streamtable.delta.folders import names
 from streamtable.delta.tables import find_table
-from streamtable.delta.unreadable import Unreadable
+from streamtable.delta.unreadable import Unreadable, left_out
 from streamtable.errors import DependentsExist, InternalError
 from streamtable.language.names import Name
 
@@ -58,10 +60,28 @@ def _drop_schema(spark: SparkSession, schema: tuple[str, ...], statement: Callab
     inside = {find_table(spark, name.parts).path: (name, found) for name, found in listed(spark, schema)}
     others = [entry for entry in entries(spark) if entry.path not in inside]
     check_source_ddl(spark, "DROP SCHEMA", ".".join(schema), lambda: _readers(others, set(_places(spark, schema))))
+    if schema[-1].casefold() != "default":  # Spark refuses to drop it
+        _drop_ours(spark, schema)
     statement()
     return [
         (".".join(name.parts), _dropped(spark, path, found, _readers(others, {path}))) for path, (name, found) in inside.items()
     ]
+
+
+def _drop_ours(spark: SparkSession, schema: tuple[str, ...]) -> None:
+    """Drop what is ours in the folder of a schema, before Spark drops the schema: Spark deletes files in any order.
+
+    What nobody can read is left to Spark.
+    """
+    home, parts = home_of(spark, (*schema, "")), list[Part]()
+    for name in table_names(spark, schema):
+        with left_out(".".join(name)):
+            located = find_table(spark, name)
+            if located.accepted and located.path.rpartition("/")[0] == home:
+                parts.append(marked(spark, located.name, located.path))
+    if parts:
+        with carrying_out(f"DROP SCHEMA {Name(schema)} CASCADE"):
+            drop_parts(spark, *parts)
 
 
 def _places(spark: SparkSession, schema: tuple[str, ...]) -> Iterator[str]:

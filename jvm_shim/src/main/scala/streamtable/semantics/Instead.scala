@@ -34,14 +34,15 @@ private object Instead {
   private def isDelta(spec: TableSpecBase) = spec.provider.exists(_.equalsIgnoreCase("delta"))
 
   /**
-   * DROP SCHEMA ... CASCADE of a schema with stream tables, which it drops as they are dropped, and tells; or of one whose tables are
-   * not to be dropped while stream tables read them.
+   * DROP SCHEMA ... CASCADE of a schema with stream tables or objects of ours, which are dropped as they are dropped elsewhere; the stream
+   * tables are told. Or of one whose tables are not to be dropped while stream tables read them.
    */
   def ofSchema(session: SparkSession, node: LogicalPlan): Option[LogicalPlan] = for {
     schema <- droppedWhole(node)
     known <- Places.schema(session, schema)
-    holds = Places.entries(session, Seq(known.name)).exists(CatalogEntry.isStreamTable(_, None))
-    if holds || DirectWriteCheck.blocksSourceDdl(session)
+    entries = Places.entries(session, Seq(known.name)).toSeq
+    holds = entries.exists(CatalogEntry.isStreamTable(_, None))
+    if holds || entries.exists(CatalogEntry.noun(_).isDefined) || DirectWriteCheck.blocksSourceDdl(session)
   } yield AccompaniedCommand(node, "DROP SCHEMA", Seq(SESSION_CATALOG_NAME, known.name), if (holds) dropped else Nil)
 
   private def droppedWhole(node: LogicalPlan): Option[String] = node match {
