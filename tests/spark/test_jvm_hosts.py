@@ -204,8 +204,13 @@ def thrift_server(folder: Path) -> Iterator[int]:
 
 @pytest.mark.fuzz
 def test_the_thrift_server_of_spark(expected: list[hosts.Answer], tmp_path: Path) -> None:
-    with thrift_server(tmp_path) as port, cursor_at(port) as cursor:
+    with thrift_server(tmp_path) as port, cursor_at(port) as cursor, cursor_at(port) as another:
+        another.execute("SET spark.streamtable.scheduler.retries = never")  # before Python is there
         assert hosts.in_cursor(cursor, ThriftError) == expected
+        with pytest.raises(ThriftError, match="spark.streamtable.scheduler.retries cannot be 'never'"):
+            another.execute("SHOW STREAM TABLES")
+        another.execute("RESET spark.streamtable.scheduler.retries")
+        another.execute("SHOW STREAM TABLES")
         cursor.execute("CREATE TABLE people USING delta AS SELECT 'Ada' AS name, 36 AS age")
         cursor.execute("CREATE STREAM TABLE of_age AS SELECT name, age + 1 AS next FROM people WHERE age >= 18")
         cursor.get_tables(database_name="default")

@@ -94,7 +94,8 @@ object Handlers {
     (0 until count).iterator.takeWhile(_ => rows.hasNext).foreach(_ => into.add(rows.next()))
 
   /** Asks for the result type of a statement. */
-  def describe(session: SparkSession, sql: String): JsonNode = answer(_.describe(session, sql)).get("schema")
+  def describe(session: SparkSession, sql: String): JsonNode =
+    judged(session)(_.describe(session, sql)).get("schema")
 
   /** Carries a statement out: its rows as JSON, or those that are held here. */
   def run(session: SparkSession, sql: String): Either[JsonNode, JavaList[Row]] = rows(answer(_.run(session, sql)))
@@ -121,7 +122,7 @@ object Handlers {
 
   /** Asks for the result type of a table function. */
   def describeFunction(session: SparkSession, name: String, arguments: Seq[String]): JsonNode =
-    answer(_.describeFunction(session, name, arguments.toArray)).get("schema")
+    judged(session)(_.describeFunction(session, name, arguments.toArray)).get("schema")
 
   /** Calls a table function and gives its rows. */
   def callFunction(session: SparkSession, name: String, arguments: Seq[String]): Either[JsonNode, JavaList[Row]] =
@@ -152,8 +153,15 @@ object Handlers {
     (0 until missed.size).map(missed.get(_).asText)
   }
 
+  /** Answers what begins a statement, where the settings of its session are good. */
+  private def judged(session: SparkSession)(ask: Handler => String): JsonNode = {
+    if (current.isEmpty) PythonChild.registered()
+    CheckedSettings.judgeGiven(session)
+    answer(ask)
+  }
+
   private def answer(ask: Handler => String): JsonNode = {
-    val registered = current.getOrElse(started())
+    val registered = current.getOrElse(PythonChild.registered())
     val text =
       try Guard.own(ask(registered.handler))
       catch {
@@ -166,13 +174,6 @@ object Handlers {
     val node = mapper.readTree(text)
     Option(node.get("error")).foreach(error => throw toException(error))
     node
-  }
-
-  /** Starts Python, which first judges the settings that were given without it. */
-  private def started(): Registered = {
-    val answers = PythonChild.registered()
-    CheckedSettings.judgeGiven()
-    answers
   }
 
   private def toException(error: JsonNode): Throwable = {

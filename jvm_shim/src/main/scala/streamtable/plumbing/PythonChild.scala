@@ -22,6 +22,9 @@ private[streamtable] object PythonChild {
   private val advice = s"set $interpreter to a Python that has streamtable installed (pip install streamtable)"
   private val startedByPython = "_PYSPARK_DRIVER_CONN_INFO_PATH" // pyspark's launcher gives its JVM this variable
 
+  /** Whether such a child answers, or has answered: then statements may have come before it. */
+  @volatile private[streamtable] var serves = false
+
   /** Returns the handler in a child, which is started when there is none; it ends with the application or the JVM. */
   def registered(): Registered = synchronized {
     Handlers.registered.getOrElse {
@@ -70,6 +73,8 @@ private[streamtable] object PythonChild {
       Handlers.unset()
       server.shutdown()
     }
+    CheckedSettings.forget()
+    serves = true
     Handlers.registered.getOrElse {
       val said = new String(Files.readAllBytes(output.toPath), UTF_8).linesIterator.toSeq.takeRight(5).mkString("\n")
       throw Handlers.notEnabled(s"$python, which is to answer the statement, $ended:\n$said", advice, None)

@@ -1,13 +1,15 @@
 package org.apache.spark.sql.streamtable
 
+import java.util.{Collections, WeakHashMap}
+
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.command.SetCommand
-import org.apache.spark.sql.internal.SQLConf
 
 /**
- * Has Python judge the value that SET gives a setting of ours. SET starts no Python: what it gave before is judged by the statement that
- * does. Settings below `python` and `patches` are read before Python is there.
+ * Has Python judge the value that SET gives a setting of ours. SET starts no Python: what it gave before is judged by the first statement of
+ * ours in each session. Settings below `python` and `patches` are read before Python is there.
  */
 object CheckedSettings extends Rule[LogicalPlan] {
 
@@ -23,9 +25,17 @@ object CheckedSettings extends Rule[LogicalPlan] {
     plan
   }
 
-  /** Judges the settings of this session that were given before Python was there. */
-  def judgeGiven(): Unit =
-    for ((key, value) <- SQLConf.get.getAllConfs if isJudged(key)) Handlers.checkSetting(key, value)
+  private val judged = Collections.synchronizedMap(new WeakHashMap[SparkSession, java.lang.Boolean])
+
+  /** Has all sessions judged again: from now on another Python answers, and nobody has judged what was SET before it came. */
+  def forget(): Unit = judged.clear()
+
+  /** Judges the settings that a session may have been given while no Python was there; it is judged until it passes. */
+  def judgeGiven(session: SparkSession): Unit =
+    if (PythonChild.serves && !judged.containsKey(session)) {
+      for ((key, value) <- session.sessionState.conf.getAllConfs if isJudged(key)) Handlers.checkSetting(key, value)
+      judged.put(session, true)
+    }
 
   private def isJudged(key: String) = key.startsWith(ours) && !readHere.exists(key.startsWith(_))
 }
