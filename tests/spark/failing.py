@@ -48,6 +48,12 @@ CASES = {
     "CREATE AT LOCATION": Case(
         TABLE.replace(" AS", " LOCATION 'place' AS", 1), after=("SELECT * FROM st",), finally_=("DROP STREAM TABLE st",)
     ),
+    "CREATE BACKFILL": Case(
+        TABLE.replace(" AS", " BACKFILL FROM given AS", 1),
+        before=(f"CREATE TABLE given USING delta AS {QUERY}",),
+        after=("SELECT * FROM st",),
+        finally_=("DROP STREAM TABLE st", "DROP TABLE given"),
+    ),
     "CREATE OR REPLACE": Case(
         "CREATE OR REPLACE STREAM TABLE st AS SELECT id, amount FROM sales",
         before=(TABLE,),

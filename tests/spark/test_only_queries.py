@@ -39,6 +39,10 @@ CONDITIONS: dict[str, Callable[[str], str]] = {
     "events": lambda text: f"CREATE QUEUE made_of_it ({text}\n)",
     "publication": lambda text: f"CREATE PUBLICATION made_of_it FOR TABLE victim WHERE ({text}\n)",
     "subquery": lambda text: f"CREATE PUBLICATION made_of_it FOR TABLE victim WHERE (EXISTS ({text}\n))",
+    "expectation": lambda text: f"CREATE STREAM TABLE made_of_it (CONSTRAINT c EXPECT ({text}\n)) AS SELECT a FROM victim",
+    "added expectation": lambda text: f"ALTER STREAM TABLE kept ADD CONSTRAINT c EXPECT ({text}\n)",
+    "frozen": lambda text: f"CREATE STREAM TABLE made_of_it FROZEN WHERE ({text}\n) AS SELECT a FROM victim",
+    "set frozen": lambda text: f"ALTER STREAM TABLE kept SET FROZEN WHERE ({text}\n)",
 }
 """Those that hold an expression, or columns."""
 
@@ -130,6 +134,8 @@ def test_a_statement_is_no_condition_and_no_column(pure: SparkSession) -> None:
     before = everything(pure)
     for text, condition in zip((*ALL[::5], *HIDDEN), cycle(CONDITIONS.values()), strict=False):
         refused(pure, condition(text), StreamTableError)
+    for condition in CONDITIONS.values():
+        refused(pure, condition("INSERT INTO victim VALUES (2)"), StreamTableError)
     assert everything(pure) == before
 
 

@@ -164,7 +164,13 @@ def test_names_can_be_dropped_whose_storage_is_gone_for_good(spark: SparkSession
     spark.sql("CREATE TABLE gone.sales (id INT) USING delta")
     spark.sql("CREATE STREAM TABLE gone.st AS SELECT id FROM gone.sales")
     shutil.rmtree(home)
-    refused(spark, ("DROP STREAM TABLE gone.st", "CREATE QUEUE gone.new (body STRING)"), f"{home}: No such file or directory")
+    statements = (
+        "DROP STREAM TABLE gone.st",
+        "DROP TABLE gone.st",
+        "DROP SCHEMA gone CASCADE",
+        "CREATE QUEUE gone.new (body STRING)",
+    )
+    refused(spark, statements, f"{home}: No such file or directory")
     home.mkdir()
     assert answer(spark, "DROP STREAM TABLE gone.st") == [("spark_catalog.gone.st", "DROPPED")]
     spark.sql("DROP DATABASE gone CASCADE")

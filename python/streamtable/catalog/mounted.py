@@ -27,7 +27,7 @@ def home_away(spark: SparkSession, name: Sequence[str]) -> StorageFailed | None:
     if is_path(name):
         return None
     home = home_of(spark, name)
-    failed = not_mounted(f"{home}/{name[-1]}")
+    failed = not_mounted(f"{home}/_")
     if failed is None:
         return None
     paths = (find_table(spark, each).path for each in table_names(spark, name[:-1]))

@@ -11,6 +11,7 @@ from streamtable.catalog.dropping import drop_parts
 from streamtable.catalog.entries import Entry, entries, find, listed, readers_named, table_names
 from streamtable.catalog.halves import Kind, Part, make_ordinary, marked
 from streamtable.catalog.intents import carrying_out, intended
+from streamtable.catalog.mounted import home_away
 from streamtable.catalog.paths import home_of
 from streamtable.definitions.checks import check_source_ddl
 from streamtable.definitions.settle import settle_schema
@@ -55,7 +56,12 @@ def _replace(spark: SparkSession, name: tuple[str, ...], statement: Callable[[],
 
 
 def _drop_schema(spark: SparkSession, schema: tuple[str, ...], statement: Callable[[], object]) -> list[tuple[str, str]]:
-    """Drop a schema; return its stream tables, with those of other schemas that read them, and with files that stay."""
+    """Drop a schema; return its stream tables, with those of other schemas that read them, and with files that stay.
+
+    Raises StorageFailed where its storage is away: the files would stay, and nobody would know of them.
+    """
+    if failed := home_away(spark, (*schema, "")):
+        raise failed
     list(settle_schema(spark, (*schema, "")))
     inside = {find_table(spark, name.parts).path: (name, found) for name, found in listed(spark, schema)}
     others = [entry for entry in entries(spark) if entry.path not in inside]
