@@ -42,7 +42,7 @@ def variables() -> Iterator[str]:
 def labels() -> dict[str, set[str]]:
     """Return the labels of each metric that the server gives."""
     metrics = Metrics()
-    metrics._said = tuple(families([TABLE], ["STALE"], [Row(**EXPECTATION)], 0.0))
+    metrics.publish(families([TABLE], ["STALE"], [Row(**EXPECTATION)], 0.0))
     read = text_string_to_metric_families(metrics.page().text)
     return {each.name: {label for sample in each.samples for label in sample.labels} for each in read}
 

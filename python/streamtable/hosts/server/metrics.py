@@ -103,6 +103,10 @@ class Metrics(Collector):
         yield _gauge("streamtable_scheduler_running", self._running())
         yield _gauge("streamtable_cursors", cursors.number())
 
+    def publish(self, found: Iterable[Metric]) -> None:
+        """Tell these gauges of the tables from now on."""
+        self._of_tables = generate_latest(_Families(found)).decode()
+
     def _look(self, spark: SparkSession) -> None:
         began = time.monotonic()
         if began < self._next:
@@ -110,8 +114,7 @@ class Metrics(Collector):
         tables = _joined(spark.sql("SELECT * FROM refresh_stats()").collect(), spark.sql("SELECT * FROM stream_tables()").collect())
         alerts = spark.sql("SELECT * FROM alerts()").collect()
         expectations = spark.sql("SELECT * FROM expectations()").collect()
-        found = families(tables, [row["alert"] for row in alerts], expectations, time.time())
-        self._of_tables = generate_latest(_Families(found)).decode()
+        self.publish(families(tables, [row["alert"] for row in alerts], expectations, time.time()))
         self._answered = time.monotonic()
         self._next = self._answered + REST * (self._answered - began)
 
