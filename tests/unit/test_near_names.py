@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from unittest.mock import MagicMock
 
 import pytest
@@ -52,11 +53,11 @@ def test_at_most_three_names_are_suggested_the_nearest_first() -> None:
     ],
 )
 def test_a_source_that_is_gone_is_named_with_the_ways_on(
-    said: str, kind: type[StreamTableError], source: str | None, monkeypatch: pytest.MonkeyPatch
+    said: str, kind: type[StreamTableError], source: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(stored, "analyse", MagicMock(side_effect=InvalidQuery(said)))
     definition = MagicMock(spec=Definition)
-    definition.name = "c.shop.rated"
+    definition.name, definition.sources = "c.shop.rated", {}
     definition.statement = parse("CREATE STREAM TABLE shop.rated AS SELECT 1 AS a")
     with pytest.raises(kind) as caught:
         stored.analyse_again(MagicMock(), MagicMock(definition=definition))
@@ -65,6 +66,11 @@ def test_a_source_that_is_gone_is_named_with_the_ways_on(
     assert error.hint
     for way in ("restore", "ALTER STREAM TABLE `shop`.`rated` AS", "DROP STREAM TABLE `shop`.`rated`"):
         assert way in error.hint
+    if source:
+        definition.sources = {f"file:{tmp_path}/mounted/rates": "rates"}
+        away = stored.gone(definition, "rates", said)
+        assert away.reason.endswith(f"which is gone: the storage failed: {tmp_path}/mounted: No such file or directory")
+        assert "mount the storage again" in str(away)
     assert (
         str(error).splitlines()[0].startswith(f"[{kind.condition}] ")
         and str(error).splitlines()[-1] == f"SQLSTATE: {kind.sqlstate}"

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from streamtable.catalog.definition import Definition
 from streamtable.catalog.entries import Entry
 from streamtable.errors import InvalidQuery, SourceChanged, SourceUnavailable
+from streamtable.jvm.storage import not_mounted
 from streamtable.query.analyse import AnalysedQuery, analyse
 from streamtable.query.states import plan_of
 
@@ -34,9 +35,11 @@ def analyse_again(session: SparkSession, entry: Entry, anew: bool = False) -> An
 
 
 def gone(definition: Definition, source: str, detail: str = "") -> SourceUnavailable:
-    """Return the error of a stream table whose source is gone, with the ways on."""
-    reason = f"{definition.name} reads {source}, which is gone{f': {detail}' if detail else ''}"
-    return SourceUnavailable(reason, hint=_ways(definition, source))
+    """Return the error of a stream table whose source is gone, with the ways on. Storage that is away counts more than `detail`."""
+    away = next(filter(None, map(not_mounted, definition.sources)), None)
+    why = away.reason if away else detail
+    reason = f"{definition.name} reads {source}, which is gone{f': {why}' if why else ''}"
+    return SourceUnavailable(reason, hint=away.hint if away else _ways(definition, source))
 
 
 def _ways(definition: Definition, source: str) -> str:
