@@ -5,13 +5,27 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
+from typing import cast
 
 import pytest
+from pyspark.sql import SparkSession
 from tests.unit.jvm import Captured, Raised, java
 
-from streamtable.errors import ConcurrentRefresh, NotIncremental, RefreshError, SourceUnavailable
+from streamtable.catalog import mounted
+from streamtable.delta.tables import Located
+from streamtable.errors import (
+    ConcurrentRefresh,
+    NotIncremental,
+    QueueNotFound,
+    RefreshError,
+    SourceUnavailable,
+    StatementCancelled,
+    StreamTableError,
+)
 from streamtable.jvm.storage import not_mounted
+from streamtable.language.parse import parse
 from streamtable.schedule.failures import LONGEST_TEXT, condition_of, is_transient, text_of
+from streamtable.statements import failures
 
 
 def wrapped(cause: BaseException) -> RefreshError:
@@ -83,3 +97,36 @@ def test_a_disk_that_is_gone_or_does_not_answer_is_told_from_a_folder_that_is_go
         failed = not_mounted(f"file:{table}")
         assert failed and failed.reason == f"the storage failed: {table}: {os.strerror(number)}"
         assert "make an empty folder" not in str(failed)
+
+
+def test_a_disk_that_is_not_mounted_is_told_in_place_of_what_was_missed_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark = cast("SparkSession", None)
+    home = tmp_path / "shop.db"
+    monkeypatch.setattr(failures, "find_table", lambda spark, parts: Located(tuple(parts), "delta", f"file:{home}/q"))
+
+    def told(missed: StreamTableError) -> StreamTableError:
+        with pytest.raises(StreamTableError) as caught, failures.named(spark, parse("REGISTER CONSUMER v ON q")):
+            raise missed
+        return caught.value
+
+    missed, given_up = QueueNotFound("there is no queue q"), StatementCancelled("the statement was cancelled")
+    assert told(missed).reason == f"the storage failed: {home}: No such file or directory"
+    assert told(given_up) is given_up
+    home.mkdir()
+    assert told(missed) is missed
+
+
+def test_a_schema_without_a_folder_is_away_where_tables_were_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spark, tables = cast("SparkSession", None), list[tuple[str, ...]]()
+    home = f"file:{tmp_path}/shop.db"
+    monkeypatch.setattr(mounted, "home_of", lambda spark, name: home)
+    monkeypatch.setattr(mounted, "table_names", lambda spark, namespace: tables)
+    monkeypatch.setattr(mounted, "find_table", lambda spark, parts: Located(tuple(parts), "delta", f"{home}/{parts[-1]}"))
+    name = ("spark_catalog", "shop", "new")
+    assert mounted.home_away(spark, name) is None, "the first table makes the folder"
+    tables.append(("spark_catalog", "shop", "st"))
+    assert mounted.home_away(spark, name) and mounted.home_away(spark, ("spark_catalog", "shop", ""))
+    (tmp_path / "shop.db").mkdir()
+    assert mounted.home_away(spark, name) is None
