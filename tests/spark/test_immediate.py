@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tests.spark.test_schedule import TOTALS, current, described, eventually, hi
 
 from streamtable import start_scheduler
 from streamtable.catalog.shared import share
+from streamtable.jvm.handles import local_property
 
 
 @pytest.fixture
@@ -86,6 +88,27 @@ def test_a_failure_above_is_told_and_never_speaks_against_the_write(at_once: Spa
     assert described(at_once, "c")["status"] == "SUSPENDED"
     assert len(answer(at_once, told)) == 2, "a suspended table costs the next writes nothing"
     assert current(at_once, "a")
+
+
+def test_a_refresh_that_hangs_keeps_a_writer_no_longer_than_the_setting_says(at_once: SparkSession) -> None:
+    slow = "SELECT id, reflect('java.lang.Thread', 'sleep', 20000L) AS slept FROM sales"
+    at_once.sql(f"CREATE STREAM TABLE c SCHEDULE IMMEDIATE WITH NO DATA AS {slow}")
+    at_once.sql("CREATE STREAM TABLE d SCHEDULE IMMEDIATE WITH NO DATA AS SELECT id FROM c")
+    at_once.conf.set("spark.streamtable.immediate.timeoutSeconds", "2")
+    try:
+        began = time.monotonic()
+        with local_property(at_once, "spark.job.interruptOnCancel", "true"):  # a sleeping task would keep its core
+            write(at_once, 7)
+        took = time.monotonic() - began
+    finally:
+        at_once.conf.unset("spark.streamtable.immediate.timeoutSeconds")
+    assert 2 <= took < 15, "each row sleeps for 20 s"
+    assert answer(at_once, "SELECT count(*) FROM sales WHERE id = 7") == [(2,)]
+    told = answer(at_once, "SELECT initiated_by, reason FROM refresh_history('c') WHERE action = 'SKIPPED'")
+    assert [initiator for initiator, _ in told] == ["IMMEDIATE"]
+    assert "a write waits 2 s at most (spark.streamtable.immediate.timeoutSeconds)" in told[0][1]
+    assert described(at_once, "c")["status"] == "ACTIVE" and answer(at_once, "SELECT * FROM d") == []
+    assert not at_once.sparkContext.getJobTags()
 
 
 def test_what_no_session_follows_is_left_to_a_scheduler(at_once: SparkSession, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from threading import Event
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -25,6 +27,8 @@ from streamtable.schedule import immediate
 from streamtable.schedule.cycle import Refreshed, Task
 from streamtable.schedule.due import branches
 from streamtable.schedule.immediate import follow, moving
+from streamtable.schedule.time_limit import TimeLimit
+from streamtable.settings.session import IMMEDIATE_TIMEOUT
 
 NOW, HOURLY, MANUAL = Immediate(), duration("1h"), Manual()
 
@@ -84,15 +88,38 @@ def test_a_scheduler_takes_it_as_on_update_and_does_not_hurry() -> None:
     assert planned(60, table("a", schedule=Calculated(), behind=False), table("b", "a", NOW, behind=False)).watched == {}
 
 
+class Jobs:
+    """Spark's jobs: the tags of this thread, and which of them were cancelled."""
+
+    def __init__(self, on_cancel: Callable[[], object] = lambda: None) -> None:
+        self.tags = set[str]()
+        self.cancelled: list[str] = []
+        self._on_cancel = on_cancel
+
+    def addJobTag(self, tag: str) -> None:  # noqa: N802  (Spark's spelling)
+        self.tags.add(tag)
+
+    def removeJobTag(self, tag: str) -> None:  # noqa: N802
+        self.tags.remove(tag)
+
+    def cancelJobsWithTag(self, tag: str) -> None:  # noqa: N802
+        assert tag in self.tags, "what comes after the refresh is cancelled as well"
+        self.cancelled.append(tag)
+        self._on_cancel()
+
+
 class Played:
     """Tables whose refreshes end as told."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *tables: tuple[str, Entry]) -> None:
         self.tables, self.ends = dict(tables), dict[str, list[Exception | Refreshed]]()
+        self.hangs, self.ended = set[str](), Event()
+        self.jobs = Jobs(self.ended.set)
         self.refreshed: list[str] = []
         self.failed: list[tuple[str, Record]] = []
         self.skipped: list[tuple[str, Record]] = []
-        monkeypatch.setattr(immediate, "index", lambda _: SimpleNamespace(poll=lambda: self.tables))
+        self.lost = dict[str, tuple[Entry, str]]()
+        monkeypatch.setattr(immediate, "index", lambda _: SimpleNamespace(poll=lambda: self.tables, lost=self.lost))
         monkeypatch.setattr(immediate, "carry_out", self.carry_out)
         monkeypatch.setattr(immediate, "write", lambda _, path, record: self.skipped.append((path, record)))
         monkeypatch.setattr(immediate, "write_failure", lambda _, path, error, record, most: self.failed.append((path, record)))
@@ -102,13 +129,17 @@ class Played:
     def carry_out(self, spark: SparkSession, task: Task, cause: Cause) -> tuple[None, Refreshed]:
         assert cause.initiator is Initiator.IMMEDIATE
         self.refreshed.append(task.path)
+        if task.path in self.hangs:
+            assert self.ended.wait(10), "nobody cancels it"
+            raise StatementCancelled("cancelled")
         end = (self.ends.get(task.path) or [Refreshed(Version("id", 2), task.vector.versions)]).pop(0)
         if isinstance(end, Exception):
             raise end
         return None, end
 
-    def write(self, *places: str) -> list[str]:
-        spark: Any = SimpleNamespace(conf=SimpleNamespace(get=lambda *_: None))
+    def write(self, *places: str, timeout: str | None = None) -> list[str]:
+        conf = SimpleNamespace(get=lambda key, _: timeout if key == IMMEDIATE_TIMEOUT.key else None)
+        spark: Any = SimpleNamespace(conf=conf, sparkContext=self.jobs)
         return follow(spark, places)
 
 
@@ -156,6 +187,17 @@ def test_a_table_that_always_conflicts_holds_up_no_other(monkeypatch: pytest.Mon
     assert "c" in played.refreshed and "b" not in played.refreshed
 
 
+def test_a_table_that_cannot_be_read_is_told_with_those_above_it_and_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    apart = (entry("far", "elsewhere"), entry("hourly", "base", HOURLY))
+    played = Played(monkeypatch, *CHAIN, *apart)
+    for path in ("a", "far", "hourly"):
+        played.lost[path] = (played.tables.pop(path), "Access denied")
+    told = ["shop.a was not refreshed, because it cannot be read: Access denied", "shop.b was not refreshed: shop.a cannot be read"]
+    assert played.write("base") == told
+    assert played.refreshed == ["c"]
+    assert played.failed == played.skipped == [], "nobody can write into a log that he cannot read"
+
+
 def test_who_cancels_counts_as_no_failure_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     played = Played(monkeypatch, *CHAIN)
     played.ends["a"] = [StatementCancelled("cancelled")]
@@ -172,6 +214,61 @@ def test_who_cancels_between_two_refreshes_counts_as_no_failure_either(monkeypat
     with pytest.raises(StatementCancelled):
         played.write("base")
     assert played.refreshed[-1] == "a" and played.failed == []
+
+
+def test_a_refresh_that_hangs_keeps_no_writer_waiting_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = (entry("a", "base"), entry("b", "a"), entry("c", "b"))
+    played = Played(monkeypatch, *chain)
+    played.hangs.add("b")
+    told = played.write("base", timeout="0.1")
+    assert played.refreshed == ["a", "b"] and played.failed == []
+    [(path, line)] = played.skipped
+    later = "A scheduler refreshes it at its next look, or the next write does; REFRESH STREAM TABLE shop.{} does it at once"
+    waits = "a write waits 0.1 s at most (spark.streamtable.immediate.timeoutSeconds)."
+    assert told == [
+        f"the refresh of shop.b was stopped: {waits} {later.format('b')}",
+        f"shop.c was not refreshed: {waits} {later.format('c')}",
+    ]
+    assert (path, line.action, line.initiated_by) == ("b", Action.SKIPPED, "IMMEDIATE")
+    assert line.reason == f"{waits} {later.format('b')}"
+    assert played.jobs.cancelled and played.jobs.tags == set()
+
+
+def test_a_table_for_which_no_time_is_left_is_told_and_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch, *CHAIN)
+    played.hangs.add("a")
+    told = played.write("base", timeout="0.05")
+    assert played.refreshed[-1] == "a" and "b" not in played.refreshed
+    assert [text.partition(": ")[0] for text in told][:2] == ["the refresh of shop.a was stopped", "shop.b was not refreshed"]
+    if "c" not in played.refreshed:
+        assert told[2].startswith("shop.c was not refreshed: a write waits 0.05 s at most")
+
+
+def test_who_loses_to_another_session_tries_no_longer_than_a_write_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch, *CHAIN)
+    played.ends["a"] = [ConcurrentRefresh("another was first")] * 10**5
+    monkeypatch.setattr("streamtable.refresh.records.PATIENCE.stop", lambda tried: tried.attempt_number == 50_000)
+    told = played.write("base", timeout="0.02")
+    assert any(text.startswith("shop.a was not refreshed: a write waits 0.02 s at most") for text in told)
+
+
+def test_each_job_that_begins_after_the_time_is_cancelled_and_none_before_it() -> None:
+    cancelled_twice, times = Event(), list[str]()
+
+    def on_cancel() -> None:
+        times.append("")
+        if len(times) == 2:
+            cancelled_twice.set()
+
+    jobs: Any = Jobs(on_cancel)
+    with TimeLimit(jobs, 0.01).held():
+        assert cancelled_twice.wait(10)
+    assert len(set(jobs.cancelled)) == 1 and jobs.tags == set()
+    in_time: Any = Jobs()
+    limit = TimeLimit(in_time, 60)
+    with limit.held():
+        assert len(in_time.tags) == 1
+    assert not limit.over() and in_time.tags == set() and in_time.cancelled == []
 
 
 def test_a_write_below_nothing_immediate_looks_at_no_version(monkeypatch: pytest.MonkeyPatch) -> None:

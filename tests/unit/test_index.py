@@ -95,3 +95,21 @@ def test_a_definition_that_cannot_be_read_does_not_hide_the_others(
     assert [text.partition(": ")[0] for text in told] == ["db.bad cannot be read and is left out"], "once"
     catalog.tables["bad"] = ("/bad", 1)
     assert catalog.poll(index) == (["/bad", "/good"], ["bad"])
+
+
+def test_what_was_known_of_a_table_is_there_while_it_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = Catalog(monkeypatch, a=("/a", 1), b=("broken", 1))
+    index = Index(None)  # type: ignore[arg-type]
+    catalog.poll(index)
+    assert index.lost == {}, "of a table that was never read nothing is known"
+    catalog.tables["a"] = ("broken", 2)
+    for _ in range(2):
+        assert catalog.poll(index)[0] == []
+        [(path, (entry, why))] = index.lost.items()
+        assert (path, entry.state.version) == ("/a", 1) and "the definition makes no sense" in why
+    catalog.tables["a"] = ("/a", 3)
+    assert catalog.poll(index)[0] == ["/a"] and index.lost == {}
+    catalog.tables["a"] = ("broken", 4)
+    catalog.poll(index)
+    catalog.tables = {}
+    assert catalog.poll(index) == ([], []) and index.lost == {}

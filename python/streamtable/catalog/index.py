@@ -26,6 +26,7 @@ class Index:
         self._spark = spark
         self._look = look or versions_or_why
         self._known: dict[tuple[str, ...], Entry] = {}
+        self._lost: dict[tuple[str, ...], tuple[Entry, str]] = {}
         self._others: dict[tuple[str, ...], float] = {}
         self._names: list[tuple[str, ...]] = []
         self._named = -inf
@@ -39,17 +40,26 @@ class Index:
         if now >= self._named + every:
             self._names, self._named = list(table_names(self._spark)), now
         names, before, passed = self._names, self._known, self._others  # another thread may poll meanwhile
+        last = {name: entry for name, (entry, _) in self._lost.items()} | before
+        lost = dict[tuple[str, ...], tuple[Entry, str]]()
         known = self._unchanged({name: before[name] for name in names if name in before})
         others = {name: until for name in names if (until := passed.get(name, 0)) > now}
         for name in names:
             if name not in known and name not in others:
-                with left_out(".".join(name)):
+                with left_out(".".join(name)) as why:
                     if entry := entry_of(self._spark, name):
                         known[name] = entry
                     else:
                         others[name] = now + FORGET_AFTER
-        self._known, self._others = known, others
+                if why and name in last:
+                    lost[name] = last[name], why[0]
+        self._known, self._lost, self._others = known, lost, others
         return {entry.path: entry for entry in known.values()}
+
+    @property
+    def lost(self) -> Mapping[str, tuple[Entry, str]]:
+        """Return what was known of the tables that could not be read at the last poll, and why they could not, by path."""
+        return {entry.path: (entry, why) for entry, why in self._lost.values()}
 
     def _unchanged(self, known: dict[tuple[str, ...], Entry]) -> dict[tuple[str, ...], Entry]:
         latest = self._look(self._spark, [entry.path for entry in known.values()])

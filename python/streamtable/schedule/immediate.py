@@ -22,7 +22,8 @@ from streamtable.refresh.records import PATIENCE, Cause, Initiator, Record
 from streamtable.schedule.cycle import Cycle, Task, carry_out, cycle_of, named
 from streamtable.schedule.due import branches
 from streamtable.schedule.failures import failure_record, text_of, write, write_failure
-from streamtable.settings.session import SUSPEND_AFTER, setting_or_default
+from streamtable.schedule.time_limit import TimeLimit
+from streamtable.settings.session import IMMEDIATE_TIMEOUT, SUSPEND_AFTER, setting_or_default
 
 __all__ = ["follow", "moving"]
 
@@ -32,7 +33,8 @@ _CAUSE = Cause(Initiator.IMMEDIATE)
 def follow(spark: SparkSession, places: Sequence[str]) -> list[str]:
     """Refresh the tables IMMEDIATE above the tables at `places`; return which of them lack the write, and why.
 
-    The write is committed, so that nothing is raised that speaks of it. Raises StatementCancelled.
+    The write is committed, so that nothing is raised that speaks of it. The refreshes take no longer than IMMEDIATE_TIMEOUT.
+    Raises StatementCancelled.
     """
     following = _Following(spark, places)
     try:
@@ -69,37 +71,72 @@ def moving(
 
 
 class _Following:
-    """The refreshes after one write. `missed` tells of each table that failed, by its path."""
+    """The refreshes after one write. `missed` tells of each table that lacks it, by its path."""
 
     def __init__(self, spark: SparkSession, places: Sequence[str]) -> None:
         self._spark, self._places = spark, places
+        self._limit = TimeLimit(spark.sparkContext, setting_or_default(spark, IMMEDIATE_TIMEOUT))
         self.missed: dict[str, str] = {}
 
     def once(self) -> None:
         """Refresh all that lacks the write. Raises ConcurrentRefresh where another session was in between."""
-        tables = index(self._spark).poll()
+        known = index(self._spark)
+        tables = {**known.poll(), **{path: entry for path, (entry, _) in known.lost.items()}}
         graph = read_by(tables.values())
+        self._tell_unreadable(tables, graph, known.lost)
         if not (names := moving(tables, graph, self._places, self.missed)):
             return
         cycle, late = cycle_of(self._spark, graph, names), list[str]()
         while ready := cycle.ready():
             task, started = cycle.start(ready[0]), time.perf_counter()
+            if self._limit.over():
+                self._too_late(cycle, task)
+                continue
             try:
-                _, done = carry_out(self._spark, task, _CAUSE)
+                with self._limit.held():
+                    _, done = carry_out(self._spark, task, _CAUSE)
             except ConcurrentRefresh:
                 late.append(task.name)
                 cycle.failed(task)
-            except StatementCancelled:
-                raise
             except Exception as error:  # whatever it is, it is the table's and not the write's
-                if isinstance(error, Py4JJavaError | CapturedException) and cancelled(error):  # beside the refresh itself
+                if not _is_cancelled(error):
+                    self._failed(cycle, task, error, started)
+                elif self._limit.over():
+                    self._stopped(cycle, task, error, started)
+                else:
                     raise StatementCancelled(f"the refresh of {task.name} was cancelled") from error
-                self._failed(cycle, task, error, started)
             else:
                 if cycle.refreshed(task, done) or done.skipped:
                     late.append(task.name)
         if late:
             raise ConcurrentRefresh(f"another session refreshed {', '.join(late)} meanwhile, or what they read")
+
+    def _tell_unreadable(self, tables: Mapping[str, Entry], graph: nx.DiGraph[str], lost: Mapping[str, tuple[Entry, str]]) -> None:
+        """Tell of tables that lack the write because one cannot be read: that one itself, and those above it."""
+        wanted = moving(tables, graph, self._places) if lost else {}
+        for path in lost.keys() & wanted.keys():
+            name, why = wanted[path], lost[path][1]
+            self.missed[path] = f"{name} was not refreshed, because it cannot be read: {why}"
+            for above in nx.descendants(graph, path) & wanted.keys() - lost.keys():
+                self.missed[above] = f"{wanted[above]} was not refreshed: {name} cannot be read"
+
+    def _too_late(self, cycle: Cycle, task: Task) -> None:
+        """Go on without a table whose refresh has no time left, and without its readers."""
+        for path in (task.path, *cycle.failed(task)):
+            self.missed[path] = f"{cycle.names[path]} was not refreshed: {self._no_time} {_later(cycle.names[path])}"
+
+    def _stopped(self, cycle: Cycle, task: Task, error: Exception, started: float) -> None:
+        """Record that a refresh was stopped. That is no failure of the table, which a scheduler may have more time for."""
+        clear_frames(error)
+        reason = f"{self._no_time} {_later(task.name)}"
+        took = round(1000 * (time.perf_counter() - started))
+        write(self._spark, task.path, Record(Action.SKIPPED, reason, took, initiated_by=_CAUSE.initiator.value))
+        self._too_late(cycle, task)
+        self.missed[task.path] = f"the refresh of {task.name} was stopped: {reason}"
+
+    @property
+    def _no_time(self) -> str:
+        return f"a write waits {self._limit.seconds:g} s at most ({IMMEDIATE_TIMEOUT.key})."
 
     def _failed(self, cycle: Cycle, task: Task, error: Exception, started: float) -> None:
         """Record a failure, and the readers that are skipped for it."""
@@ -112,3 +149,12 @@ class _Following:
         for path in cycle.failed(task):
             self.missed[path] = f"{cycle.names[path]} was not refreshed: {reason}"
             write(self._spark, path, Record(Action.SKIPPED, reason, 0, initiated_by=_CAUSE.initiator.value))
+
+
+def _is_cancelled(error: Exception) -> bool:
+    """Tell whether somebody cancelled a refresh, or what is done beside it."""
+    return isinstance(error, StatementCancelled) or (isinstance(error, Py4JJavaError | CapturedException) and cancelled(error))
+
+
+def _later(name: str) -> str:
+    return f"A scheduler refreshes it at its next look, or the next write does; REFRESH STREAM TABLE {name} does it at once"

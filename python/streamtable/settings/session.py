@@ -119,6 +119,12 @@ RETRIES = Setting(
     "spark.streamtable.scheduler.retries", 5, "how often a transient error is tried again before it counts", _whole(0)
 )
 SUSPEND_AFTER = Setting("spark.streamtable.scheduler.suspendAfter", 3, "how many failures in a row suspend a table", _whole(1))
+IMMEDIATE_TIMEOUT = Setting(
+    "spark.streamtable.immediate.timeoutSeconds",
+    60.0,
+    "how long a write waits at most for the tables IMMEDIATE above it; a scheduler or the next write refreshes the others",
+    _seconds,
+)
 SUBSCRIBE_POLL = Setting(
     "spark.streamtable.subscribe.pollSeconds", 0.1, "how often a subscription that waits looks for new commits", _seconds
 )
@@ -184,6 +190,7 @@ SETTINGS: tuple[Setting[Any], ...] = (
     PARALLELISM,
     RETRIES,
     SUSPEND_AFTER,
+    IMMEDIATE_TIMEOUT,
     SMALL_FILES,
     VACUUM,
     BLOCK_SOURCE_DDL,
