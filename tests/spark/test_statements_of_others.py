@@ -111,6 +111,15 @@ def test_a_slip_in_the_second_word_is_told(shop: SparkSession, slip: str) -> Non
         "SHOW STREAM TABLE",
         "SHOW STREAM TABLE mv",
         "CREATE MATERIALIZED VIEW t TRIGGER ON COMMIT AS SELECT 1 AS a",
+        "CREATE PRIVATE MATERIALIZED VIEW t AS SELECT 1 AS a",
+        "APPLY CHANGES INTO t FROM STREAM sales KEYS (id) SEQUENCE BY amount",
+        "CREATE FLOW f AS AUTO CDC INTO shop.t FROM STREAM(sales) KEYS (id) SEQUENCE BY amount",
+        "SUSPEND STREAM TABLE mv",
+        "VACUUM MATERIALIZED VIEW mv",
+        "DESCRIBE HISTORY STREAM TABLE mv",
+        "EXPLAIN EXTENDED STREAM TABLE mv",
+        "SHOW HISTORY FOR mv",
+        "BEGIN SUSPEND STREAM TABLE mv; END",
     ],
 )
 def test_words_of_others_get_an_answer_of_ours(shop: SparkSession, statement: str) -> None:

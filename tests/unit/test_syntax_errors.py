@@ -7,6 +7,7 @@ import re
 import pytest
 
 from streamtable.errors import StatementSyntaxError
+from streamtable.language.advice import NO_SCHEDULE
 from streamtable.language.parse import parse
 from streamtable.language.syntax_errors import excerpt, place
 
@@ -208,6 +209,28 @@ def test_where_and_what_was_expected_and_found(text: str, column: int, expected:
         ('CREATE STREAM TABLE t COMMENT "a AS SELECT 1', 'close it with "; inside, a doubled one stands for one'),
         ("CREATE STREAM TABLE `t AS SELECT 1", "close it with `; inside, a doubled one stands for one"),
         ("REFRESH STREAM TABLE t /* a /* b */", "close it with */; comments nest"),
+        ("REFRESH STREAM t", "write STREAM TABLE in front of the name"),
+        ("SHOW HISTORY FOR t", "write SHOW REFRESH HISTORY"),
+        ("REFRESH STREAM TABLE t ASYNC FULL", "write FULL in front of SYNC or ASYNC"),
+        ("ALTER MATERIALIZED VIEW t DROP SCHEDULE IF EXISTS", "leave IF EXISTS out: without a schedule nothing changes"),
+        ("ALTER MATERIALIZED VIEW t DROP TRIGGER IF EXISTS", "leave IF EXISTS out: without a schedule nothing changes"),
+        ("SHOW MATERIALIZED VIEWS LIKE 'a*' IN s", "write IN and the schema in front of LIKE"),
+        ("SHOW MATERIALIZED VIEWS 'a*'", "write LIKE in front of the pattern"),
+        ("DROP STREAM TABLE a, b", "write a statement for each table; CASCADE takes along those that read it"),
+        *(
+            (
+                f"ALTER STREAM TABLE t SET SCHEDULE ON UPDATE AT MOST EVERY INTERVAL {text}",
+                f"write ON UPDATE AT MOST EVERY '{said}'",
+            )
+            for text, said in (
+                ("1 HOUR 30 MINUTES", "1h30m"),
+                ("'1:30' HOUR TO MINUTE", "1h30m"),
+                ("'00:05:00' HOUR TO SECOND", "5m"),
+                ("'1 02:30' DAY TO MINUTE", "1d2h30m"),
+            )
+        ),
+        ("ALTER STREAM TABLE t SET SCHEDULE ON UPDATE AT MOST EVERY INTERVAL '5' HOUR TO MINUTE", NO_SCHEDULE),
+        ("ALTER STREAM TABLE t SET SCHEDULE ON UPDATE AT MOST EVERY INTERVAL 5 MINUTES TO HOUR", NO_SCHEDULE),
         ("CREATE STREAM TABLE t ASSELECT 1", None),
         ("REFRESH STREAM TABLE t ALLOFIT", None),
         ("SHOW STREAM TABLES )", None),
@@ -234,6 +257,10 @@ def test_what_to_do(text: str, hint: str | None) -> None:
         ("CREATE MATERIALIZED VIEW t (a NOT NULL) AS SELECT 1", "the query decides"),
         ("CREATE MATERIALIZED VIEW t DEFAULT COLLATION UTF8_BINARY AS SELECT 1", "cast in the query"),
         ("CREATE MATERIALIZED VIEW t IN CLUSTER c AS SELECT 1", "leave IN CLUSTER out"),
+        ("ALTER MATERIALIZED VIEW t SET TAGS ('a' = 'b')", "there are no tags: write SET TBLPROPERTIES"),
+        ("ALTER MATERIALIZED VIEW t UNSET TAGS ('a')", "there are no tags: write SET TBLPROPERTIES"),
+        ("ALTER MATERIALIZED VIEW t OWNER TO a", "what an owner may"),
+        ("ALTER MATERIALIZED VIEW t SET OWNER TO a", "what an owner may"),
         ("CREATE STREAM TABLE t IMMUTABLE WHERE (a < 1) AS SELECT 1 AS a", "write FROZEN WHERE (condition)"),
         ("ALTER STREAM TABLE t SET IMMUTABLE WHERE (a < 1)", "write FROZEN WHERE (condition)"),
     ],
@@ -292,6 +319,59 @@ def test_statements_of_snowflake_and_fabric_are_said_in_our_words(text: str, our
     assert hint is not None
     assert hint.partition("write\n")[2] == f"{ours}\n"
     parse(ours)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("SUSPEND STREAM TABLE a.`b c`", "write ALTER STREAM TABLE a.`b c` SUSPEND"),
+        ("/* now */ pause materialized view t -- and wait", "write ALTER STREAM TABLE t SUSPEND"),
+        ("RESUME STREAM TABLE t;", "write ALTER STREAM TABLE t RESUME"),
+        ("RENAME STREAM TABLE t TO u", "write ALTER STREAM TABLE t RENAME TO and the new name"),
+        (
+            "VACUUM MATERIALIZED VIEW t",
+            "write VACUUM t: to Delta's statements a stream table is a table, and no row of it changes by that",
+        ),
+        ("UNDROP STREAM TABLE t", "a stream table is dropped with its files: write its CREATE STREAM TABLE again"),
+        ("TRUNCATE STREAM TABLE t", "nothing but a refresh writes to it: REFRESH STREAM TABLE t FULL computes it anew"),
+        ("ANALYZE STREAM TABLE t COMPUTE STATISTICS", "leave it out: the log of a table of Delta holds its statistics"),
+        ("DESC HISTORY STREAM TABLE t", "write SHOW REFRESH HISTORY FOR t"),
+        (
+            "EXPLAIN FORMATTED STREAM TABLE t",
+            "leave FORMATTED out: EXPLAIN says all that it knows; EXPLAIN DELTA has the SQL",
+        ),
+        (
+            "CREATE OR REPLACE TEMPORARY MATERIALIZED VIEW IF NOT EXISTS t AS SELECT 1",
+            "leave TEMPORARY out: a stream table is one of its schema; CREATE TEMPORARY VIEW is of a session",
+        ),
+    ],
+)
+def test_words_that_open_no_statement_are_answered_with_the_one_that_is_meant(text: str, hint: str) -> None:
+    refused = refusal(text)
+    assert refused.hint == hint and refused.reason.startswith("there is no statement ")
+
+
+@pytest.mark.parametrize(
+    ("text", "ours"),
+    [
+        (
+            "APPLY CHANGES INTO t FROM STREAM(s.x) KEYS (a, b) APPLY AS DELETE WHEN op = 'D' SEQUENCE BY at COLUMNS * EXCEPT (op)",
+            (
+                "CREATE STREAM TABLE t AS SELECT * FROM (SELECT DISTINCT ON (a, b) * FROM s.x ORDER BY a, b, at DESC) "
+                "WHERE (op = 'D') IS NOT TRUE"
+            ),
+        ),
+        (
+            "create flow f as auto cdc into `t t` from stream x keys (a) sequence by at stored as scd type 2;",
+            "CREATE STREAM TABLE `t t` AS SELECT *, at AS valid_from, lead(at) OVER (PARTITION BY a ORDER BY at) AS valid_to FROM x",
+        ),
+    ],
+)
+def test_changes_of_databricks_are_said_as_a_query(text: str, ours: str) -> None:
+    assert refusal(text).hint == f"write\n{ours}\n"
+    parse(ours)
+    assert "DISTINCT ON (key)" in (refusal("APPLY CHANGES INTO t").hint or "")
+    assert "bitemporal tables are not built" in (refusal(f"{text.strip(';')} BITEMPORAL").hint or "")
 
 
 def test_a_time_that_no_schedule_says_is_told() -> None:

@@ -43,9 +43,26 @@ def _at_most(spans: re.Match[str]) -> str:
 
 def _in_one(more: re.Match[str]) -> str:
     """Tell of `EVERY 1 HOUR 30 MINUTES`, of which the grammar reads the first span."""
-    first = more.string[: more.start()].upper().rpartition("EVERY")[2]
-    said = scheduled(f"{first}{more[0]}") if first.strip() else None
+    before, _, first = more.string[: more.start()].upper().rpartition("EVERY")
+    if not first.strip():
+        return NO_SCHEDULE
+    if before.split()[-2:] == ["AT", "MOST"]:
+        said = spelt(f"{first}{more[0]}")
+        return f"write ON UPDATE AT MOST EVERY '{said}'" if said else NO_SCHEDULE
+    said = scheduled(f"{first}{more[0]}")
     return f"write the time between two refreshes as a string: SCHEDULE {said}" if said else NO_SCHEDULE
+
+
+def _of_fields(to: re.Match[str]) -> str:
+    """Tell of `AT MOST EVERY INTERVAL '1:30' HOUR TO MINUTE`, of which the grammar reads the part up to TO."""
+    told = re.search(r"'([\d :]{1,40})'\s*(\w+)\s*$", to.string[: to.start()])
+    fields = ["DAY", "HOUR", "MINUTE", "SECOND"]
+    first, last = (fields.index(told[2].upper()) if told and told[2].upper() in fields else 0), fields.index(to[1].upper())
+    numbers = re.findall(r"\d+", told[1]) if told else []
+    if len(numbers) != last - first + 1:
+        return NO_SCHEDULE
+    said = spelt(" ".join(f"{number} {field}" for number, field in zip(numbers, fields[first:], strict=False) if int(number)))
+    return f"write ON UPDATE AT MOST EVERY '{said}'" if said else NO_SCHEDULE
 
 
 Advice: TypeAlias = tuple[str, str, str | Callable[[re.Match[str]], str]]
@@ -55,11 +72,17 @@ _MASK = "column masks are not built: mask the column in the query, or give reade
 _ROW_FILTER = "row filters are not built: filter in the query, or give readers a view with current_user()"
 _ON_UPDATE = "write SCHEDULE ON UPDATE"
 _EXPECT = "an expectation is CONSTRAINT name EXPECT (condition) [ON VIOLATION DROP ROW | FAIL UPDATE]"
+_TAGS = "there are no tags: write SET TBLPROPERTIES ('key' = 'value'), or UNSET TBLPROPERTIES ('key')"
+_OWNER = "leave it out: who may write the folder of the table, and its entry in the catalog, may do what an owner may"
 
 _OF_OTHERS: tuple[Advice, ...] = (
     ("_NO", r"ROW\s+FILTER", _ROW_FILTER),
     ("", r"(?:SET\s+|DROP\s+)?ROW\s+FILTER", _ROW_FILTER),
     ("", r"(?:SET\s+|DROP\s+)?MASK\b", _MASK),
+    ("_TBLPROPERTIES", r"TAGS?\b", _TAGS),
+    ("_RESUME", r"(?:UN)?SET\s+TAGS?\b", _TAGS),
+    ("_RESUME", r"OWNER\b", _OWNER),
+    ("_TBLPROPERTIES", r"OWNER\b", _OWNER),
     ("_EXPECT", r"PRIMARY|FOREIGN|UNIQUE", _QUERY_DECIDES),
     ("_EXPECT", r"\w+", _EXPECT),
     ("_COMMENT _RPAR", r"NOT\s+NULL|NULL|PRIMARY|FOREIGN|REFERENCES|GENERATED|DEFAULT", _QUERY_DECIDES),
@@ -100,6 +123,8 @@ _ADVICE: tuple[Advice, ...] = (
     ("_CASCADE _FULL", r"AUTO|DIFFERENTIAL|INCREMENTAL", "leave it out: REFRESH MODE of the table decides"),
     ("_TABLE", r"VIEW\b", "write STREAM TABLE"),
     ("_STREAM", r"(?:(?<=REFRESH\s)|(?<=VERIFY\s))ALL\b", "leave ALL out: STREAM TABLES without a name are all of them"),
+    ("_TABLE", r"(?<=STREAM\s)[\w`]", "write STREAM TABLE in front of the name"),
+    ("_REFRESH _STREAM", r"HISTORY\b", "write SHOW REFRESH HISTORY"),
     ("_FOR _LIMIT", r"(?:OF|ON|IN|FROM)\s", "write FOR and then the name"),
     ("_FOR _LIMIT", r"[\w`]", "write FOR in front of the name"),
     ("_MODE", rf"EVERY\s+(?!'){_SPANS}", _as_string),
@@ -137,6 +162,12 @@ _ADVICE: tuple[Advice, ...] = (
     ("_DOT", r"[-$#@:]", BACKQUOTES),
     ("STRING", r"[\w/]", "put it in quotes"),
     ("", r"\d+\s*(?:DAY|HOUR|MINUTE|SECOND)S?\b", _in_one),
+    ("", r"TO\s+(HOUR|MINUTE|SECOND)\b", _of_fields),
+    ("$END", r"(?<=SCHEDULE\s)IF\s+EXISTS|(?<=TRIGGER\s)IF\s+EXISTS", "leave IF EXISTS out: without a schedule nothing changes"),
+    ("$END", r"(?<=SYNC\s)FULL\b", "write FULL in front of SYNC or ASYNC"),
+    ("$END", r"(?:IN|FROM)\s+[\w`]", "write IN and the schema in front of LIKE"),
+    ("_LIKE", r"['\"]", "write LIKE in front of the pattern"),
+    ("_CASCADE", r",", "write a statement for each table; CASCADE takes along those that read it"),
     ("", r"/\*\+", "hints belong into the query, behind AS"),
 )
 """Terminals that were all expected there, what stands there instead, what to do about it; the first that fits counts."""
