@@ -103,13 +103,20 @@ case class DirectWriteCheck(session: SparkSession, replaces: Boolean = false) ex
     try Some(session.sessionState.catalog.getTableMetadata(name))
     catch { case _: NoSuchTableException | _: NoSuchDatabaseException | _: NoSuchNamespaceException => None }
 
+  /** Whether a plan has a command that could write to a table. No table is looked for. */
+  def mayWrite(plan: LogicalPlan): Boolean = plan.exists {
+    case _: AccompaniedCommand | _: FollowedCommand | _: UnfollowedExplain => false
+    case command: Command => knownWrite.isDefinedAt(command) || !WithoutWrites.names(command.getClass.getSimpleName)
+    case _ => false
+  }
+
   private def writesOf(node: LogicalPlan): Seq[Write] = knownWrite
     .andThen(Seq(_))
     .applyOrElse(
       node,
       (other: LogicalPlan) =>
         other match {
-          case _: AccompaniedCommand | _: FollowedCommand => Nil // judged before it was planned
+          case _: AccompaniedCommand | _: FollowedCommand | _: UnfollowedExplain => Nil // judged before it was planned
           case command: Command if !WithoutWrites.names(command.getClass.getSimpleName) =>
             mentioned(command).map(target => Write(s"the command ${command.nodeName}", Some(target), unknown))
           case _ => Nil

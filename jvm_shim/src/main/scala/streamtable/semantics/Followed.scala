@@ -11,21 +11,28 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.classic.{Dataset, SparkSession => ClassicSession}
 import org.apache.spark.sql.delta.commands.MergeIntoCommand
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
-import org.apache.spark.sql.execution.command.{ExecutedCommandExec, LeafRunnableCommand}
+import org.apache.spark.sql.execution.command.{ExecutedCommandExec, ExplainCommand, LeafRunnableCommand}
 
 /**
  * Has a statement that writes wait for the stream tables IMMEDIATE above what it wrote. Where the catalog has no mark that there may be
- * some, the plan stays as it is: a write costs then that its places are looked for once more, and a look at the properties of one schema. The engine's own writes are not
- * followed.
+ * some, the plan stays as it is: a command that may write costs then a look at the properties of one schema. The engine's own writes are
+ * not followed. EXPLAIN shows the plan of the write itself.
  */
 case class Followed(session: SparkSession) extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan =
     if (Followed.within.get || DirectWriteCheck.isEngine(session) || !plan.resolved || !Followed.runs(plan)) plan
-    else {
-      val places = DirectWriteCheck(session).places(plan)
-      if (places.nonEmpty && Followed.marked(session)) FollowedCommand(plan, places, plan.output) else plan
-    }
+    else
+      plan match {
+        case explain: ExplainCommand =>
+          if (Followed.marked(session)) UnfollowedExplain(explain, explain.output) else plan
+        case _ => if (DirectWriteCheck(session).mayWrite(plan) && Followed.marked(session)) followed(plan) else plan
+      }
+
+  private def followed(plan: LogicalPlan): LogicalPlan = {
+    val places = DirectWriteCheck(session).places(plan)
+    if (places.nonEmpty) FollowedCommand(plan, places, plan.output) else plan
+  }
 }
 
 /** DeltaTable.merge() hands over its command as analysed, so that no rule sees it. */
@@ -48,7 +55,7 @@ private object Followed extends Logging {
 
   /** Whether Spark runs a plan at once: a command, or the several INSERTs of one statement. */
   private def runs(plan: LogicalPlan) = plan match {
-    case _: FollowedCommand => false
+    case _: FollowedCommand | _: UnfollowedExplain => false
     case _: Command => true
     case several: Union => several.children.forall(_.isInstanceOf[Command])
     case _ => false
@@ -66,10 +73,16 @@ private object Followed extends Logging {
   /** Whether an error is not to fail the write: also a class of the metastore's that cannot be loaded. */
   private def harmless(e: Throwable) = NonFatal(e) || e.isInstanceOf[LinkageError]
 
-  /** Carries out a statement, and then has the tables above refreshed: of the statement nothing is undone any more. */
-  def carriedOut(session: SparkSession, followed: FollowedCommand): Seq[Row] = {
+  /** Does what plans statements that are not to be followed. */
+  def unfollowed[T](work: => T): T = {
     within.set(true)
-    try {
+    try work
+    finally within.set(false)
+  }
+
+  /** Carries out a statement, and then has the tables above refreshed: of the statement nothing is undone any more. */
+  def carriedOut(session: SparkSession, followed: FollowedCommand): Seq[Row] =
+    unfollowed {
       val done = Dataset.ofRows(session.asInstanceOf[ClassicSession], followed.statement)
       val rows = if (followed.output.isEmpty) Nil else done.collect().toSeq
       try
@@ -79,8 +92,13 @@ private object Followed extends Logging {
           logWarning("the write is committed, but stream tables IMMEDIATE above it are not refreshed", e)
       }
       rows
-    } finally within.set(false)
-  }
+    }
+}
+
+/** EXPLAIN of a statement as it is, without what is to follow it. */
+case class UnfollowedExplain(explain: ExplainCommand, override val output: Seq[Attribute]) extends LeafRunnableCommand {
+
+  override def run(session: SparkSession): Seq[Row] = Followed.unfollowed(explain.run(session))
 }
 
 /** A statement that writes to the tables at some places, and what is to follow it. */
