@@ -28,7 +28,7 @@ def cycle_of(sources: Mapping[str, list[str]], *members: str) -> Cycle:
     """Return a cycle in which everything is at version 1 when it begins."""
     graph = graph_of(ScheduledTable(path, path, duration("1m"), tuple(read)) for path, read in sources.items())
     names = {path: f"shop.{path}" for path in members or sources}
-    return Cycle(graph, names, Vector({path: version(1) for path in graph}, AT))
+    return Cycle(graph, names, Vector({path: version(1) for path in graph.order}, AT))
 
 
 def as_asked(task: Task, number: int = 2) -> Refreshed:

@@ -168,7 +168,7 @@ def test_no_table_ever_mixes_two_versions_and_all_become_current(
 
 
 def test_the_check_finds_a_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamtable.schedule.due.branches", lambda graph, path: set())
+    monkeypatch.setattr("streamtable.schedule.graph.branches", lambda graph, path: frozenset())
     tables = {
         "a": ScheduledTable("a", "a", duration("1h"), ("x",)),
         "j": ScheduledTable("j", "j", duration("1s"), ("a", "x")),

@@ -11,7 +11,7 @@ import pytest
 
 from streamtable.catalog.requests import Request
 from streamtable.language.stream_table.schedule import Calculated, Manual, OnUpdate, Schedule, cron, duration
-from streamtable.schedule.due import NEVER, ONCE, Plan, ScheduledTable, branches, deadlines, graph_of, plan
+from streamtable.schedule.due import NEVER, ONCE, Plan, ScheduledTable, deadlines, graph_of, plan
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=timezone.utc)
 MINUTE, HOUR = duration("1m"), duration("1h")
@@ -266,9 +266,9 @@ def test_a_branch_that_is_busy_makes_the_diamond_wait() -> None:
 def test_branches_lie_between_a_table_and_what_it_reaches_by_several_ways(shape: str, expected: str) -> None:
     parsed = [part.partition(":") for part in shape.split()]
     graph = graph_of([table(path, sources.replace(",", " ")) for path, _, sources in parsed])
-    assert branches(graph, "j") == set(expected.split())
+    assert graph.branches("j") == set(expected.split())
 
 
 def test_a_manual_table_is_a_base_whose_owner_decides() -> None:
     graph = graph_of([table("a"), table("m", schedule=MANUAL), table("j", "a m")])
-    assert branches(graph, "j") == set()
+    assert graph.branches("j") == set()

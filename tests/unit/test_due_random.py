@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
-import networkx as nx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamtable.language.stream_table.schedule import Calculated, Every, Manual, OnUpdate, Schedule, cron, duration
-from streamtable.schedule.due import NEVER, ScheduledTable, branches, deadlines, graph_of, plan
+from streamtable.schedule.due import NEVER, ScheduledTable, deadlines, graph_of, plan
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=timezone.utc)
 SCHEDULES: list[Schedule] = [
@@ -42,12 +41,12 @@ def test_the_work_is_ordered_and_complete(tables: dict[str, ScheduledTable], bus
     found = plan(tables, NOW, dict.fromkeys(busy, NOW))
     work = [each.path for each in found.work]
     graph, deadline = graph_of(tables.values()), deadlines(tables, graph_of(tables.values()))
-    waiting = {reader for path in busy & tables.keys() for reader in nx.descendants(graph, path)}
+    waiting = graph.all_readers(busy & tables.keys())
     assert len(set(work)) == len(work)
     for position, path in enumerate(work):
-        assert not set(work[position:]) & set(nx.ancestors(graph, path)), "what is read comes before what reads it"
-        assert branches(graph, path) <= {*work, *found.current} | waiting, "what a diamond joins is at one vector"
-        assert branches(graph, path).isdisjoint(busy)
+        assert not set(work[position:]) & graph.all_sources([path]), "what is read comes before what reads it"
+        assert graph.branches(path) <= {*work, *found.current} | waiting, "what a diamond joins is at one vector"
+        assert graph.branches(path).isdisjoint(busy)
         assert not tables[path].suspended
         assert not isinstance(tables[path].schedule, Manual)
         assert path not in busy

@@ -7,7 +7,6 @@ from threading import Event
 from types import SimpleNamespace
 from typing import Any, cast
 
-import networkx as nx
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
@@ -25,7 +24,7 @@ from streamtable.refresh.frontier import Vector
 from streamtable.refresh.records import Cause, Initiator, Record
 from streamtable.schedule import immediate
 from streamtable.schedule.cycle import Refreshed, Task
-from streamtable.schedule.due import branches
+from streamtable.schedule.graph import Graph, branches
 from streamtable.schedule.immediate import follow, moving
 from streamtable.schedule.time_limit import TimeLimit
 from streamtable.settings.session import IMMEDIATE_TIMEOUT
@@ -70,11 +69,11 @@ def test_a_table_that_needs_a_suspended_one_keeps_what_it_has_and_the_others_do_
 def test_branches_are_looked_for_once_for_each_table_however_many_are_immediate(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = list[str]()
 
-    def counted(graph: nx.DiGraph[str], path: str) -> set[str]:
+    def counted(graph: Graph, path: str) -> frozenset[str]:
         asked.append(path)
         return branches(graph, path)
 
-    monkeypatch.setattr(immediate, "branches", counted)
+    monkeypatch.setattr("streamtable.schedule.graph.branches", counted)
     ladder = (entry("t0", "base"), *(entry(f"t{n}", f"t{n - 1} base") for n in range(1, 20)))
     assert moved(*ladder) == [path for path, _ in ladder]
     assert len(asked) == len(ladder), "each pair of tables was looked at, and fifty tables took two seconds of each write"

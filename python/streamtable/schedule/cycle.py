@@ -16,8 +16,8 @@ from streamtable.errors import ConcurrentRefresh, StreamTableNotFound
 from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.refresh.records import MANUAL, Cause
 from streamtable.refresh.run import Outcome, refresh
-from streamtable.schedule.due import branches
 from streamtable.schedule.failures import recorded
+from streamtable.schedule.graph import Graph
 
 __all__ = ["Cycle", "Refreshed", "Task", "as_it_is", "carry_out", "chosen", "cycle_of", "named", "together"]
 
@@ -64,9 +64,7 @@ class Cycle:
     one vector.
     """
 
-    def __init__(
-        self, graph: nx.DiGraph[str], names: Mapping[str, str], vector: Vector, requests: Mapping[str, Request] = {}
-    ) -> None:
+    def __init__(self, graph: Graph, names: Mapping[str, str], vector: Vector, requests: Mapping[str, Request] = {}) -> None:
         """Make a cycle of the tables in `names` (by path). Ready tables are handed out in this order."""
         self.vector = vector
         self._requests = requests
@@ -81,14 +79,14 @@ class Cycle:
 
     def ready(self) -> list[str]:
         """Return the tables whose sources are done."""
-        return [path for path in self._waiting if self._unfinished.isdisjoint(self._graph.predecessors(path))]
+        return [path for path in self._waiting if self._unfinished.isdisjoint(self._graph.sources[path])]
 
     def start(self, path: str) -> Task:
         """Hand out one of the tables that are ready."""
         self._waiting.remove(path)
-        sources = {source: self._versions[source] for source in self._graph.predecessors(path) if source in self._versions}
+        sources = {source: self._versions[source] for source in self._graph.sources[path] if source in self._versions}
         return Task(
-            path, self.names[path], Vector(sources, self.vector.at), bool(branches(self._graph, path)), self._requests.get(path)
+            path, self.names[path], Vector(sources, self.vector.at), bool(self._graph.branches(path)), self._requests.get(path)
         )
 
     def refreshed(self, task: Task, done: Refreshed) -> list[str]:
@@ -99,7 +97,7 @@ class Cycle:
             self._skip([reader for reader in self._readers(task.path) if reader in self._requests])
         if all(done.sources.get(path) == version for path, version in task.vector.versions.items()):
             return []
-        joining = [reader for reader in self._readers(task.path) if task.path in branches(self._graph, reader)]
+        joining = [reader for reader in self._readers(task.path) if task.path in self._graph.branches(reader)]
         return self._skip(list(dict.fromkeys(each for reader in joining for each in (reader, *self._readers(reader)))))
 
     def failed(self, task: Task) -> list[str]:
@@ -113,7 +111,7 @@ class Cycle:
         self._unfinished.intersection_update(running)
 
     def _readers(self, path: str) -> list[str]:
-        below = nx.descendants(self._graph.subgraph(self.names), path)
+        below = self._graph.all_readers([path], self.names)
         return [each for each in self._waiting if each in below]
 
     def _skip(self, paths: list[str]) -> list[str]:
@@ -163,7 +161,7 @@ def chosen(spark: SparkSession, wanted: Sequence[Entry], with_sources: bool) -> 
     for entry in wanted:  # it is there already, unless it could not be read again
         graph.add_node(entry.path, name=entry.definition.name)
     paths = {entry.path for entry in wanted}
-    moving = paths.union(*(nx.ancestors(graph, path) for path in paths if with_sources))
+    moving = paths | Graph.of(graph).all_sources(paths) if with_sources else paths
     return graph, named(graph, moving)
 
 
@@ -174,8 +172,9 @@ def named(graph: nx.DiGraph[str], moving: Collection[str]) -> dict[str, str]:
 
 def cycle_of(spark: SparkSession, graph: nx.DiGraph[str], names: Mapping[str, str]) -> Cycle:
     """Return a cycle of the tables in `names` over the latest versions of all that they read."""
-    above = graph.subgraph(set(names).union(*(nx.ancestors(graph, path) for path in names)))
-    return Cycle(above, names, Vector.read(spark, list(above)))
+    whole = Graph.of(graph)
+    read = whole.all_sources(names) | names.keys()
+    return Cycle(whole, names, Vector.read(spark, [path for path in whole.order if path in read]))
 
 
 def together(spark: SparkSession, wanted: Sequence[Entry], full: bool, with_sources: bool) -> list[Outcome]:

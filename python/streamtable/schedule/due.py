@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone, tzinfo
-
-import networkx as nx
+from functools import lru_cache
+from typing import TypeAlias
 
 from streamtable.catalog.requests import Request
 from streamtable.language.stream_table.schedule import (
@@ -19,8 +19,9 @@ from streamtable.language.stream_table.schedule import (
     Schedule,
     next_time,
 )
+from streamtable.schedule.graph import Graph
 
-__all__ = ["NEVER", "ONCE", "Plan", "ScheduledTable", "Work", "branches", "deadlines", "graph_of", "plan"]
+__all__ = ["NEVER", "ONCE", "Plan", "ScheduledTable", "Work", "deadlines", "graph_of", "plan"]
 
 ONCE = datetime.min.replace(tzinfo=timezone.utc)
 """The deadline of a table that was never refreshed; it is before all others."""
@@ -81,153 +82,184 @@ class Plan:
     waiting: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
-def graph_of(tables: Iterable[ScheduledTable]) -> nx.DiGraph[str]:
-    """Return the graph of paths, with an edge from each source to its reader.
+Asking: TypeAlias = Mapping[str, Collection[tuple[Schedule, tzinfo]]]
+"""The schedules that ask for each table, with the time zone of a cron expression without its own."""
+
+
+def graph_of(tables: Iterable[ScheduledTable], before: Graph | None = None) -> Graph:
+    """Return the graph of the tables: `before` itself if it is the same, with all that it remembers.
 
     A MANUAL table counts as a base table: its contents move only when a user refreshes it, as by a request.
     """
-    graph: nx.DiGraph[str] = nx.DiGraph()
-    for table in tables:
-        graph.add_node(table.path)
-        if table.request or not isinstance(table.schedule, Manual):
-            graph.add_edges_from((source, table.path) for source in table.sources)
-    return graph
+    made_of = {each.path: each.sources if each.request or not isinstance(each.schedule, Manual) else () for each in tables}
+    return before if before is not None and before.made_of == made_of else Graph(made_of)
 
 
-def deadlines(tables: Mapping[str, ScheduledTable], graph: nx.DiGraph[str]) -> dict[str, datetime]:
+def deadlines(tables: Mapping[str, ScheduledTable], graph: Graph, asking: Asking | None = None) -> dict[str, datetime]:
     """Return the deadline of each table; NEVER for a suspended table, or one that no schedule asks for.
 
     The deadline counts from the last try, so each try postpones it. Every waiting table becomes the most urgent at some time. A
     table that always fails, or takes longer than its period, starves no other.
     """
-    asking = _asking(tables, graph)
+    asking = _asking(tables, graph) if asking is None else asking
     due: dict[str, datetime] = {}
     changes: dict[str, datetime] = {}  # the time at which a refresh may give the table new rows
-    for path in nx.topological_sort(graph):
-        if path in tables:
-            table = tables[path]
+    for path in graph.order:
+        if table := tables.get(path):
             ahead = ONCE if table.moved else min((changes[each] for each in table.sources if each in changes), default=NEVER)
             requested = table.request.at if table.request and not table.suspended else NEVER
-            due[path] = min((_next(by, table, ahead) for by in asking.get(path, ())), default=NEVER)
+            due[path] = min((_next(schedule, zone, table, ahead) for schedule, zone in asking.get(path, ())), default=NEVER)
             due[path] = min(due[path], requested)
             changes[path] = max(due[path], ONCE if table.behind else ahead)
     return {path: due[path] for path in tables}
 
 
-def _asking(tables: Mapping[str, ScheduledTable], graph: nx.DiGraph[str]) -> dict[str, frozenset[ScheduledTable]]:
-    """Return the tables whose schedules ask for each table: itself, or for a CALCULATED one its readers."""
-    asking: dict[str, frozenset[ScheduledTable]] = {}
-    for path in reversed(list(nx.topological_sort(graph))):
-        if path not in tables or tables[path].suspended:
+def _asking(tables: Mapping[str, ScheduledTable], graph: Graph) -> Asking:
+    """Return the schedules that ask for each table: its own, or for a CALCULATED one those that ask for its readers."""
+    asking: dict[str, Collection[tuple[Schedule, tzinfo]]] = {}
+    for path in reversed(graph.order):
+        if path not in tables or (table := tables[path]).suspended:
             continue
-        match tables[path].schedule:
+        match table.schedule:
             case Manual():
                 pass
             case Calculated():
-                asking[path] = frozenset().union(*(asking.get(reader, frozenset()) for reader in graph.successors(path)))
-            case _:
-                asking[path] = frozenset({tables[path]})
+                asking[path] = frozenset[tuple[Schedule, tzinfo]]().union(*(asking.get(each, ()) for each in graph.readers[path]))
+            case schedule:
+                asking[path] = ((schedule, table.zone),)
     return asking
 
 
-def _next(by: ScheduledTable, table: ScheduledTable, ahead: datetime) -> datetime:
-    """Return the first time at which the schedule of `by`, or a RESUME, asks for `table`. Missed times count as one.
+def _next(schedule: Schedule, zone: tzinfo, table: ScheduledTable, ahead: datetime) -> datetime:
+    """Return the first time at which a schedule, or a RESUME, asks for `table`. Missed times count as one.
 
     `ahead` is the time from which a source of `table` is ahead of its contents: that of its refresh, if it is refreshed as well.
     """
     if table.since is None:
         return ONCE
     resumed = table.resumed if table.resumed and table.resumed > table.since else NEVER
-    match by.schedule:
+    match schedule:
         case Every(seconds):
             return min(resumed, table.since + timedelta(seconds=seconds))
-        case OnUpdate() as schedule:
+        case OnUpdate():
             return min(resumed, max(ahead, table.since + max(timedelta(seconds=schedule.seconds), table.pause)))
-        case Cron() as schedule:
-            return min(resumed, next_time(schedule, table.since.astimezone(by.zone)))
+        case Cron():
+            return min(resumed, _next_time(schedule, table.since, zone))
         case _:
             return NEVER
 
 
-def branches(graph: nx.DiGraph[str], path: str) -> set[str]:
-    """Return the tables that need one vector of versions when `path` is refreshed: the branches of its diamonds.
+@lru_cache(maxsize=4096)
+def _next_time(schedule: Cron, since: datetime, zone: tzinfo) -> datetime:
+    """Return what `next_time` does: it takes long, and each look asks for the same of a table that was not refreshed since."""
+    return next_time(schedule, since.astimezone(zone))
 
-    A diamond lies between `path` and a table that it reads by several ways that meet nowhere before. At different versions of that
-    table, rows would be joined that never existed together. If all ways pass through one table, that table's version decides.
+
+def plan(
+    tables: Mapping[str, ScheduledTable], now: datetime, busy: Mapping[str, datetime] = {}, graph: Graph | None = None
+) -> Plan:
+    """Return the plan at `now`. `busy` tables are refreshed already, as of the given moments; tables that need one of them wait.
+
+    `graph` is the graph of the tables, which remembers what it was asked at the look before.
     """
-    above = graph.subgraph({path, *nx.ancestors(graph, path)})
-    gate = nx.immediate_dominators(above.reverse(copy=False), path)
-    forks = [node for node in above if node != path and gate[node] == path and above.out_degree(node) > 1]
-    return {table for fork in forks for table in nx.descendants(above, fork)} - {path}
-
-
-def plan(tables: Mapping[str, ScheduledTable], now: datetime, busy: Mapping[str, datetime] = {}) -> Plan:
-    """Return the plan at `now`. `busy` tables are refreshed already, as of the given moments; tables that need one of them wait."""
-    graph = graph_of(tables.values())
-    deadline = deadlines(tables, graph)
-    suspended = [path for path, table in tables.items() if table.suspended]
-    blocker = {reader: tables[path].name for path in suspended for reader in nx.descendants(graph, path)}
+    graph = graph or graph_of(tables.values())
+    asking = _asking(tables, graph)
+    deadline = deadlines(tables, graph, asking)
+    blocker = _blockers(tables, graph)
     due = {path for path in tables if deadline[path] <= now and path not in busy}
-    urgency: dict[str, datetime] = {}
-    waiting: dict[str, frozenset[str]] = {}
-    for path in sorted(due - blocker.keys(), key=deadline.__getitem__):
-        needed = _needed(tables, graph, path)
-        if held := needed.intersection(busy):
-            waiting[path] = frozenset(held)
-        else:
-            for each in needed:
-                urgency.setdefault(each, deadline[path])
-    moving = graph.subgraph(urgency)
-    for path in reversed(list(nx.topological_sort(moving))):
-        urgency[path] = min(urgency[each] for each in (path, *moving.successors(path)))
-    behind = {path for path in urgency if tables[path].behind}
-    active = behind.union(*(nx.descendants(moving, path) for path in behind))
-    # Readers of a busy table are not current: it may be about to change.
-    unsettled = set[str]().union(*(nx.descendants(graph, path) for path in busy if path in graph))
+    urgency, waiting = _urgencies(tables, graph, {path: deadline[path] for path in due - blocker.keys()}, busy)
+    active = _active(tables, graph, urgency)
     begun = {path: at for path, at in busy.items() if path in tables} | dict.fromkeys(urgency, now)
-    upcoming = _upcoming(tables, graph, begun)
+    upcoming = deadlines(_done(tables, begun), graph, asking) if begun else deadline
     again = {path for path in begun.keys() & busy.keys() if upcoming[path] <= now or tables[path].request}
     # The whole graph, because a busy table may join two others. Tables that are not refreshed hold nothing up.
-    order = nx.lexicographical_topological_sort(graph, key=lambda path: (urgency.get(path, ONCE), path))
+    order = graph.by(lambda path: urgency.get(path, ONCE)) if active else ()
     return Plan(
         tuple(Work(path, urgency[path]) for path in order if path in active),
-        tuple(sorted(urgency.keys() - active - unsettled)),
+        # Readers of a busy table are not current: it may be about to change.
+        tuple(sorted(urgency.keys() - active - graph.all_readers(busy))),
         {path: blocker[path] for path in sorted(due & blocker.keys())},
         min((each for each in (*deadline.values(), *upcoming.values()) if each > now), default=NEVER),
-        {path: at for path, at in _follow(tables, graph, now, active).items() if path not in blocker},
+        {path: at for path, at in _follow(tables, asking, now, active).items() if path not in blocker},
         waiting | {path: frozenset({path}) for path in again},
     )
 
 
-def _upcoming(tables: Mapping[str, ScheduledTable], graph: nx.DiGraph[str], begun: Mapping[str, datetime]) -> dict[str, datetime]:
-    """Return the deadlines that hold when the refreshes that have begun at some moments are done."""
+def _blockers(tables: Mapping[str, ScheduledTable], graph: Graph) -> dict[str, str]:
+    """Return the readers of suspended tables at any depth, with the name of the last one of these in `tables`."""
+    found: dict[str, str] = {}
+    for path in reversed([path for path, table in tables.items() if table.suspended]):
+        left = [path]
+        while left:
+            more = [each for each in graph.readers[left.pop()] if each not in found]
+            found |= dict.fromkeys(more, tables[path].name)
+            left += more
+    return found
+
+
+def _urgencies(
+    tables: Mapping[str, ScheduledTable], graph: Graph, due: Mapping[str, datetime], busy: Mapping[str, datetime]
+) -> tuple[dict[str, datetime], dict[str, frozenset[str]]]:
+    """Return the tables that come along with those that are due, with the earliest deadline for which each one is needed.
+
+    A table that needs busy ones waits, and is returned with those.
+    """
+    needs: dict[str, frozenset[str]] = {}
+    left = [*due]
+    while left:
+        if (path := left.pop()) not in needs:
+            needs[path] = _needs(tables, graph, path)
+            left += needs[path] - needs.keys()
+    held: dict[str, frozenset[str]] = {}
+    for path in sorted(needs, key=graph.place.__getitem__) if busy else ():  # what a table needs is above it
+        held[path] = frozenset[str]({path} & busy.keys()).union(*(held[each] for each in needs[path]))
+    urgency: dict[str, datetime] = {}
+    waiting = {path: held[path] for path in due if held.get(path)}
+    for path in sorted(due.keys() - waiting.keys(), key=due.__getitem__):
+        left = [path]
+        while left:
+            if (each := left.pop()) not in urgency:
+                urgency[each] = due[path]
+                left += needs[each]
+    for path in reversed(graph.order):
+        if path in urgency:
+            urgency[path] = min(urgency[each] for each in (path, *graph.readers[path]) if each in urgency)
+    return urgency, waiting
+
+
+def _needs(tables: Mapping[str, ScheduledTable], graph: Graph, path: str) -> frozenset[str]:
+    """Return the tables that are refreshed with `path`: the branches of its diamonds, and the CALCULATED tables that it reads.
+
+    Each of them has needs of its own.
+    """
+    read = (source for source in graph.sources[path] if source in tables)
+    return graph.branches(path).union(source for source in read if isinstance(tables[source].schedule, Calculated))
+
+
+def _active(tables: Mapping[str, ScheduledTable], graph: Graph, urgency: Mapping[str, datetime]) -> set[str]:
+    """Return the tables with something to do: those that are behind, and the readers that come along with them."""
+    active = set[str]()
+    for path in graph.order:
+        if path in urgency and (tables[path].behind or not active.isdisjoint(graph.sources[path])):
+            active.add(path)
+    return active
+
+
+def _done(tables: Mapping[str, ScheduledTable], begun: Mapping[str, datetime]) -> dict[str, ScheduledTable]:
+    """Return the tables as they are when the refreshes that have begun at some moments are done."""
     done = {path: replace(tables[path], since=at, behind=False, moved=False, request=None) for path, at in begun.items()}
-    return deadlines({**tables, **done}, graph)
+    return {**tables, **done}
 
 
-def _follow(
-    tables: Mapping[str, ScheduledTable], graph: nx.DiGraph[str], now: datetime, begun: Collection[str]
-) -> dict[str, datetime]:
+def _follow(tables: Mapping[str, ScheduledTable], asking: Asking, now: datetime, begun: Collection[str]) -> dict[str, datetime]:
     """Return from when on each table follows the commits of its sources; for one whose refresh begins now, from then on.
 
     Who wrote refreshes a table IMMEDIATE. A scheduler that hurried would be in his way.
     """
-    since = {path: now if path in begun else table.since for path, table in tables.items()}
     found: dict[str, datetime] = {}
-    for path, asking in _asking(tables, graph).items():
-        following = (by.schedule for by in asking if isinstance(by.schedule, OnUpdate))
-        pauses = [each.seconds for each in following if not isinstance(each, Immediate)]
-        if pauses and (start := since[path]):
+    for path, schedules in asking.items():
+        following = (each for each, _ in schedules if isinstance(each, OnUpdate) and not isinstance(each, Immediate))
+        pauses = [each.seconds for each in following]
+        if pauses and (start := now if path in begun else tables[path].since):
             found[path] = start + timedelta(seconds=min(pauses))
     return found
-
-
-def _needed(tables: Mapping[str, ScheduledTable], graph: nx.DiGraph[str], path: str) -> set[str]:
-    """Return `path` and the tables refreshed with it: the branches of its diamonds, and the CALCULATED tables that it reads."""
-    needed, found = set[str](), {path}
-    while found:
-        needed |= found
-        read = {source for each in found for source in graph.predecessors(each) if source in tables}
-        calculated = {path for path in read if isinstance(tables[path].schedule, Calculated)}
-        found = calculated.union(*(branches(graph, each) for each in found)) - needed
-    return needed

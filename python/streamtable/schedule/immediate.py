@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from functools import cache, partial
 
 import networkx as nx
 from py4j.protocol import Py4JJavaError
@@ -20,8 +19,8 @@ from streamtable.language.stream_table.schedule import Immediate
 from streamtable.refresh.choose import Action
 from streamtable.refresh.records import PATIENCE, Cause, Initiator, Record
 from streamtable.schedule.cycle import Cycle, Task, carry_out, cycle_of, named
-from streamtable.schedule.due import branches
 from streamtable.schedule.failures import failure_record, text_of, write, write_failure
+from streamtable.schedule.graph import Graph
 from streamtable.schedule.time_limit import TimeLimit
 from streamtable.settings.session import IMMEDIATE_TIMEOUT, SUSPEND_AFTER, setting_or_default
 
@@ -53,18 +52,18 @@ def moving(
     Another branch of a diamond comes along, because all branches need one vector of versions. A table that needs a suspended
     one, or one that has `failed`, keeps what it has.
     """
-    above = set[str]().union(*(nx.descendants(graph, place) for place in places if place in graph))
+    known = Graph.of(graph)
+    above = known.all_readers(places)
     kept = {path for path, entry in tables.items() if entry.definition.status == SUSPENDED}.union(failed)
     wanted = {path for path in above & tables.keys() if isinstance(tables[path].definition.statement.schedule, Immediate)}
-    meeting = cache(partial(branches, graph))  # what many tables need is looked up once: it takes long in a deep graph
     found = set[str]()
-    for path in reversed([each for each in nx.topological_sort(graph) if each in wanted]):
+    for path in reversed([each for each in known.order if each in wanted]):
         if path in found:  # as a branch, or below another: what it needs is among what that one needs
             continue
-        needed, more = set[str](), {path, *(nx.ancestors(graph, path) & above)} & tables.keys()
+        needed, more = set[str](), {path, *(known.all_sources([path]) & above)} & tables.keys()
         while more:
             needed |= more
-            more = set[str]().union(*(meeting(each) for each in more)) & tables.keys() - needed
+            more = set[str]().union(*(known.branches(each) for each in more)) & tables.keys() - needed
         if needed.isdisjoint(kept):
             found |= needed
     return named(graph, found)

@@ -22,6 +22,7 @@ from streamtable.language.stream_table.schedule import Cron
 from streamtable.schedule.cycle import Cycle, Refreshed, Task
 from streamtable.schedule.due import ONCE, ScheduledTable, graph_of, plan
 from streamtable.schedule.failures import backoff
+from streamtable.schedule.graph import Graph
 from streamtable.schedule.interface import Again, Engine, Failed
 from streamtable.schedule.signs import Signs
 
@@ -78,6 +79,7 @@ class Scheduler:
         self._told: dict[str, str] = {}
         self._failed: dict[str, tuple[int, timedelta]] = {}
         self._signs = Signs(engine.committed)
+        self._graph: Graph | None = None
         self._parallelism = 1
         self._looked = self._next_look = ONCE
         self._pause = SHORTEST_PAUSE
@@ -202,7 +204,8 @@ class Scheduler:
         self._failed = {path: failed for path, failed in self._failed.items() if path in observation.tables}
         tables = {path: self._seen(table, at) for path, table in observation.tables.items()}
         self._tried = {path: tried for path, tried in self._tried.items() if path in tables}
-        found = plan(tables, at, busy)
+        self._graph = graph = graph_of(tables.values(), self._graph)
+        found = plan(tables, at, busy, graph)
         for path in found.current:
             self._tried[path] = at
             self._told.pop(path, None)
@@ -212,7 +215,7 @@ class Scheduler:
         if found.work:
             names = {work.path: tables[work.path].name for work in found.work}
             asked = {path: table.request for path, table in tables.items() if table.request}
-            self._cycles.append(Cycle(graph_of(tables.values()), names, observation.vector, asked))
+            self._cycles.append(Cycle(graph, names, observation.vector, asked))
         self._signs.expect(found, busy, observation)
         log.debug("at %s: %s, while %s are refreshed, with %s", at, found, sorted(busy), observation.vector)
         self._parallelism = observation.parallelism
