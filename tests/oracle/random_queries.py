@@ -174,7 +174,8 @@ class Grower:
         some = f"{alias}.{name}"
         calls = [("count(*)", "int"), (f"count(DISTINCT {some})", "int"), (f"min({some})", kind), (f"max({some})", kind)]
         calls.append((f"size(collect_set({some}))", "int"))
-        other, of = self.pick(child.columns)
+        other, of = self.pick(columns)
+        other = f"{alias}.{other}"
         order = f"struct({some}, {other})"  # of rows that are equal in it, any has the same value
         calls.append(
             (f"{self.pick(('max_by', 'min_by'))}({other}, {self.pick((order, f'if({some} IS NULL, NULL, {order})'))})", of)
