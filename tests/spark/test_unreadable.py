@@ -15,6 +15,7 @@ from streamtable import start_scheduler
 from streamtable.catalog.entries import dependencies, entries
 from streamtable.errors import DefinitionNotAccepted
 from streamtable.jvm.gateway import java_class
+from streamtable.observe.look import look
 
 TOTALS = "SELECT region, sum(amount) AS total FROM sales GROUP BY region"
 
@@ -67,6 +68,10 @@ def test_a_stream_table_that_cannot_be_read_hides_no_others(
         for _ in range(2):
             assert names(shop) == ["above", "good", "reader"]
         assert answer(shop, "SHOW STREAM TABLES LIKE 'bad'")[0][1] == "UNREADABLE"
+        looked = look(shop)
+        assert list(looked.unreadable) == ["spark_catalog.shop.bad"]
+        assert {each[-1] for each in (table.name for table in looked.tables)} == {"above", "good", "reader"}
+        assert answer(shop, "SELECT name FROM alerts() WHERE alert = 'UNREADABLE'") == [("spark_catalog.shop.bad",)]
         told = [record.getMessage() for record in caplog.records if record.name == "streamtable.catalog"]
         assert [text.partition(": ")[0] for text in told] == ["spark_catalog.shop.bad cannot be read and is left out"], "once"
         assert answer(shop, "SELECT name FROM alerts() WHERE alert = 'SOURCE_GONE'") == []

@@ -175,6 +175,22 @@ def test_what_is_not_there_is_said_to_be_not_there(visitor: Visitor) -> None:
         assert visitor.get(path).status_code == 404, path
 
 
+def test_a_table_that_nobody_can_read_is_shown_with_the_reason(visitor: Visitor) -> None:
+    bad, reason = f"{CATALOG}.shop.<bad>", "a <teleport> is not known"
+    visitor.board.status = replace(small(), unreadable={bad: reason})
+    told = "a &lt;teleport&gt; is not known"
+    assert visitor.page("/tables").count(told) == 1 and '<span class="pill unreadable">unreadable</span>' in visitor.page("/tables")
+    assert f"Nobody can read it: {told}" in visitor.page(f"/pane?key={quote(f'table {bad}')}")
+    page = visitor.page(f"/table?name={quote(bad)}")
+    assert "Nobody can read this table" in page and told in page
+    assert 'class="box unreadable"' in visitor.page("/") and "stream table shop.&lt;bad&gt;, unreadable" in visitor.page("/")
+    assert visitor.post("/act", name=bad, act="refresh").status_code == 404
+    visitor.board.status = replace(large(), unreadable={f"{CATALOG}.team_7.bad": reason})
+    assert 'class="box unreadable schema"' in visitor.page("/") and "1 unreadable" in visitor.page("/")
+    visitor.board.status = Status(NOW, unreadable={bad: reason})
+    assert told in visitor.page("/tables") and "There is no stream table yet" not in visitor.page("/")
+
+
 def test_before_the_first_look_and_when_a_look_fails_pages_say_so() -> None:
     visitor = Visitor()
     visitor.hands.error = SourceUnavailable("the catalog <does> not answer")

@@ -92,10 +92,10 @@ def test_a_table_on_update_is_late_when_a_source_was_ahead_for_its_debounce_and_
 def test_an_alert_is_told_once_until_it_is_over(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     late = Alert("a", AlertKind.STALE, NOW, "late")
     looks = iter([[late], [late], [], [late], [Alert("a", AlertKind.STALE, minutes(9), "late again")]])
-    monkeypatch.setattr(watch, "entries", lambda spark: [])
+    monkeypatch.setattr(watch, "listed", lambda spark: [])
     monkeypatch.setattr(watch, "freshness", lambda spark, found: {})
     monkeypatch.setattr(watch, "health", lambda spark, found: [])
-    monkeypatch.setattr(watch, "alerts", lambda spark, found, fresh, health: next(looks))
+    monkeypatch.setattr(watch, "alerts", lambda spark, found, fresh, health, unreadable: next(looks))
     told: list[str] = []
 
     def tell(alert: Alert) -> None:

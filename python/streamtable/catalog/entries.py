@@ -38,12 +38,14 @@ __all__ = [
     "load",
     "named_entries",
     "read_by",
+    "readable",
     "readers_named",
     "readers_of",
     "schemas",
     "storing",
     "table_columns",
     "table_names",
+    "unreadable",
 ]
 
 CATALOG = "spark_catalog"
@@ -215,6 +217,16 @@ def listed(spark: SparkSession, namespace: Sequence[str] | None = None) -> Itera
             yield Name(parts), entry
         elif why and located is not None and knows(located, FORMATTED):
             yield Name(parts), Unreadable(why[0])
+
+
+def readable(found: Iterable[tuple[Name, Entry | Unreadable]]) -> list[Entry]:
+    """Return those of the listed stream tables that can be read."""
+    return [each for _, each in found if isinstance(each, Entry)]
+
+
+def unreadable(found: Iterable[tuple[Name, Entry | Unreadable]]) -> list[tuple[str, str]]:
+    """Return the full names of the others, each with the reason."""
+    return [(".".join(name.parts), each.reason) for name, each in found if isinstance(each, Unreadable)]
 
 
 def schemas(spark: SparkSession) -> list[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
@@ -34,6 +34,7 @@ class AlertKind(str, Enum):
     SUSPENDED = "SUSPENDED"
     FAILED = "FAILED"
     REBUILT = "REBUILT"
+    UNREADABLE = "UNREADABLE"
     EXPECTATION = "EXPECTATION"
     BACKLOG = "BACKLOG"
     HISTORY_EXPIRING = "HISTORY_EXPIRING"
@@ -66,11 +67,20 @@ _OF_SOURCES = {
 
 
 def alerts(
-    spark: SparkSession, found: Sequence[Entry], fresh: Mapping[str, Freshness], health: Sequence[Health]
+    spark: SparkSession,
+    found: Sequence[Entry],
+    fresh: Mapping[str, Freshness],
+    health: Sequence[Health],
+    unreadable: Iterable[tuple[str, str]] = (),
 ) -> Iterator[Alert]:
-    """Yield the current alerts of the given tables and sources, and of the catalog that they are in."""
+    """Yield the current alerts of the given tables and sources, and of the catalog that they are in.
+
+    `unreadable` are the names of tables that nobody can read, each with the reason.
+    """
     if since := switch(spark).suspended_since:
         yield Alert(CATALOG, AlertKind.SCHEDULER_SUSPENDED, since, "no scheduler refreshes anything until ALTER SCHEDULER RESUME")
+    for name, reason in unreadable:
+        yield Alert(name, AlertKind.UNREADABLE, None, f"it cannot be read, and is not refreshed: {reason}")
     for entry in found:
         yield from _of_table(spark, entry, fresh[entry.path])
     most = read_setting(spark, ALERTS_BACKLOG)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain, islice
@@ -11,7 +11,7 @@ from itertools import chain, islice
 from pyspark.sql import SparkSession
 from pyspark.sql.types import BooleanType, DoubleType, IntegerType, LongType, StringType, StructType, TimestampType
 
-from streamtable.catalog.entries import Entry, listed, load
+from streamtable.catalog.entries import Entry, listed, load, readable, unreadable
 from streamtable.catalog.requests import Request
 from streamtable.delta.unreadable import Unreadable
 from streamtable.engine import clock
@@ -49,11 +49,11 @@ class Asked:
 
     @cached_property
     def tables(self) -> list[Entry]:
-        return _readable(self.listed)
+        return readable(self.listed)
 
     @cached_property
     def fresh(self) -> dict[str, Freshness]:
-        return freshness(self.spark, list({each.path: each for each in (*_readable(self._all), *self.tables)}.values()))
+        return freshness(self.spark, list({each.path: each for each in (*readable(self._all), *self.tables)}.values()))
 
     @cached_property
     def health(self) -> list[Health]:
@@ -62,10 +62,6 @@ class Asked:
     @cached_property
     def _all(self) -> list[tuple[Name, Entry | Unreadable]]:
         return list(listed(self.spark))
-
-
-def _readable(found: Iterable[tuple[Name, Entry | Unreadable]]) -> list[Entry]:
-    return [each for _, each in found if isinstance(each, Entry)]
 
 
 @dataclass(frozen=True)
@@ -186,7 +182,7 @@ def _dependencies(asked: Asked) -> Rows:
 
 
 def _alerts(asked: Asked) -> Rows:
-    found = alerts(asked.spark, asked.tables, asked.fresh, asked.health)
+    found = alerts(asked.spark, asked.tables, asked.fresh, asked.health, unreadable(asked.listed))
     return [(each.name, each.kind.value, each.since, each.text) for each in found]
 
 

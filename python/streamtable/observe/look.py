@@ -8,7 +8,7 @@ from contextlib import suppress
 from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
-from streamtable.catalog.entries import Entry, entries
+from streamtable.catalog.entries import Entry, listed, readable, unreadable
 from streamtable.catalog.kinds import PUBLICATION, SUBSCRIPTION, CatalogObject
 from streamtable.delta.tables import size
 from streamtable.engine import clock
@@ -48,7 +48,8 @@ REFRESHES = 200
 
 def look(spark: SparkSession, before: Status | None = None) -> Status:
     """Return the status of everything in the session's catalog. Unchanged versions are taken from the status `before`."""
-    found = list(entries(spark))
+    every = list(listed(spark))
+    found, unread = readable(every), unreadable(every)
     fresh = freshness(spark, found)
     healths = health(spark, found)
     known = {(each.path, each.table_id, each.version): each for each in (before.tables if before else ())}
@@ -64,9 +65,10 @@ def look(spark: SparkSession, before: Status | None = None) -> Status:
         tuple(_publications(spark)),
         tuple(objects.every_as(spark, SUBSCRIPTION, _subscription)),
         _slots(spark, healths),
-        tuple(alerts(spark, found, fresh, healths)),
+        tuple(alerts(spark, found, fresh, healths, unread)),
         shown_settings(spark),
         switch(spark).suspended_since,
+        dict(unread),
     )
 
 

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 
@@ -248,6 +248,8 @@ class Status:
     settings: tuple[tuple[str, str, str], ...] = ()
     suspended_since: datetime | None = None
     """Since when ALTER SCHEDULER SUSPEND holds the schedulers of the catalog."""
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    """Why nobody can read a stream table, by its full name; `tables` has the others."""
 
     def table(self, name: str) -> TableStatus | None:
         """Return the stream table of a full name, as rows show it."""
@@ -269,8 +271,8 @@ def graph_of(status: Status) -> nx.DiGraph[str]:
             graph.add_node(key, kind=kind, name=name)
         return key
 
-    for table in status.tables:
-        node(Kind.STREAM_TABLE, ".".join(table.name))
+    for name in (*(".".join(table.name) for table in status.tables), *status.unreadable):
+        node(Kind.STREAM_TABLE, name)
     for kind, name, reads in _readers(status):
         reader = node(kind, name)
         graph.add_edges_from((node(of, each), reader) for of, each in reads)

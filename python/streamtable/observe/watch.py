@@ -8,7 +8,7 @@ from threading import Thread
 
 from pyspark.sql import SparkSession
 
-from streamtable.catalog.entries import entries
+from streamtable.catalog.entries import listed, readable, unreadable
 from streamtable.observe.alerts import Alert, alerts
 from streamtable.observe.freshness import freshness
 from streamtable.observe.health import health
@@ -40,8 +40,9 @@ class Watch:
 
     def poll(self) -> None:
         """Report new alerts. Alerts that are over are forgotten; if they return, they are reported again."""
-        found = list(entries(self._spark))
-        holding = set(alerts(self._spark, found, freshness(self._spark, found), health(self._spark, found)))
+        every = list(listed(self._spark))
+        found = readable(every)
+        holding = set(alerts(self._spark, found, freshness(self._spark, found), health(self._spark, found), unreadable(every)))
         now = sorted(holding, key=lambda each: (each.name, each.kind, str(each.since)))
         for alert in now:
             if alert not in self._told:

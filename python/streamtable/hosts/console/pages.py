@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from datetime import datetime, timezone
-from functools import lru_cache
-from importlib.resources import files
 from typing import Any
 from urllib.parse import urlencode
 
@@ -24,6 +21,7 @@ from starlette.routing import Route
 
 from streamtable.hosts import words
 from streamtable.hosts.console.access import Doors
+from streamtable.hosts.console.assets import address, assets
 from streamtable.hosts.console.board import Act, Board
 from streamtable.hosts.console.chart import chart_of
 from streamtable.hosts.console.guard import LEAVES, Guard
@@ -71,7 +69,7 @@ class Pages:
             "at": _moment,
             "why_stale": why_stale,
         }
-        self._templates.globals |= {"ago": words.ago, "link": _link, "asset": _asset, "Act": Act}
+        self._templates.globals |= {"ago": words.ago, "link": _link, "asset": address, "Act": Act}
 
     def app(self) -> Starlette:
         """Return the routes."""
@@ -126,7 +124,7 @@ class Pages:
         table = status.table(node["name"])
         found = self._of_table(table) if table else {"table": None, "reads": _named(graph, key, up=True)}
         found["readers"] = _named(graph, key, up=False)
-        return self._page(request, "pane", node=node, key=key, **found)
+        return self._page(request, "pane", node=node, key=key, unreadable=status.unreadable.get(node["name"]), **found)
 
     def _of_table(self, table: TableStatus) -> dict[str, Any]:
         status = self._board.status
@@ -214,10 +212,10 @@ class Pages:
     async def static(self, request: Request) -> Response:
         """Answer a file of ours."""
         name = request.path_params["name"]
-        if name not in _assets():
+        if name not in assets():
             return self._none(request)
         kind = KINDS[f".{name.rpartition('.')[2]}"]
-        return Response(_assets()[name], media_type=kind, headers={"Cache-Control": "max-age=31536000, immutable"})
+        return Response(assets()[name], media_type=kind, headers={"Cache-Control": "max-age=31536000, immutable"})
 
     async def missing(self, request: Request, error: Exception) -> Response:
         """Say that there is no such page."""
@@ -238,6 +236,9 @@ class Pages:
         return status.table(request.query_params.get("name", "")) if status else None
 
     def _none(self, request: Request) -> Response:
+        unreadable = self._board.status.unreadable if self._board.status else {}
+        if why := unreadable.get(request.query_params.get("name", "")):
+            return self._message(request, 200, "Nobody can read this table", why)
         return self._message(request, 404, "There is nothing here", "It may have been dropped or renamed since.")
 
     def _message(self, request: Request, code: int, title: str, text: str) -> Response:
@@ -281,17 +282,3 @@ def _coloured(sql: str) -> Markup:
 
 def _moment(at: datetime | None) -> str:
     return f"{at.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S} UTC" if at else "never"
-
-
-@lru_cache(maxsize=1)
-def _assets() -> dict[str, bytes]:
-    """Return the files that browsers load, by name."""
-    folder = files("streamtable.hosts.console") / "static"
-    own = {each.name: each.read_bytes() for each in folder.iterdir() if each.is_file()}
-    vendored = {f"vendor/{each.name}": each.read_bytes() for each in (folder / "vendor").iterdir() if each.is_file()}
-    return own | vendored
-
-
-def _asset(name: str) -> str:
-    """Return the address of a file, which changes with its contents."""
-    return f"/static/{name}?{hashlib.sha256(_assets()[name]).hexdigest()[:12]}"

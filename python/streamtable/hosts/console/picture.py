@@ -18,7 +18,8 @@ MANY = 60
 """Above this number of objects, schemas are collapsed until somebody opens them."""
 
 LETTERS = 21
-WORST = (Standing.FAILING, Standing.SUSPENDED, Standing.STALE, Standing.FRESH)
+UNREADABLE = "unreadable"
+WORST = (UNREADABLE, *(each.value for each in (Standing.FAILING, Standing.SUSPENDED, Standing.STALE, Standing.FRESH)))
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def picture_of(status: Status, only: str | None = None, opened: Collection[str] 
             boxes.append(_box(key, node["kind"], node["name"], tables.get(node["name"]), status, place.x, place.y))
         else:
             members = [graph.nodes[each] for each in graph if target[each] == key]
-            boxes.append(_schema(key, members, tables, place.x, place.y))
+            boxes.append(_schema(key, members, tables, status, place.x, place.y))
     boxes.sort(key=lambda box: (box.x, box.y))  # the keyboard goes from left to right
     shown_schemas = () if only or len(graph) <= MANY else tuple(sorted(seen))
     return Picture(tuple(boxes), tuple(drawing.paths.values()), drawing.width, drawing.height, shown_schemas)
@@ -91,14 +92,17 @@ def _box(key: str, kind: Kind, name: str, table: TableStatus | None, status: Sta
         at = table.last_success.at if table.last_success else None
         under = f"{table.standing.value} · {ago(at, status.at)}"
         return Box(key, label, title, under, table.standing.value, kind.value, x, y)
+    if name in status.unreadable:
+        return Box(key, label, title, UNREADABLE, UNREADABLE, kind.value, x, y)
     return Box(key, label, title, kind.value, "plain", kind.value, x, y)
 
 
-def _schema(key: str, members: list[dict[str, str]], tables: dict[str, TableStatus], x: float, y: float) -> Box:
+def _schema(key: str, members: list[dict[str, str]], tables: dict[str, TableStatus], status: Status, x: float, y: float) -> Box:
     schema = key.removeprefix("schema ")
-    found = Counter(tables[each["name"]].standing for each in members if each["name"] in tables)
-    look = next((standing.value for standing in WORST if found[standing]), "plain")
-    told = [f"{found[each]} {each.value}" for each in WORST if found[each]]
+    found = Counter(tables[each["name"]].standing.value for each in members if each["name"] in tables)
+    found[UNREADABLE] = sum(each["name"] in status.unreadable for each in members)
+    look = next((each for each in WORST if found[each]), "plain")
+    told = [f"{found[each]} {each}" for each in WORST if found[each]]
     under = cut(", ".join(told), 29) if told else f"{len(members)} objects"
     title = f"{schema}: {len(members)} objects{''.join(f', {each}' for each in told)}"
     return Box(key, cut(schema, LETTERS), title, under, look, "schema", x, y, schema)
