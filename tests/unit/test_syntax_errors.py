@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -372,6 +373,31 @@ def test_changes_of_databricks_are_said_as_a_query(text: str, ours: str) -> None
     parse(ours)
     assert "DISTINCT ON (key)" in (refusal("APPLY CHANGES INTO t").hint or "")
     assert "bitemporal tables are not built" in (refusal(f"{text.strip(';')} BITEMPORAL").hint or "")
+
+
+def test_each_opening_that_the_shim_takes_from_others_has_an_answer() -> None:
+    """Words that one side alone knows get Spark's error, or ours without what to write."""
+    shim = Path(__file__).parents[2] / "jvm_shim" / "src" / "main" / "scala" / "streamtable" / "plumbing"
+    kinds = re.findall(
+        r'"((?:TRANSIENT )?(?:DYNAMIC|MATERIALIZED LAKE) [A-Z ]+)"', (shim / "Parser.scala").read_text(encoding="utf-8")
+    )
+    assert {"DYNAMIC TABLE", "DYNAMIC ICEBERG TABLE", "TRANSIENT DYNAMIC TABLE", "MATERIALIZED LAKE VIEW"} <= set(kinds)
+    for kind in kinds:
+        text = f"SHOW {kind}" if kind.endswith("S") else f"CREATE {kind} t AS SELECT 1"
+        assert "write\n" in (refusal(text).hint or ""), kind
+    slips = (shim / "Slips.scala").read_text(encoding="utf-8")
+
+    def said(after: str, before: str) -> list[str]:
+        return re.findall(r'"([A-Z][A-Z ]*)"', slips.partition(after)[2].partition(before)[0])
+
+    alone, explains, hidden = said("val alone", "val explains"), said("val explains", ".map("), said("word <- ", ")")
+    assert (len(alone), len(explains), len(hidden)) == (16, 4, 3)
+    openings = [f"{verb} STREAM TABLE" for verb in (*alone, *(f"EXPLAIN {each}" for each in explains))]
+    openings += [f"EXPLAIN {each} CREATE STREAM TABLE" for each in explains]
+    openings += [f"CREATE {replaces}{each} MATERIALIZED VIEW" for each in hidden for replaces in ("", "OR REPLACE ", "OR REFRESH ")]
+    openings += said("(ofTables ++", ")")
+    for opening in openings:
+        assert refusal(f"{opening} t").hint, opening
 
 
 def test_a_time_that_no_schedule_says_is_told() -> None:
