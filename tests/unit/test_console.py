@@ -177,8 +177,10 @@ def test_what_is_not_there_is_said_to_be_not_there(visitor: Visitor) -> None:
 
 def test_a_table_that_nobody_can_read_is_shown_with_the_reason(visitor: Visitor) -> None:
     bad, reason = f"{CATALOG}.shop.<bad>", "a <teleport> is not known"
+    assert 'class="swatch unreadable"' not in visitor.page("/"), "the legend has what there is"
     visitor.board.status = replace(small(), unreadable={bad: reason})
-    told = "a &lt;teleport&gt; is not known"
+    told, swatch = "a &lt;teleport&gt; is not known", '<span class="swatch unreadable">'
+    assert swatch in visitor.page("/")
     assert visitor.page("/tables").count(told) == 1 and '<span class="pill unreadable">unreadable</span>' in visitor.page("/tables")
     assert f"Nobody can read it: {told}" in visitor.page(f"/pane?key={quote(f'table {bad}')}")
     page = visitor.page(f"/table?name={quote(bad)}")
