@@ -12,6 +12,8 @@ from tests.oracle.scenario import Scenario
 
 from streamtable.language.names import Query
 from streamtable.query.analyse import AnalysedQuery, analyse, release
+from streamtable.query.captured import captured_settings
+from streamtable.sessions.internal import lend
 
 JOINED = "FROM a JOIN b ON a.k = b.k"
 ALIKE = {
@@ -85,7 +87,7 @@ def s(spark: SparkSession) -> Iterator[Scenario]:
 
 
 def analysed(s: Scenario, query: str) -> AnalysedQuery:
-    found = analyse(s.spark, Query(query))
+    found = analyse(lend(s.spark, ("spark_catalog", s.database), captured_settings(s.spark)), Query(query))
     release(found)
     return found
 
@@ -102,20 +104,25 @@ def test_queries_of_one_text_have_their_own_fingerprints(s: Scenario, name: str)
 def test_the_usual_expressions_are_known_by_their_texts(s: Scenario) -> None:
     """Else tables of earlier releases would be computed again."""
     query = f"""SELECT a.k, upper(a.s) AS u, a.s LIKE 'x%' AS p, a.l[0] AS f, CAST(a.v AS STRING) AS t, round(a.v / b.w, 2) AS r,
-        transform(a.l, x -> x + 1) AS e, date_trunc('MM', TIMESTAMP '2026-01-02') AS m, coalesce(b.w, 0) + 1 AS c,
-        sum(b.w) OVER (PARTITION BY a.k ORDER BY a.v) AS q, CASE WHEN b.w IN (1, 2) THEN 'y' END AS o {JOINED}"""
+        transform(a.l, x -> x + 1) AS e, trunc(to_date(a.s, 'yyyy'), 'MM') AS m, coalesce(b.w, 0) + 1 AS c, nullif(a.v, 1) AS i, hash(a.s) AS h,
+        sum(b.w) OVER (PARTITION BY a.k ORDER BY a.v) AS q, CASE WHEN b.w IN (1, 2) THEN 'y' END AS o, struct(a.s, a.k).k AS g {JOINED}"""
     assert '"unshown"' not in analysed(s, query).plan
-    grouped = "SELECT k, count(*) AS n, sum(v) AS t, avg(w) AS m, max(v) AS h, count(DISTINCT w) AS d FROM b GROUP BY k"
-    assert '"unshown"' not in analysed(s, grouped).plan
+    calls = "count(*) AS n, sum(v) AS t, avg(w) AS m, max(v) AS h, count(DISTINCT w) AS d, collect_list(v) AS l, approx_count_distinct(v) AS a"
+    assert '"unshown"' not in analysed(s, f"SELECT k, {calls}, stddev(v) AS s FROM b GROUP BY k").plan
+    hours = "window(timestamp_seconds(v), '1 hour')"
+    assert '"unshown"' not in analysed(s, f"SELECT {hours} AS h, count(*) AS n FROM b GROUP BY {hours}").plan
 
 
 def test_sums_of_expressions_of_one_text_are_apart(s: Scenario) -> None:
     """Both were the sum of the first one after a refresh."""
-    plain = {name: pair for name, pair in ALIKE.items() if "OVER" not in pair[0]}
-    for number, pair in enumerate(plain.values()):
-        s.stream(f"sums_{number}", f"SELECT a.k, sum({pair[0]}) AS x, sum({pair[1]}) AS y, count(*) AS n {JOINED} GROUP BY a.k")
-    s.step("""INSERT INTO a VALUES (1, 14, 'x7', array(9, 1), '{"d": "07/08/2026"}'), (3, 1, 'z', array(), NULL)""")
-    s.step("DELETE FROM b WHERE w = 1", "UPDATE a SET v = v + 9, l = array(4, 9), s = 'z9' WHERE s = 'x1'")
+    plain = [pair for pair in ALIKE.values() if "OVER" not in pair[0]]
+    sums = ", ".join(f"sum({one}) AS x{n}, sum({other}) AS y{n}" for n, (one, other) in enumerate(plain))
+    s.stream("sums", f"SELECT a.k, {sums}, count(*) AS n {JOINED} GROUP BY a.k")
+    s.step(
+        """INSERT INTO a VALUES (1, 14, 'x7', array(9, 1), '{"d": "07/08/2026"}'), (3, 1, 'z', array(), NULL)""",
+        "DELETE FROM b WHERE w = 1",
+        "UPDATE a SET v = v + 9, l = array(4, 9), s = 'z9' WHERE s = 'x1'",
+    )
 
 
 def test_another_query_of_one_text_rebuilds_the_table(s: Scenario) -> None:

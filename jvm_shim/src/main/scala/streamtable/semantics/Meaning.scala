@@ -1,10 +1,10 @@
 package org.apache.spark.sql.streamtable
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
+import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, Collect}
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan, Range, SubqueryAlias, View}
 import org.apache.spark.sql.catalyst.trees.TreeNode
-import org.apache.spark.sql.types.DataType
+import org.apache.spark.sql.types.{DataType, TimestampType}
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
@@ -31,17 +31,29 @@ private[streamtable] object Meaning {
 
   /** What the text of an expression does not show; empty where the text identifies it among expressions over the same inputs. */
   def unshown(e: Expression): List[String] = {
-    val variables = e.collect { case v: NamedLambdaVariable => v.exprId }.distinct.zipWithIndex.toMap
-    val columns = e.collect { case a: AttributeReference => a }
+    val variables = e.collect { case variable(id) => id }.distinct.zipWithIndex.toMap
+    val columns = e match {
+      case Equality(_: AttributeReference, _: AttributeReference) => Nil // its sides may be exchanged
+      case _ => e.collect { case a: AttributeReference => a }
+    }
     val twins = columns.map(_.exprId).distinct.size > columns.map(_.name).distinct.size
     def of(e: Expression): Seq[String] = e match {
       case a: AttributeReference => if (twins) Seq(PlanReader.name(a)) else Nil
-      case v: NamedLambdaVariable => if (variables.size > 1) Seq(s"variable ${variables(v.exprId)}") else Nil
+      case variable(id) => if (variables.size > 1) Seq(s"variable ${variables(id)}") else Nil
       case s: SubqueryExpression => unshown(s.plan) ++ s.children.flatMap(of)
       case s: InheritAnalysisRules => own(s) ++ s.parameters.flatMap(of)
       case other => own(other) ++ other.children.flatMap(of)
     }
     of(e).toList
+  }
+
+  /** The id of what stands for a value within an expression: of a variable of a lambda, or of an expression that is computed once. */
+  private object variable {
+    def unapply(e: Expression): Option[Any] = e match {
+      case v: NamedLambdaVariable => Some(v.exprId)
+      case r: CommonExpressionRef => Some(r.id)
+      case _ => None
+    }
   }
 
   /** All that a plan is, with what is below, tables by their ids. */
@@ -77,6 +89,9 @@ private[streamtable] object Meaning {
         _: WindowFrame | _: WindowExpression | _: GetStructField | _: GetArrayStructFields | _: GetArrayItem |
         _: PreciseTimestampConversion =>
       Nil
+    case collect: Collect[_] with Product => // it ignores NULL where nothing else is written
+      val asked = collect.productElementNames.zip(collect.productIterator).contains("ignoreNulls" -> false)
+      if (asked) Seq("RESPECT NULLS") else Nil
     case other: Product => arguments(other)
     case other => Seq(className(other))
   }
@@ -108,7 +123,8 @@ private[streamtable] object Meaning {
     }
 
   private def told(value: Any): Seq[String] = value match {
-    case null | None | false | '\\' => Nil // '\\' is how LIKE escapes unless it is told otherwise
+    case null | None | false | '\\' | 0.05 | TimestampType =>
+      Nil // where nothing is written: ESCAPE, an accuracy, a type
     case _: TreeNode[_] => Nil // an expression that is shown, or a plan below
     case Some(inner) => told(inner)
     case data: DataType => Seq(data.json)
@@ -117,7 +133,9 @@ private[streamtable] object Meaning {
     case _: Boolean | _: Number | _: Char | _: String | _: UTF8String => Seq(value.toString)
     case _: Enumeration#Value => Seq(value.toString)
     case named: Class[_] => Seq(named.getName)
-    case product: Product => className(product) +: product.productIterator.toSeq.flatMap(told)
+    case product: Product =>
+      val parts = product.productIterator.toSeq.flatMap(told)
+      if (parts.isEmpty && product.productArity > 0) Nil else className(product) +: parts
     case other => Seq(className(other))
   }
 
