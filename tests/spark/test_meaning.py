@@ -92,6 +92,10 @@ def analysed(s: Scenario, query: str) -> AnalysedQuery:
     return found
 
 
+def unshown(found: AnalysedQuery) -> list[str]:
+    return re.findall(r'"unshown":\[[^]]*\]', found.plan)
+
+
 @pytest.mark.parametrize("name", [*ALIKE, *PLANS])
 def test_queries_of_one_text_have_their_own_fingerprints(s: Scenario, name: str) -> None:
     queries = PLANS[name] if name in PLANS else [f"SELECT a.k, {each} AS x {JOINED}" for each in ALIKE[name]]
@@ -106,11 +110,11 @@ def test_the_usual_expressions_are_known_by_their_texts(s: Scenario) -> None:
     query = f"""SELECT a.k, upper(a.s) AS u, a.s LIKE 'x%' AS p, a.l[0] AS f, CAST(a.v AS STRING) AS t, round(a.v / b.w, 2) AS r,
         transform(a.l, x -> x + 1) AS e, trunc(to_date(a.s, 'yyyy'), 'MM') AS m, coalesce(b.w, 0) + 1 AS c, nullif(a.v, 1) AS i, hash(a.s) AS h,
         sum(b.w) OVER (PARTITION BY a.k ORDER BY a.v) AS q, CASE WHEN b.w IN (1, 2) THEN 'y' END AS o, struct(a.s, a.k).k AS g {JOINED}"""
-    assert '"unshown"' not in analysed(s, query).plan
+    assert unshown(analysed(s, query)) == []
     calls = "count(*) AS n, sum(v) AS t, avg(w) AS m, max(v) AS h, count(DISTINCT w) AS d, collect_list(v) AS l, approx_count_distinct(v) AS a"
-    assert '"unshown"' not in analysed(s, f"SELECT k, {calls}, stddev(v) AS s FROM b GROUP BY k").plan
+    assert unshown(analysed(s, f"SELECT k, {calls}, stddev(v) AS s FROM b GROUP BY k")) == []
     hours = "window(timestamp_seconds(v), '1 hour')"
-    assert '"unshown"' not in analysed(s, f"SELECT {hours} AS h, count(*) AS n FROM b GROUP BY {hours}").plan
+    assert unshown(analysed(s, f"SELECT {hours} AS h, count(*) AS n FROM b GROUP BY {hours}")) == []
 
 
 def test_sums_of_expressions_of_one_text_are_apart(s: Scenario) -> None:

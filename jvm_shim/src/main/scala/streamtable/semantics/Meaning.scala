@@ -87,7 +87,7 @@ private[streamtable] object Meaning {
   private def own(e: Expression): Seq[String] = e match {
     case _: Literal | _: NamedExpression | _: AggregateExpression | _: Cast | _: SortOrder | _: WindowSpec |
         _: WindowFrame | _: WindowExpression | _: GetStructField | _: GetArrayStructFields | _: GetArrayItem |
-        _: PreciseTimestampConversion =>
+        _: PreciseTimestampConversion | _: CommonExpressionDef | _: CommonExpressionRef | _: HashExpression[_] =>
       Nil
     case collect: Collect[_] with Product => // it ignores NULL where nothing else is written
       val asked = collect.productElementNames.zip(collect.productIterator).contains("ignoreNulls" -> false)
@@ -96,7 +96,7 @@ private[streamtable] object Meaning {
     case other => Seq(className(other))
   }
 
-  /** Names of arguments that follow from settings, which a definition keeps itself, or of one analysis alone. */
+  /** Names of arguments that follow from settings, which a definition keeps itself, or that belong to one analysis alone. */
   private val Elsewhere = Set(
     "timeZoneId",
     "evalMode",
@@ -115,7 +115,9 @@ private[streamtable] object Meaning {
     "allowNullComparisonResult",
     "followThreeValuedLogic",
     "useStringTypeWhenEmpty",
-    "hideSeed")
+    "hideSeed",
+    "nullOnDivideByZero",
+    "suggestedFuncOnFail")
 
   private def arguments(of: Product): Seq[String] =
     of.productElementNames.zip(of.productIterator).toSeq.filterNot { case (name, _) => Elsewhere(name) }.flatMap {
