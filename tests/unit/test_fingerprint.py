@@ -29,6 +29,20 @@ def test_copies_with_the_same_id_are_told_apart_by_their_places() -> None:
     assert fingerprint_of(plan(("/a", "a"), ("/a", "a"))) == fingerprint_of(plan(("/new", "a"), ("/new", "a")))
 
 
+def test_columns_that_have_names_like_ids_of_attributes_are_apart() -> None:
+    """A query of the column c1 was the same as one of the column c2."""
+
+    def read(column: str, number: int) -> str:
+        output = [{"id": f"c{number}", "name": column, "type": "int"}]
+        listed = [{"id": f"c{number + 9}", "name": "x", "value": {"column": f"c{number}", "text": column}}]
+        scan = {"op": "Relation", "output": output, "path": "/a", "table_id": "a", "children": []}
+        project = {"op": "Project", "output": [{"id": f"c{number + 9}", "name": "x"}], "list": listed, "children": [scan]}
+        return json.dumps({"sources": [{"path": "/a", "table": "a", "table_id": "a"}], "plan": project})
+
+    assert fingerprint_of(read("c1", 20)) != fingerprint_of(read("c2", 20))
+    assert fingerprint_of(read("c1", 20)) == fingerprint_of(read("c1", 70))
+
+
 def test_the_columns_of_each_table_that_a_query_mentions() -> None:
     """Those that a join or a filter needs are among them, those that are only there are not; each table is named once."""
     columns = [{"id": f"c{n}", "name": name, "type": "int"} for n, name in enumerate(("k", "v", "a b", "unused", "k"))]

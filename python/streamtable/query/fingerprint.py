@@ -24,11 +24,28 @@ def fingerprint_of(plan: str, form: str = "") -> str:
     ids = [each["table_id"] for each in sources]
     # Copies of a table's files share its id, so the order of their paths in the plan tells them apart.
     document["sources"] = ids if len(set(ids)) == len({each["path"] for each in sources}) else sources
-    used = json.dumps(_without(document, set(_used(document["plan"], wanted=True))), separators=(",", ":"))
-    numbers: dict[str, str] = {}
-    renamed = re.sub(r'"c\d+"', lambda found: numbers.setdefault(found[0], f'"a{len(numbers)}"'), used)
+    used = _without(document, set(_used(document["plan"], wanted=True)))
+    renamed = json.dumps(_numbered(used, {}), separators=(",", ":"))
     stable = re.sub(r'"(number|leaf)":\d+,?|"loop":"\w+",?|"fails":true,?', "", renamed)
     return hashlib.sha256((json.dumps(stable) + form).encode()).hexdigest()[:16]
+
+
+_IDS = frozenset({"id", "column", "inputs", "unshown"})
+"""Under these keys an attribute stands by its id. Anywhere else c1 is a word of the user."""
+_ID = re.compile(r"c\d+")
+
+
+def _numbered(node: Any, numbers: dict[str, str], key: str = "") -> Any:
+    """Give the attributes numbers in the order of the plan: their ids differ each time."""
+    match node:
+        case str() if key in _IDS and _ID.fullmatch(node):
+            return numbers.setdefault(node, f"a{len(numbers)}")
+        case dict():
+            return {key: _numbered(value, numbers, key) for key, value in node.items()}
+        case list():
+            return [_numbered(each, numbers, key) for each in node]
+        case _:
+            return node
 
 
 _BY_PLACE = frozenset({"Union", "Intersect", "Except", "Distinct", "Recursion"})
@@ -38,7 +55,9 @@ _BY_PLACE = frozenset({"Union", "Intersect", "Except", "Distinct", "Recursion"})
 def _used(node: Json, wanted: bool) -> Iterator[str]:
     """Yield the ids that a plan uses, not those that it only hands on. With `wanted`, its own output counts as used."""
     mentioned = {key: value for key, value in node.items() if key != "children" and (wanted or key != "output")}
-    yield from re.findall(r'"(c\d+)"', json.dumps(mentioned))
+    numbers = dict[str, str]()
+    _numbered(mentioned, numbers)
+    yield from numbers
     for child in node.get("children", ()):
         yield from _used(child, node["op"] in _BY_PLACE or node.get("unknown", False))
 
