@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from itertools import count
+from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
 from typing import Any
@@ -119,6 +120,61 @@ def test_a_table_moved_if_a_source_has_another_version_and_not_if_time_went_on(e
     assert seen(1) == (not exact, False)
     assert seen(2) == seen(1, "another") == (True, True)
     assert not table_of(replace(entry, state=replace(entry.state, frontier=None)), Vector({}, TASK.vector.at)).moved
+
+
+def test_polls_read_tables_on_this_disk_again_only_when_they_have_a_commit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A thousand unchanged tables took seconds of each poll: each was asked for by Java, and what its log says was parsed anew."""
+    clock, asked, parsed = [1000.0], list[str](), list[str | None]()
+    versions = {f"file:{tmp_path}/{name}": 5 for name in ("a", "b", "s")}
+    for path in versions:
+        log = Path(path.removeprefix("file:"), "_delta_log")
+        log.mkdir(parents=True)
+        (log / f"{5:020d}.json").touch()
+    a, b, s = versions
+    frontier = Frontier({s: Version("id", 5)}, {}, 4, 2, "f", "FULL", exact=True, at=TASK.vector.at)
+    definition = replace(DEFINITION, sources={s: "shop.s"})
+
+    def entry(_: object, name: tuple[str, ...]) -> Entry:
+        path = f"file:{tmp_path}/{name[-1]}"
+        base = replace(frontier, base=versions[path] - 1)
+        return Entry(definition, TableState(path, "id", versions[path], {}, "", (), base.to_json()), name)
+
+    def latest(_: object, paths: Sequence[str]) -> tuple[Version, ...]:
+        asked.extend(paths)
+        return tuple(Version("id", versions[path]) for path in paths)
+
+    def read(cls: type[Frontier], text: str | None) -> Frontier | None:
+        parsed.append(text)
+        return of(text)
+
+    of = Frontier.of
+    monkeypatch.setattr(Frontier, "of", classmethod(read))
+    monkeypatch.setattr("streamtable.catalog.index.table_names", lambda _: [("c", "d", "a"), ("c", "d", "b")])
+    monkeypatch.setattr("streamtable.catalog.index.entry_of", entry)
+    monkeypatch.setattr("streamtable.delta.latest.versions_or_why", latest)
+    monkeypatch.setattr("streamtable.schedule.engine.settle_everywhere", lambda _: [])
+    monkeypatch.setattr("streamtable.schedule.engine.switch", lambda _: SimpleNamespace(suspended_since=None))
+    monkeypatch.setattr("streamtable.schedule.engine.time", SimpleNamespace(monotonic=lambda: clock[0]))
+    engine = Played(monkeypatch).engine
+
+    def observed() -> tuple[list[str], list[str], int]:
+        """Return which tables are behind at the next poll, what Java was asked for, and how many frontiers were read."""
+        asked.clear()
+        parsed.clear()
+        clock[0] += 5
+        tables = engine.observe().tables
+        return sorted(path for path, table in tables.items() if table.moved), sorted(asked), len(parsed)
+
+    assert observed() == ([], [a, b, s], 2)
+    for _ in range(9):
+        assert observed() == ([], [], 0)
+    versions[s] = 6
+    Path(s.removeprefix("file:"), "_delta_log", f"{6:020d}.json").touch()
+    assert observed() == ([a, b], [s], 0)
+    versions[b] = 6
+    Path(b.removeprefix("file:"), "_delta_log", f"{6:020d}.json").touch()
+    assert observed() == ([a, b], [b], 1)
+    assert observed()[1] == [a, b, s], "once in a minute all are asked for: another table may have been made at the path"
 
 
 def test_a_transient_error_is_tried_again_and_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,6 +48,9 @@ def test_only_what_has_a_commit_is_read_again(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(latest, "versions_or_why", versions)
     look, paths = LatestVersions(), [local, remote, missing, broken]
+    log = tmp_path / "a" / "_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{4:020d}.json").touch()
 
     def seen() -> list[str]:
         """Return what was read to see all tables as they are."""
@@ -56,14 +59,21 @@ def test_only_what_has_a_commit_is_read_again(tmp_path: Path, monkeypatch: pytes
 
     assert seen() == paths
     assert seen() == [remote, missing, broken]
-    log = tmp_path / "a" / "_delta_log"
-    log.mkdir(parents=True)
-    (log / f"{5:020d}.json").touch()
+    for number in (5, 6):
+        (log / f"{number:020d}.json").touch()
     there[local] = Version("a", 6)
     assert seen() == paths
     assert seen() == [remote, missing, broken]
-    there[local] = Version("made again", 0)
     look.forget()
     assert seen() == paths
-    assert look(None, [local]) == (Version("made again", 0),)  # type: ignore[arg-type]
+    assert look(None, [local]) == (Version("a", 6),)  # type: ignore[arg-type]
     assert read == [], "nothing is asked where nothing is to be read"
+    last = log / f"{6:020d}.json"
+    (log / "another").touch()
+    (log / "another").rename(last)
+    there[local] = Version("made again, with as many commits", 6)
+    assert seen() == paths
+    last.unlink()
+    there[local] = Version("nobody can tell", 6)
+    assert seen() == paths
+    assert seen() == paths, "what cannot be looked at is not remembered"

@@ -385,6 +385,20 @@ def test_looking_is_tried_again_ever_more_seldom_while_it_fails(monkeypatch: pyt
     assert played.paths() == ["a"]
 
 
+def test_many_tables_with_deadlines_and_commits_of_their_own_do_not_keep_the_scheduler_looking() -> None:
+    """Each of them had a look of its own, which costs as much as there are tables."""
+    spread = [table(f"t{n}", schedule=duration("1m"), since=NOON - timedelta(seconds=n / 10)) for n in range(490)]
+    following = [on_update(f"u{n}", f"s{n}") for n in range(10)]
+    played = Played(*(replace(each, behind=False) for each in spread), *following)
+    played.poll, scheduler = timedelta(hours=1), Scheduler(played, AtOnce())
+    for turn in range(1200):
+        played.versions[f"s{turn % 10}"] += 1
+        turns(scheduler, played, 0.05, count=3)
+    assert 100 < played.looks <= 121, "two in a second"
+    oldest = min(played.tables[each.path].since or NOON for each in following)
+    assert played.now - oldest <= timedelta(seconds=1 + 0.5 + 0.5), "the least time between refreshes, a commit, and a look"
+
+
 def on_update(path: str, sources: str = "base", at_most: str | None = None) -> ScheduledTable:
     return table(path, sources, OnUpdate(at_most and duration(at_most)), NOON)  # type: ignore[arg-type]
 

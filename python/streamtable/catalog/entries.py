@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 
 import networkx as nx
@@ -70,12 +71,12 @@ class Entry:
     def path(self) -> str:
         return self.state.path
 
-    @property
+    @cached_property
     def views(self) -> tuple[str, ...]:
         """Return the full names of the views that the query reads, at any depth."""
         return tuple(json.loads(self.state.properties.get("streamtable.views", "[]")))
 
-    @property
+    @cached_property
     def requests(self) -> tuple[Request, ...]:
         """Return the refreshes that wait for a scheduler, or that one carries out."""
         return requests_of(self.state.properties)
@@ -95,7 +96,7 @@ class Entry:
         """Return the columns of each source that the query mentions, for people. Tables of earlier releases have none."""
         return tuple(json.loads(self.state.properties.get(USED, "[]")))
 
-    @property
+    @cached_property
     def functions(self) -> tuple[str, ...]:
         """Return the full names of the SQL functions of the catalog that the query calls, at any depth."""
         return tuple(json.loads(self.state.properties.get("streamtable.functions", "[]")))

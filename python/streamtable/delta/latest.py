@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
@@ -22,32 +23,63 @@ def committed_after(path: str, version: int) -> bool:
 
     False may mean that nobody knows: other storages are not asked, and a catalog may keep the last commits of a table elsewhere.
     """
+    commit = _commit(path, version + 1)
+    return commit is not None and os.path.exists(commit)  # noqa: PTH110 - a Path raises an error for a forbidden folder
+
+
+def _commit(path: str, version: int) -> str | None:
+    """Return the file of a commit of a table on this machine's disk."""
     local = _LOCAL.fullmatch(path)
-    if local is None:
-        return False
-    commit = f"/{local['folder'].rstrip('/')}/{LOG}/{version + 1:020d}.json"
-    return os.path.exists(commit)  # noqa: PTH110 - a Path raises an error for a forbidden folder
+    return None if local is None else f"/{local['folder'].rstrip('/')}/{LOG}/{version:020d}.json"
+
+
+def _stamp(file: str) -> tuple[int, ...] | None:
+    """Return what tells a file from another one of its name; None if nobody can read it."""
+    try:
+        found = os.stat(file)  # noqa: PTH116 - at each look for each table
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A version whose commit is a file with a stamp; `after` is the file of the next commit."""
+
+    version: Version
+    commit: str
+    stamp: tuple[int, ...]
+    after: str
+
+    def holds(self) -> bool:
+        """Tell whether it is still the latest version, and of the same table."""
+        return _stamp(self.commit) == self.stamp and not os.path.exists(self.after)  # noqa: PTH110
 
 
 class LatestVersions:
     """Reads latest versions as `versions_or_why` does, and remembers those of tables on this machine's disk.
 
-    A version is read again when the table has another commit, or after `forget`: another table may have been made at the path.
+    A version is read again when the table has another commit, or its last one is another file: another table may have been made at
+    the path. After `forget` all are read again.
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, Version] = {}
+        self._known: dict[str, _Known] = {}
 
     def __call__(self, session: SparkSession, paths: Sequence[str]) -> tuple[Version | Unreadable | None, ...]:
-        known = {path: self._known[path] for path in paths if path in self._known}
-        known = {path: version for path, version in known.items() if not committed_after(path, version.number)}
+        known = {path: found.version for path in paths if (found := self._known.get(path)) and found.holds()}
         others = [path for path in paths if path not in known]
-        found = dict(zip(others, versions_or_why(session, others), strict=True)) if others else {}
-        for path, version in found.items():
+        read = dict(zip(others, versions_or_why(session, others), strict=True)) if others else {}
+        for path, version in read.items():
             self._known.pop(path, None)
-            if isinstance(version, Version) and _LOCAL.fullmatch(path):
-                self._known[path] = version
-        return tuple(known.get(path) or found[path] for path in paths)
+            if isinstance(version, Version):
+                self._remember(path, version)
+        return tuple(known.get(path) or read[path] for path in paths)
+
+    def _remember(self, path: str, version: Version) -> None:
+        commit, after = _commit(path, version.number), _commit(path, version.number + 1)
+        if commit and after and (stamp := _stamp(commit)):
+            self._known[path] = _Known(version, commit, stamp, after)
 
     def forget(self) -> None:
         """Read all versions again."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable
-from datetime import timedelta, timezone
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta, timezone, tzinfo
 from math import inf
 from threading import Event
 
@@ -41,6 +42,9 @@ log = logging.getLogger("streamtable.scheduler")
 SETTLE_EVERY = 60.0
 """Seconds between two searches for the remains of killed statements."""
 
+FORGET_EVERY = 60.0
+"""Seconds for which the versions of tables on this machine's disk are known by the files of their commits alone."""
+
 
 class SparkEngine:
     """Serves a Scheduler with the stream tables of a session's catalog. The session's current settings apply."""
@@ -49,7 +53,8 @@ class SparkEngine:
         self._spark = spark
         self._latest = LatestVersions()
         self._index = Index(spark, self._latest)
-        self._settled = self._forgotten = -inf
+        self._tables = Seen()
+        self._settled = self._forgotten = self._polled = -inf
         self._suspended = False
 
     def alive(self) -> bool:
@@ -59,12 +64,14 @@ class SparkEngine:
     def observe(self) -> Observation:
         """Read definitions and versions, from the catalog and the logs alone.
 
-        A look between two polls, as when a source has a commit, reads again only what has commits.
+        On this machine's disk only what has commits is read again, and once in a while everything.
         """
         poll = setting_or_default(self._spark, POLL)
-        if time.monotonic() >= self._forgotten + poll:
+        if time.monotonic() >= self._forgotten + max(poll, FORGET_EVERY):
             self._forgotten = time.monotonic()
             self._latest.forget()
+        if time.monotonic() >= self._polled + poll:
+            self._polled = time.monotonic()
             self._suspended = switch(self._spark).suspended_since is not None
         if time.monotonic() >= self._settled + SETTLE_EVERY:
             self._settled = time.monotonic()
@@ -72,7 +79,7 @@ class SparkEngine:
         found = self._index.poll(every=poll)
         sources = {source for entry in found.values() for source in entry.definition.sources}
         vector = Vector.read(self._spark, sorted(sources | found.keys()), self._latest)
-        tables = in_order({path: table_of(entry, vector) for path, entry in found.items()}, found.values(), vector.at)
+        tables = in_order(self._tables.at(found, vector), found.values(), vector.at)
         return Observation(tables, vector, timedelta(seconds=poll), setting_or_default(self._spark, PARALLELISM), self._suspended)
 
     def committed(self, versions: Iterable[tuple[str, Version]]) -> bool:
@@ -150,36 +157,68 @@ def _cause(task: Task, mine: Request | None) -> Cause:
     return Cause(Initiator.SCHEDULER, task.deadline)
 
 
+@dataclass(frozen=True)
+class _Read:
+    """What a stream table's own entry says, whatever the versions of its sources are."""
+
+    entry: Entry
+    frontier: Frontier | None
+    zone: tzinfo
+    by_versions: bool
+
+    @classmethod
+    def of(cls, entry: Entry) -> _Read:
+        frontier, definition = Frontier.of(entry.state.frontier), entry.definition
+        match definition.statement.schedule:
+            case Cron(_, None):
+                zone = session_zone(definition.settings["spark.sql.session.timeZone"])
+            case _:
+                zone = timezone.utc
+        return cls(entry, frontier, zone, frontier is not None and decided_by_versions(entry, frontier))
+
+    def at(self, vector: Vector) -> ScheduledTable:
+        definition, frontier, request = self.entry.definition, self.frontier, waiting(self.entry, vector.at)
+        moved = frontier is not None and _moved(frontier, vector)
+        return ScheduledTable(
+            self.entry.path,
+            definition.name,
+            definition.statement.schedule,
+            tuple(definition.sources),
+            frontier.at if frontier else None,
+            definition.status == SUSPENDED,
+            moved or request is not None or not (self.by_versions and self._is_ours(vector)),
+            self.zone,
+            definition.resumed.at if definition.resumed else None,
+            moved,
+            request,
+        )
+
+    def _is_ours(self, vector: Vector) -> bool:
+        """Tell whether the last commit is that of the refresh. One after it may be foreign."""
+        state = self.entry.state
+        latest = vector.versions.get(state.path) == Version(state.table_id, state.version)
+        return latest and self.frontier is not None and state.version == self.frontier.base + 1
+
+
 def table_of(entry: Entry, vector: Vector) -> ScheduledTable:
-    """Return the scheduler's view of a stream table when all tables are at the versions of `vector`."""
-    definition, frontier, request = entry.definition, Frontier.of(entry.state.frontier), waiting(entry, vector.at)
-    match definition.statement.schedule:
-        case Cron(_, None):
-            zone = session_zone(definition.settings["spark.sql.session.timeZone"])
-        case _:
-            zone = timezone.utc
-    return ScheduledTable(
-        entry.path,
-        definition.name,
-        definition.statement.schedule,
-        tuple(definition.sources),
-        frontier.at if frontier else None,
-        definition.status == SUSPENDED,
-        frontier is None or request is not None or _behind(entry, frontier, vector),
-        zone,
-        definition.resumed.at if definition.resumed else None,
-        frontier is not None and _moved(frontier, vector),
-        request,
-    )
+    """Return the scheduler's view of a stream table when all tables are at the versions of `vector`.
+
+    It is behind if a refresh may find changes.
+    """
+    return _Read.of(entry).at(vector)
 
 
-def _behind(entry: Entry, frontier: Frontier, vector: Vector) -> bool:
-    """Tell whether a refresh may find changes. A commit after the refresh's own may be foreign."""
-    state = entry.state
-    itself = vector.versions.get(state.path) == Version(state.table_id, state.version) and state.version == frontier.base + 1
-    if not itself or not decided_by_versions(entry, frontier):
-        return True
-    return _moved(frontier, vector)
+class Seen:
+    """The scheduler's view of all stream tables. An entry is read once, while the table has no other one."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, _Read] = {}
+
+    def at(self, found: Mapping[str, Entry], vector: Vector) -> dict[str, ScheduledTable]:
+        """Return the tables when all tables are at the versions of `vector`."""
+        same = {path: read for path, read in self._read.items() if found.get(path) is read.entry}
+        self._read = {path: same.get(path) or _Read.of(entry) for path, entry in found.items()}
+        return {path: read.at(vector) for path, read in self._read.items()}
 
 
 def _moved(frontier: Frontier, vector: Vector) -> bool:

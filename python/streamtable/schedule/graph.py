@@ -53,7 +53,8 @@ class Graph:
 
     def by(self, urgency: Callable[[str], datetime]) -> Iterable[str]:
         """Yield all paths, sources before readers: of those that can be next the earliest, of equally early ones by name."""
-        yield from nx.lexicographical_topological_sort(self._graph, key=lambda path: (urgency(path), path))
+        found: Iterable[str] = nx.lexicographical_topological_sort(self._graph, key=lambda path: (urgency(path), path))
+        return found
 
 
 def _reached(paths: Iterable[str], edges: Mapping[str, Collection[str]], within: Container[str] | None = None) -> set[str]:

@@ -40,6 +40,10 @@ SHORTEST_PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(minutes=1)
 TICK = timedelta(milliseconds=100)
 """The pause between two looks for commits while a table waits for one."""
 
+MANY = 100
+"""For each time so many tables there is a TICK between two looks at least, of which a look costs a small part. Else the deadlines
+of many tables, or the commits of many sources, would keep the scheduler looking."""
+
 CANCEL_AGAIN = timedelta(milliseconds=500)
 """The pause between two cancels of what runs longer than it may."""
 
@@ -81,7 +85,7 @@ class Scheduler:
         self._signs = Signs(engine.committed)
         self._graph: Graph | None = None
         self._parallelism = 1
-        self._looked = self._next_look = ONCE
+        self._looked = self._next_look = self._soonest = ONCE
         self._pause = SHORTEST_PAUSE
 
     @property
@@ -166,9 +170,12 @@ class Scheduler:
         while not self._ended.empty():
             self._ended.get()(now)
         if now < self._looked:  # the clock was set back: nothing waits for the time that it had
-            self._next_look, self._resting = now, {path: replace(each, not_before=now) for path, each in self._resting.items()}
+            self._next_look = self._soonest = now
+            self._resting = {path: replace(each, not_before=now) for path, each in self._resting.items()}
         busy = self._busy()
         if now >= self._next_look or self._signs.seen(now, busy):
+            self._next_look = max(now, self._soonest)
+        if now >= self._next_look:
             self._looked = now
             try:
                 self._look(busy)
@@ -177,6 +184,8 @@ class Scheduler:
                 log.exception("the scheduler cannot look at the tables; it tries again in %s", self._pause)
                 self._next_look, self._pause = now + self._pause, min(2 * self._pause, LONGEST_PAUSE)
                 self._signs.forget()
+        if len(self._running) >= self._parallelism:
+            return
         ready = [(self._urgency[path], partial(self._start, cycle, path)) for cycle in self._cycles for path in cycle.ready()]
         rested = [(path, attempt) for path, attempt in self._resting.items() if attempt.not_before <= now]
         ready += [(self._urgency[path], partial(self._begin, attempt)) for path, attempt in rested]
@@ -219,7 +228,7 @@ class Scheduler:
         self._signs.expect(found, busy, observation)
         log.debug("at %s: %s, while %s are refreshed, with %s", at, found, sorted(busy), observation.vector)
         self._parallelism = observation.parallelism
-        self._next_look = min(at + observation.poll, found.wake)
+        self._next_look, self._soonest = min(at + observation.poll, found.wake), at + len(tables) // MANY * TICK
 
     def _rest(self, until: datetime) -> None:
         """Begin nothing until the next look. What runs goes on to its end."""
