@@ -8,10 +8,18 @@ from types import SimpleNamespace
 
 import pytest
 
+from streamtable.catalog.definition import Definition
+from streamtable.catalog.entries import Entry
+from streamtable.delta.tables import Retention, TableState, Version
+from streamtable.language.parse import parse
+from streamtable.language.stream_table.ast import CreateStreamTable
 from streamtable.language.stream_table.schedule import Calculated, Every, Manual, OnUpdate, Schedule
+from streamtable.observe import freshness as fresh
+from streamtable.observe import health as sick
 from streamtable.observe import watch
 from streamtable.observe.alerts import Alert, AlertKind
 from streamtable.observe.freshness import Freshness, promised, with_read
+from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.schedule.due import NEVER, ONCE, ScheduledTable
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
@@ -111,3 +119,45 @@ def test_an_alert_is_told_once_until_it_is_over(monkeypatch: pytest.MonkeyPatch,
     assert told == ["late", "late", "late again"]
     assert holding == [1, 1, 0, 1, 1]
     assert [record.levelname for record in caplog.records].count("ERROR") == 1
+
+
+def test_the_logs_of_a_few_sources_are_asked_once_for_all_their_readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For each of a thousand tables over twenty sources a look asked the same, several times."""
+    latest = {f"/s{n}": Version("id", 9) for n in range(3)}
+    asked = list[tuple[str, int, int]]()
+
+    def commits(_: object, path: str, after: int, upto: int, complete: bool = True) -> list[SimpleNamespace]:
+        asked.append((path, after, upto))
+        return [SimpleNamespace(data_change=True, removes_files=False, at=minutes(n - upto)) for n in range(after + 1, upto + 1)]
+
+    def reads_feed(_: object, path: str, pending: object) -> bool:
+        asked.append((path, 0, 0))
+        return True
+
+    def reader(number: int) -> Entry:
+        read = {"/s0": Version("id", 9), "/s1": Version("id", 7 + number % 2), "/s2": Version("another" if number % 5 else "id", 9)}
+        frontier = Frontier(read, {}, base=4, number=2, fingerprint="f", action="FULL", exact=True, at=minutes(-60))
+        statement = parse(f"CREATE STREAM TABLE shop.t{number} SCHEDULE '1h' AS SELECT 1 AS x")
+        assert isinstance(statement, CreateStreamTable)
+        definition = Definition(statement, "id", ("c",), {}, {path: path[1:] for path in latest})
+        state = TableState(f"/t{number}", "id", 5, {}, "", (), frontier.to_json())
+        return Entry(definition, state, ("c", "shop", f"t{number}"))
+
+    retention = Retention(timedelta(days=30), timedelta(days=7))
+    for module in (fresh, sick):
+        monkeypatch.setattr(module, "commits", commits)
+    monkeypatch.setattr(sick, "reads_feed", reads_feed)
+    monkeypatch.setattr(sick, "retention", lambda *_: retention)
+    monkeypatch.setattr(Vector, "read", lambda _, paths: Vector(latest, NOW))
+    readers = [reader(number) for number in range(100)]
+
+    ages = fresh.freshness(SimpleNamespace(conf={}), readers)  # type: ignore[arg-type]
+    assert sorted(asked) == [("/s1", 7, 9), ("/s1", 8, 9)]
+    assert [ages[f"/t{number}"].data_timestamp for number in (0, 5, 1)] == [minutes(-1), minutes(0), minutes(-60)]
+    asked.clear()
+    found = sick.source_health(SimpleNamespace(), readers)  # type: ignore[arg-type]
+    assert sorted(asked) == [("/s0", 0, 0), ("/s1", 0, 0), ("/s1", 0, 0), ("/s1", 7, 9), ("/s1", 8, 9), ("/s2", 0, 0)]
+    assert [(each.source, each.state.value, each.waiting) for each in found[:6]] == [
+        *(("s0", "OK", 0), ("s1", "OK", 2), ("s2", "OK", 0)),
+        *(("s0", "OK", 0), ("s1", "OK", 1), ("s2", "RECREATED", 0)),
+    ]

@@ -46,7 +46,7 @@ class _ToStatement(StreamTableRules, QueueRules):
         return _OF_THEIR_CHILDREN[data](*children)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=2048)  # more than the tables of a catalog: each look of the console reads all their definitions
 def parse(text: str, minimum_seconds: int = MINIMUM_SECONDS, stored: bool = False) -> AnyStatement:
     """Return the statement of `text`. A schedule by duration may not be shorter than `minimum_seconds`.
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import cache, partial
 from math import ceil
+from typing import TypeAlias
 
 import networkx as nx
 from pyspark.sql import SparkSession
 
 from streamtable.algebra.sources import CLOCK
 from streamtable.catalog.entries import Entry
-from streamtable.delta.tables import commits
+from streamtable.delta.tables import Version, commits
 from streamtable.engine import clock
 from streamtable.language.stream_table.schedule import Every, Manual, OnUpdate
 from streamtable.refresh.frontier import Frontier, Vector
@@ -61,7 +63,8 @@ def freshness(spark: SparkSession, found: Sequence[Entry]) -> dict[str, Freshnes
     """Return the freshness of all stream tables, by path. All are needed, because the schedule of one may count for another."""
     read = {source for entry in found for source in entry.definition.sources}
     vector = Vector.read(spark, sorted(read))
-    since = {entry.path: _current_until(spark, entry, vector) for entry in found}
+    changed_at: ChangedAt = cache(partial(_changed_at, spark))  # many tables have read one source up to one version
+    since = {entry.path: _current_until(entry, vector, changed_at) for entry in found}
     # A suspended table is not refreshed by its schedule, but counts as late. RESUME and a request make no table late.
     poll = read_setting(spark, POLL)
     seen = (promised(table_of(each, vector), poll) for each in found)
@@ -108,14 +111,18 @@ def with_read(tables: Mapping[str, ScheduledTable]) -> dict[str, tuple[datetime 
     return {path: (since[path], due[path]) for path in tables}
 
 
-def _current_until(spark: SparkSession, entry: Entry, vector: Vector) -> datetime | None:
+ChangedAt: TypeAlias = Callable[[str, Version, Version | None], tuple[bool, datetime | None]]
+
+
+def _current_until(entry: Entry, vector: Vector, changed_at: ChangedAt) -> datetime | None:
     frontier = Frontier.of(entry.state.frontier)
     if frontier is None:
         return None
     until = _left_to_the_tables(entry, frontier, vector.at)
     if until is None:
         return frontier.at
-    changed = [_changed_at(spark, path, frontier, vector) for path in frontier.sources if path != CLOCK.path]
+    read = ((path, version) for path, version in frontier.sources.items() if path != CLOCK.path)
+    changed = [changed_at(path, version, vector.versions.get(path)) for path, version in read]
     return min((at or frontier.at or until for moved, at in changed if moved), default=until)
 
 
@@ -132,9 +139,10 @@ def _left_to_the_tables(entry: Entry, frontier: Frontier, now: datetime) -> date
     return ends and min(ends, now)
 
 
-def _changed_at(spark: SparkSession, path: str, frontier: Frontier, vector: Vector) -> tuple[bool, datetime | None]:
+def _changed_at(spark: SparkSession, path: str, before: Version, latest: Version | None) -> tuple[bool, datetime | None]:
     """Tell whether rows of the source changed since they were read, and when the first of them did, if the log still tells."""
-    before, latest = frontier.sources[path], vector.versions.get(path)
+    if latest == before:
+        return False, None
     if latest is None or latest.table_id != before.table_id or latest.number < before.number:
         return True, None
     pending = commits(spark, path, before.number, latest.number, complete=False)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
+from functools import cache
+from typing import TypeAlias
 
 from pyspark.sql import SparkSession
 
@@ -86,19 +88,20 @@ def health(spark: SparkSession, found: Sequence[Entry]) -> list[Health]:
 def source_health(spark: SparkSession, found: Sequence[Entry]) -> list[Health]:
     """Return the health of the sources of the given stream tables."""
     vector = Vector.read(spark, sorted({source for entry in found for source in entry.definition.sources}))
-    healths = list[Health]()
+    unread, healths = _unread_of(spark), list[Health]()
     for entry in found:
         frontier = Frontier.of(entry.state.frontier)
         for path, source in entry.definition.sources.items():
             read = frontier.sources.get(path) if frontier else None
-            healths.append(_health(spark, Health(entry.definition.name, source, path, SourceState.OK), read, vector, _TABLE))
+            known = Health(entry.definition.name, source, path, SourceState.OK)
+            healths.append(_health(spark, known, read, vector, _TABLE, unread))
     return healths
 
 
 def slot_health(spark: SparkSession, found: Sequence[CatalogObject]) -> list[Health]:
     """Return the health of the tables of the given replication slots."""
     positions = [(slot, each) for slot in found for each in slots.positions(slot).values()]
-    vector = Vector.read(spark, sorted({each.path for _, each in positions}))
+    vector, unread = Vector.read(spark, sorted({each.path for _, each in positions})), _unread_of(spark)
     return [
         _health(
             spark,
@@ -106,6 +109,7 @@ def slot_health(spark: SparkSession, found: Sequence[CatalogObject]) -> list[Hea
             Version(each.table_id, each.confirmed),
             vector,
             _SLOT,
+            unread,
         )
         for slot, each in positions
     ]
@@ -121,16 +125,33 @@ def _consumer_health(spark: SparkSession, queue: Queue) -> list[Health]:
 
 
 def _consumers(spark: SparkSession, queue: Queue, inputs: Inputs) -> Iterator[Health]:
-    vector = Vector.read(spark, sorted({each.path for each in inputs.opened}))
+    vector, unread = Vector.read(spark, sorted({each.path for each in inputs.opened})), _unread_of(spark)
     for consumer in consumers.of(spark, queue):
         other = history.recreated(spark, consumer, inputs, consumer.finished)
         for table, version in zip(inputs.opened, inputs.times.versions(consumer.finished), strict=True):
             source = Health(f"{queue}: {consumer.name}", str(table), table.path, SourceState.OK)
             table_id = "" if table == other else table.table_id
-            yield _health(spark, source, Version(table_id, version), vector, _CONSUMER)
+            yield _health(spark, source, Version(table_id, version), vector, _CONSUMER, unread)
 
 
-def _health(spark: SparkSession, source: Health, read: Version | None, vector: Vector, reader: _Reader) -> Health:
+Unread: TypeAlias = Callable[[str, int, int], tuple[Sequence[CommitSummary], bool]]
+
+
+def _unread_of(spark: SparkSession) -> Unread:
+    """Return what tells the commits of a table that a reader has not read, and whether it reads them from the change data feed.
+
+    It raises HistoryLost. Many readers have read one table up to one version: it asks the log once.
+    """
+
+    @cache
+    def unread(path: str, after: int, upto: int) -> tuple[Sequence[CommitSummary], bool]:
+        pending = commits(spark, path, after, upto) if upto > after else ()
+        return pending, reads_feed(spark, path, pending)
+
+    return unread
+
+
+def _health(spark: SparkSession, source: Health, read: Version | None, vector: Vector, reader: _Reader, unread: Unread) -> Health:
     latest = vector.versions.get(source.path)
     found = replace(source, read=read.number if read else None, latest=latest.number if latest else None)
     if why := vector.unreadable.get(source.path):
@@ -148,13 +169,13 @@ def _health(spark: SparkSession, source: Health, read: Version | None, vector: V
     if read.table_id != latest.table_id or read.number > latest.number:
         return replace(found, state=SourceState.RECREATED, warning=f"it was recreated: {reader.otherwise}")
     try:
-        pending = commits(spark, source.path, read.number, latest.number)
+        pending, feed = unread(source.path, read.number, latest.number)
     except HistoryLost as error:
         return replace(found, state=SourceState.LOST, warning=f"{error.reason}: {reader.otherwise}")
     changing = [each.at for each in pending if each.data_change]
     return replace(
         _outlook(spark, found, pending, vector.at, reader),
-        change_mode="cdf" if reads_feed(spark, source.path, pending) else "diff",
+        change_mode="cdf" if feed else "diff",
         waiting=len(changing),
         behind_since=changing[0] if changing else None,
     )

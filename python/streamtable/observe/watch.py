@@ -30,8 +30,7 @@ class Watch:
         holding: Callable[[Sequence[Alert]], object] = lambda _: None,
     ) -> None:
         """Report to `listeners` each alert when it begins, and to `holding` at each look all that hold."""
-        self._spark = spark
-        self._listeners, self._holding = listeners, holding
+        self._spark, self._listeners, self._holding = spark, listeners, holding
         self._told: set[Alert] = set()
 
     def start(self, stopped: Callable[[float], bool]) -> Thread:

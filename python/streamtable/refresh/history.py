@@ -21,12 +21,23 @@ __all__ = ["Line", "errors_in_a_row", "history"]
 CHUNK = 100
 """The number of commits that are read at once, so that the latest few lines do not need the whole log."""
 
-KEPT_CHUNKS = 1000
+KEPT_LINES = 100_000
 
 Told = tuple[int, datetime, Record]
 
-_kept: OrderedDict[tuple[str, int], tuple[Told, ...]] = OrderedDict()
-"""The lines of full chunks, by table id and first version. Commits do not change, and metrics ask for them often."""
+
+@dataclass(frozen=True)
+class _Chunk:
+    """The lines of the commits of a chunk up to a version, the latest first; `commits` of them are in the log."""
+
+    upto: int
+    commits: int
+    told: tuple[Told, ...]
+
+
+_kept: OrderedDict[tuple[str, int], _Chunk] = OrderedDict()
+"""The full chunks and the last one of each table, by table id and first version. Commits do not change, and alerts, metrics and
+the console ask for them often."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +82,22 @@ def _lines(spark: SparkSession, entry: Entry) -> Iterator[Line]:
 
 def _chunk(spark: SparkSession, state: TableState, start: int) -> tuple[Told, ...] | None:
     """Return the lines of the commits from `start` on, the latest first; None when the log has none of them."""
-    if (state.table_id, start) in _kept:
-        return _kept[state.table_id, start]
-    found = commits(spark, state.path, start - 1, min(start + CHUNK - 1, state.version), complete=False)
+    key, end = (state.table_id, start), min(start + CHUNK - 1, state.version)
+    before = _kept.get(key)
+    if before is None or before.upto > end:  # the table may have gone back to an earlier version
+        before = _Chunk(start - 1, 0, ())
+    if before.upto == end:
+        return before.told
+    found = commits(spark, state.path, before.upto, end, complete=False)
     told = tuple((each.version, each.at, record) for each in reversed(found) if (record := Record.of(each.user_metadata)))
-    if len(found) == CHUNK:
-        _kept[state.table_id, start] = told
-        while len(_kept) > KEPT_CHUNKS:
-            _kept.popitem(last=False)
-    return told if found else None
+    chunk = _Chunk(end, before.commits + len(found), told + before.told)
+    if chunk.commits and (end == state.version or chunk.commits == CHUNK):
+        _keep(key, chunk)
+    return chunk.told if chunk.commits else None
+
+
+def _keep(key: tuple[str, int], chunk: _Chunk) -> None:
+    _kept[key] = chunk
+    _kept.move_to_end(key)
+    while sum(len(each.told) for each in list(_kept.values())) > KEPT_LINES:
+        _kept.popitem(last=False)
