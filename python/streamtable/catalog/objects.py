@@ -7,7 +7,7 @@ no installation.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
 from streamtable.catalog.accepted import NAME, accept, accepted, accepting, check, is_copy, knows, never_accepted, of_table
+from streamtable.catalog.definition import FORMATTED
 from streamtable.catalog.dropping import drop_parts
 from streamtable.catalog.entries import at_home, table_names
 from streamtable.catalog.halves import Kind as Intended
@@ -121,7 +122,10 @@ def find(spark: SparkSession, kind: Kind, name: Name) -> CatalogObject | None:
 
 
 def _look(spark: SparkSession, name: Name) -> tuple[Located, TableState | None]:
+    """Look a name up. There is no state where no object can be, as of a stream table: a catalog may have many of those."""
     located = find_table(spark, name.parts)
+    if knows(located, FORMATTED):
+        return located, None
     try:
         found = state(spark, located.path) if located.kind == "delta" else None
     except SourceUnavailable:  # its files are gone: it is nobody's
@@ -167,19 +171,30 @@ def wanted(spark: SparkSession, kind: Kind, name: Name, if_exists: bool) -> Cata
 
 
 def every_as(
-    spark: SparkSession, kind: Kind, of: Callable[[CatalogObject], Made], namespace: Sequence[str] | None = None
+    spark: SparkSession,
+    kind: Kind,
+    of: Callable[[CatalogObject], Made],
+    namespace: Sequence[str] | None = None,
+    besides: Container[Sequence[str]] = (),
 ) -> Iterator[Made]:
-    """Yield `of` of each object of a kind in a namespace, or in all. Unreadable objects are left out."""
-    for stored in every(spark, kind, namespace):
+    """Yield `of` of each object that `every` yields. Unreadable objects are left out."""
+    for stored in every(spark, kind, namespace, besides):
         made = list[Made]()
         with left_out(str(stored)):
             made.append(of(stored))
         yield from made
 
 
-def every(spark: SparkSession, kind: Kind, namespace: Sequence[str] | None = None) -> Iterator[CatalogObject]:
-    """Yield the objects of a kind in a namespace, or in all. Unreadable tables are left out."""
+def every(
+    spark: SparkSession, kind: Kind, namespace: Sequence[str] | None = None, besides: Container[Sequence[str]] = ()
+) -> Iterator[CatalogObject]:
+    """Yield the objects of a kind in a namespace, or in all. Unreadable tables are left out.
+
+    `besides` are full names that are not looked at, as those of all stream tables.
+    """
     for parts in table_names(spark, namespace):
+        if parts in besides:
+            continue
         stored = None
         with left_out(".".join(parts)):
             stored = find(spark, kind, Name(parts))

@@ -81,8 +81,10 @@ class Health:
 
 def health(spark: SparkSession, found: Sequence[Entry]) -> list[Health]:
     """Return the health of the sources of the given stream tables, of all slots, and of all consumers of queues."""
-    others = slot_health(spark, slots_in_sight(spark))
-    return [*source_health(spark, found), *others, *(each for queue in queues(spark) for each in _consumer_health(spark, queue))]
+    names = {entry.name for entry in found}
+    slots = slot_health(spark, slots_in_sight(spark, names))
+    consumers_ = (each for queue in queues(spark, None, names) for each in _consumer_health(spark, queue))
+    return [*source_health(spark, found), *slots, *consumers_]
 
 
 def source_health(spark: SparkSession, found: Sequence[Entry]) -> list[Health]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 
 from pyspark.sql import SparkSession
@@ -52,6 +52,7 @@ def look(spark: SparkSession, before: Status | None = None) -> Status:
     found, unread = readable(every), unreadable(every)
     fresh = freshness(spark, found)
     healths = health(spark, found)
+    names = {entry.name for entry in found}
     known = {(each.path, each.table_id, each.version): each for each in (before.tables if before else ())}
 
     def table(entry: Entry) -> TableStatus:
@@ -61,10 +62,10 @@ def look(spark: SparkSession, before: Status | None = None) -> Status:
     return Status(
         clock.now(),
         tuple(table(entry) for entry in found),
-        tuple(_queue(spark, each, healths) for each in queues(spark)),
-        tuple(_publications(spark)),
-        tuple(objects.every_as(spark, SUBSCRIPTION, _subscription)),
-        _slots(spark, healths),
+        tuple(_queue(spark, each, healths) for each in queues(spark, None, names)),
+        tuple(_publications(spark, names)),
+        tuple(objects.every_as(spark, SUBSCRIPTION, _subscription, None, names)),
+        _slots(spark, healths, names),
         tuple(alerts(spark, found, fresh, healths, unread)),
         shown_settings(spark),
         switch(spark).suspended_since,
@@ -134,8 +135,8 @@ def _queue(spark: SparkSession, queue: Queue, healths: Sequence[Health]) -> Queu
     )
 
 
-def _publications(spark: SparkSession) -> Iterator[PublicationStatus]:
-    for stored in objects.every(spark, PUBLICATION):
+def _publications(spark: SparkSession, besides: Container[Sequence[str]]) -> Iterator[PublicationStatus]:
+    for stored in objects.every(spark, PUBLICATION, None, besides):
         tables = list[str]()
         with suppress(StreamTableError):  # one whose tables cannot be told is shown without them
             tables = sorted(".".join(each.name) for each in published(spark, stored, Schema(stored.name[:-1])))
@@ -165,6 +166,6 @@ def _subscribed(found: Subscription, publications: tuple[str, ...]) -> Subscript
     return SubscriptionStatus(found.stored.name, found.connection, found.enabled, publications, tuple(rows))
 
 
-def _slots(spark: SparkSession, healths: Sequence[Health]) -> tuple[Health, ...]:
-    names = {str(each) for each in slots_in_sight(spark)}
+def _slots(spark: SparkSession, healths: Sequence[Health], besides: Container[Sequence[str]]) -> tuple[Health, ...]:
+    names = {str(each) for each in slots_in_sight(spark, besides)}
     return tuple(each for each in healths if each.name in names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.errors import ParseException
@@ -118,9 +118,9 @@ def load(spark: SparkSession, name: Name) -> Queue:
     return Queue.of(objects.load(spark, QUEUE, name))
 
 
-def queues(spark: SparkSession, namespace: Sequence[str] | None = None) -> Iterator[Queue]:
-    """Yield the queues of a namespace, or of all."""
-    return objects.every_as(spark, QUEUE, Queue.of, namespace)
+def queues(spark: SparkSession, namespace: Sequence[str] | None = None, besides: Container[Sequence[str]] = ()) -> Iterator[Queue]:
+    """Yield the queues of a namespace, or of all; `besides` are full names that are not looked at."""
+    return objects.every_as(spark, QUEUE, Queue.of, namespace, besides)
 
 
 def _columns(columns: Columns) -> StructType:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from enum import Enum
@@ -180,17 +180,20 @@ class Subscription:
         return self.publisher.name(self.slot)
 
 
-def slots_in_sight(spark: SparkSession) -> list[CatalogObject]:
-    """Return the slots of the session's catalog, and those that its subscriptions use elsewhere."""
-    here = list(objects.every(spark, SLOT))
-    others = slots_in_use(spark).keys() - {slot.name for slot in here}
+def slots_in_sight(spark: SparkSession, besides: Container[Sequence[str]] = ()) -> list[CatalogObject]:
+    """Return the slots of the session's catalog, and those that its subscriptions use elsewhere.
+
+    `besides` are full names that are not looked at.
+    """
+    here = list(objects.every(spark, SLOT, None, besides))
+    others = slots_in_use(spark, besides).keys() - {slot.name for slot in here}
     return [*here, *filter(None, (objects.find(spark, SLOT, Name(name)) for name in sorted(others)))]
 
 
-def slots_in_use(spark: SparkSession) -> dict[tuple[str, ...], Subscription]:
+def slots_in_use(spark: SparkSession, besides: Container[Sequence[str]] = ()) -> dict[tuple[str, ...], Subscription]:
     """Return the visible, enabled subscriptions by the name of their slot, without those whose server does not answer."""
     found = dict[tuple[str, ...], Subscription]()
-    for each in objects.every_as(spark, SUBSCRIPTION, Subscription.of):
+    for each in objects.every_as(spark, SUBSCRIPTION, Subscription.of, None, besides):
         with suppress(NotEnabled):
             if each.enabled:
                 found[each.slot_name().parts] = each
