@@ -337,8 +337,12 @@ def test_tables_come_and_go() -> None:
     assert played.paths() == ["a"]
     played.tables = {"b": table("b")}
     played.versions["b"] = 1
+    played.broken = {"b"}
     turns(scheduler, played, 1)
     assert played.paths() == ["b"]
+    played.tables = {}
+    turns(scheduler, played, 10)
+    assert [*scheduler._tried, *scheduler._failed, *scheduler._told, *scheduler._urgency] == [], "nothing is left of it in memory"
 
 
 def test_two_schedulers_share_the_work() -> None:

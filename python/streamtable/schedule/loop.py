@@ -210,9 +210,8 @@ class Scheduler:
         if observation.suspended:
             self._rest(at + observation.poll)
             return
-        self._failed = {path: failed for path, failed in self._failed.items() if path in observation.tables}
+        self._forget_gone(observation.tables, busy)
         tables = {path: self._seen(table, at) for path, table in observation.tables.items()}
-        self._tried = {path: tried for path, tried in self._tried.items() if path in tables}
         self._graph = graph = graph_of(tables.values(), self._graph)
         found = plan(tables, at, busy, graph)
         for path in found.current:
@@ -229,6 +228,12 @@ class Scheduler:
         log.debug("at %s: %s, while %s are refreshed, with %s", at, found, sorted(busy), observation.vector)
         self._parallelism = observation.parallelism
         self._next_look, self._soonest = min(at + observation.poll, found.wake), at + len(tables) // MANY * TICK
+
+    def _forget_gone(self, tables: Mapping[str, ScheduledTable], busy: Mapping[str, datetime]) -> None:
+        """Forget what is known of tables that are there no more. A busy one may have been dropped just now."""
+        for known in (self._failed, self._tried, self._told, self._urgency):
+            for path in known.keys() - tables.keys() - busy.keys():
+                del known[path]
 
     def _rest(self, until: datetime) -> None:
         """Begin nothing until the next look. What runs goes on to its end."""
