@@ -24,7 +24,7 @@ from rich.table import Table
 from streamtable import start_scheduler
 from streamtable.refresh.frontier import Frontier
 from streamtable.schedule.due import graph_of, plan
-from streamtable.schedule.engine import FORGET_EVERY, SparkEngine
+from streamtable.schedule.engine import SparkEngine
 from streamtable.schedule.graph import Graph
 from streamtable.schedule.interface import Observation
 from streamtable.settings.session import POLL
@@ -77,7 +77,7 @@ class Looks:
 def unchanged(spark: SparkSession, console: Console) -> Observation:
     """Print what looks over unchanged tables cost, and return what they see."""
     look, poll = Looks(spark), POLL.default
-    pauses = {"the first look": [0.0], "a look between two polls": [0.0] * 5, "a poll": [poll] * 5, "all logs": [FORGET_EVERY]}
+    pauses = {"the first look": [0.0], "a look between two polls": [0.0] * 5, "a poll": [poll] * 13}
     table = Table("look", "ms for each table", "of it Python's processor time", "ms in all", title=f"{TABLES} unchanged tables")
     for what, several in pauses.items():
         found = list[tuple[float, float]]()

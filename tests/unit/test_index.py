@@ -23,7 +23,7 @@ class Catalog:
         self.read: list[str] = []
         monkeypatch.setattr(index, "table_names", lambda _: [("db", name) for name in self.tables])
         monkeypatch.setattr(index, "entry_of", self.entry_of)
-        monkeypatch.setattr(index, "versions_or_why", self.versions)
+        monkeypatch.setattr("streamtable.delta.latest.versions_or_why", self.versions)
         monkeypatch.setattr("streamtable.catalog.index.monotonic", lambda: self.clock)
 
     def entry_of(self, _: object, name: Sequence[str]) -> Any:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
 from streamtable.delta import latest
-from streamtable.delta.latest import LatestVersions, committed_after
+from streamtable.delta.latest import KNOWN_FOR, LatestVersions, committed_after
 from streamtable.delta.tables import Version
 from streamtable.delta.unreadable import Unreadable
 
@@ -64,8 +65,10 @@ def test_only_what_has_a_commit_is_read_again(tmp_path: Path, monkeypatch: pytes
     there[local] = Version("a", 6)
     assert seen() == paths
     assert seen() == [remote, missing, broken]
-    look.forget()
-    assert seen() == paths
+    now = monotonic()
+    for seconds, again in ((KNOWN_FOR[0] - 1, []), (KNOWN_FOR[1] + 1, [local])):
+        monkeypatch.setattr(latest, "monotonic", lambda at=now + seconds: at)
+        assert seen() == [*again, remote, missing, broken], "what the file tells is believed for a while"
     assert look(None, [local]) == (Version("a", 6),)  # type: ignore[arg-type]
     assert read == [], "nothing is asked where nothing is to be read"
     last = log / f"{6:020d}.json"

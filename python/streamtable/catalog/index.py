@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from streamtable.catalog.entries import Entry, entry_of, table_names
 from streamtable.delta.latest import LatestVersions
 from streamtable.delta.tables import Version
-from streamtable.delta.unreadable import left_out, versions_or_why
+from streamtable.delta.unreadable import left_out
 
 __all__ = ["Index"]
 
@@ -24,7 +24,7 @@ class Index:
 
     def __init__(self, spark: SparkSession, look: LatestVersions | None = None) -> None:
         self._spark = spark
-        self._look = look or versions_or_why
+        self._look = look or LatestVersions()
         self._known: dict[tuple[str, ...], Entry] = {}
         self._lost: dict[tuple[str, ...], tuple[Entry, str]] = {}
         self._others: dict[tuple[str, ...], float] = {}

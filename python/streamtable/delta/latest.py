@@ -6,6 +6,8 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from random import uniform
+from time import monotonic
 
 from pyspark.sql import SparkSession
 
@@ -14,6 +16,10 @@ from streamtable.delta.tables import Version
 from streamtable.delta.unreadable import Unreadable, versions_or_why
 
 __all__ = ["LatestVersions", "committed_after"]
+
+KNOWN_FOR = 30.0, 60.0
+"""Between so many seconds a version is known by files alone. Each one has a time of its own, because to read all versions of many
+tables at once takes long."""
 
 _LOCAL = re.compile(r"(?:file:)?/+(?P<folder>.*)", re.DOTALL)
 
@@ -44,43 +50,44 @@ def _stamp(file: str) -> tuple[int, ...] | None:
 
 @dataclass(frozen=True)
 class _Known:
-    """A version whose commit is a file with a stamp; `after` is the file of the next commit."""
+    """A version whose commit is a file with a stamp; `after` is the file of the next commit. It is believed `until` a time."""
 
     version: Version
     commit: str
     stamp: tuple[int, ...]
     after: str
+    until: float
 
-    def holds(self) -> bool:
+    @classmethod
+    def of(cls, path: str, version: Version, now: float) -> _Known | None:
+        """Return what is known; None in other storages, and without the file."""
+        commit, after = _commit(path, version.number), _commit(path, version.number + 1)
+        if commit is None or after is None or (stamp := _stamp(commit)) is None:
+            return None
+        return cls(version, commit, stamp, after, now + uniform(*KNOWN_FOR))  # noqa: S311 - nobody is to be kept from guessing
+
+    def holds(self, now: float) -> bool:
         """Tell whether it is still the latest version, and of the same table."""
-        return _stamp(self.commit) == self.stamp and not os.path.exists(self.after)  # noqa: PTH110
+        return now < self.until and _stamp(self.commit) == self.stamp and not os.path.exists(self.after)  # noqa: PTH110
 
 
 class LatestVersions:
     """Reads latest versions as `versions_or_why` does, and remembers those of tables on this machine's disk.
 
     A version is read again when the table has another commit, or its last one is another file: another table may have been made at
-    the path. After `forget` all are read again.
+    the path. After a while it is read again in any case.
     """
 
     def __init__(self) -> None:
         self._known: dict[str, _Known] = {}
 
     def __call__(self, session: SparkSession, paths: Sequence[str]) -> tuple[Version | Unreadable | None, ...]:
-        known = {path: found.version for path in paths if (found := self._known.get(path)) and found.holds()}
+        now, before = monotonic(), self._known  # it is never changed but replaced: another thread may ask meanwhile
+        known = {path: found.version for path in paths if (found := before.get(path)) and found.holds(now)}
         others = [path for path in paths if path not in known]
         read = dict(zip(others, versions_or_why(session, others), strict=True)) if others else {}
-        for path, version in read.items():
-            self._known.pop(path, None)
-            if isinstance(version, Version):
-                self._remember(path, version)
+        if read:
+            kept = {path: found for path, found in before.items() if now < found.until and path not in read}
+            new = {path: _Known.of(path, found, now) for path, found in read.items() if isinstance(found, Version)}
+            self._known = kept | {path: found for path, found in new.items() if found}
         return tuple(known.get(path) or read[path] for path in paths)
-
-    def _remember(self, path: str, version: Version) -> None:
-        commit, after = _commit(path, version.number), _commit(path, version.number + 1)
-        if commit and after and (stamp := _stamp(commit)):
-            self._known[path] = _Known(version, commit, stamp, after)
-
-    def forget(self) -> None:
-        """Read all versions again."""
-        self._known.clear()

@@ -42,9 +42,6 @@ log = logging.getLogger("streamtable.scheduler")
 SETTLE_EVERY = 60.0
 """Seconds between two searches for the remains of killed statements."""
 
-FORGET_EVERY = 60.0
-"""Seconds for which the versions of tables on this machine's disk are known by the files of their commits alone."""
-
 
 class SparkEngine:
     """Serves a Scheduler with the stream tables of a session's catalog. The session's current settings apply."""
@@ -54,7 +51,7 @@ class SparkEngine:
         self._latest = LatestVersions()
         self._index = Index(spark, self._latest)
         self._tables = Seen()
-        self._settled = self._forgotten = self._polled = -inf
+        self._settled = self._polled = -inf
         self._suspended = False
 
     def alive(self) -> bool:
@@ -64,12 +61,9 @@ class SparkEngine:
     def observe(self) -> Observation:
         """Read definitions and versions, from the catalog and the logs alone.
 
-        On this machine's disk only what has commits is read again, and once in a while everything.
+        On this machine's disk only what has commits is read again.
         """
         poll = setting_or_default(self._spark, POLL)
-        if time.monotonic() >= self._forgotten + max(poll, FORGET_EVERY):
-            self._forgotten = time.monotonic()
-            self._latest.forget()
         if time.monotonic() >= self._polled + poll:
             self._polled = time.monotonic()
             self._suspended = switch(self._spark).suspended_since is not None
