@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from streamtable.catalog import objects
 from streamtable.catalog.entries import Entry, listed, readable, unreadable
 from streamtable.catalog.kinds import PUBLICATION, SUBSCRIPTION, CatalogObject
-from streamtable.delta.tables import size
+from streamtable.delta.tables import TableState, size
 from streamtable.engine import clock
 from streamtable.errors import StreamTableError
 from streamtable.language.names import Name
@@ -94,7 +94,7 @@ def table_status(
         definition.statement.schedule.sql(),
         to_sql(definition.statement),
         definition.statement.comment,
-        tuple(Column(each.name, each.dataType.simpleString(), (each.metadata or {}).get("comment")) for each in state.schema),
+        same.columns if same else _columns(state),
         same.size if same else size(spark, entry.path, state.version),
         fresh,
         definition.error,
@@ -107,6 +107,10 @@ def table_status(
         errors_in_a_row(entry, past),
         tuple(Expected(each.name, each.condition.text, each.violation.value, *counts) for each, *counts in counts_of(entry)),
     )
+
+
+def _columns(state: TableState) -> tuple[Column, ...]:
+    return tuple(Column(each.name, each.dataType.simpleString(), (each.metadata or {}).get("comment")) for each in state.schema)
 
 
 def _recent(lines: Iterator[Line], most: int) -> tuple[Line, ...]:

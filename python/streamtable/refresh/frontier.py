@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 
 from pyspark.sql import SparkSession
 
@@ -102,9 +103,12 @@ class Frontier:
     @classmethod
     def of(cls, text: str | None) -> Frontier | None:
         """Read a frontier back; None for a missing or unreadable record."""
-        if text is None:
-            return None
-        try:
-            return restored(cls, json.loads(text))
-        except UNREADABLE:
-            return None
+        return None if text is None else _read(text)
+
+
+@lru_cache(maxsize=2048)  # more than the tables of a catalog: a look of the console or for alerts asks several times for each
+def _read(text: str) -> Frontier | None:
+    try:
+        return restored(Frontier, json.loads(text))
+    except UNREADABLE:
+        return None
