@@ -122,62 +122,86 @@ def test_a_table_moved_if_a_source_has_another_version_and_not_if_time_went_on(e
     assert not table_of(replace(entry, state=replace(entry.state, frontier=None)), Vector({}, TASK.vector.at)).moved
 
 
+class Looks:
+    """Looks at the tables a and b, which read s, five seconds after one another; all are at version 5 at first."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+        self.place, self.clock = place, 1000.0
+        self.versions = {f"{place}/{name}": 5 for name in "abs"}
+        self.asked = list[str]()
+        """The tables that Java was asked for, by name."""
+        self.parsed = 0
+        """The number of frontiers that were read."""
+        self._of = Frontier.of
+        monkeypatch.setattr(Frontier, "of", classmethod(lambda _, text: self._read(text)))
+        monkeypatch.setattr("streamtable.catalog.index.table_names", lambda _: [("c", "d", "a"), ("c", "d", "b")])
+        monkeypatch.setattr("streamtable.catalog.index.entry_of", self._entry)
+        monkeypatch.setattr("streamtable.delta.latest.versions_or_why", self._latest)
+        monkeypatch.setattr("streamtable.delta.latest.monotonic", lambda: self.clock)
+        monkeypatch.setattr("streamtable.schedule.engine.settle_everywhere", lambda _: [])
+        monkeypatch.setattr("streamtable.schedule.engine.switch", lambda _: SimpleNamespace(suspended_since=None))
+        monkeypatch.setattr("streamtable.schedule.engine.time", SimpleNamespace(monotonic=lambda: self.clock))
+        self._engine = Played(monkeypatch).engine
+
+    def _read(self, text: str | None) -> Frontier | None:
+        self.parsed += 1
+        return self._of(text)
+
+    def _entry(self, _: object, name: tuple[str, ...]) -> Entry:
+        path, source = f"{self.place}/{name[-1]}", Version("id", 5)
+        version = self.versions[path]
+        frontier = Frontier(
+            {f"{self.place}/s": source}, {}, version - 1, number=2, fingerprint="f", action="FULL", exact=True, at=TASK.vector.at
+        )
+        definition = replace(DEFINITION, sources={f"{self.place}/s": "shop.s"})
+        return Entry(definition, TableState(path, "id", version, {}, "", (), frontier.to_json()), name)
+
+    def _latest(self, _: object, paths: Sequence[str]) -> tuple[Version, ...]:
+        self.asked += [path[-1] for path in paths]
+        return tuple(Version("id", self.versions[path]) for path in paths)
+
+    def __call__(self) -> tuple[list[str], list[str], int]:
+        """Return which tables are behind, what Java was asked for, and how many frontiers were read."""
+        self.asked, self.parsed = [], 0
+        self.clock += 5
+        tables = self._engine.observe().tables
+        return sorted(path[-1] for path, table in tables.items() if table.moved), sorted(self.asked), self.parsed
+
+
 def test_polls_read_tables_on_this_disk_again_only_when_they_have_a_commit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A thousand unchanged tables took seconds of each poll: each was asked for by Java, and what its log says was parsed anew."""
-    clock, asked, parsed = [1000.0], list[str](), list[str | None]()
-    versions = {f"file:{tmp_path}/{name}": 5 for name in ("a", "b", "s")}
-    for path in versions:
-        log = Path(path.removeprefix("file:"), "_delta_log")
-        log.mkdir(parents=True)
-        (log / f"{5:020d}.json").touch()
-    a, b, s = versions
-    frontier = Frontier({s: Version("id", 5)}, {}, 4, 2, "f", "FULL", exact=True, at=TASK.vector.at)
-    definition = replace(DEFINITION, sources={s: "shop.s"})
+    look = Looks(monkeypatch, f"file:{tmp_path}")
 
-    def entry(_: object, name: tuple[str, ...]) -> Entry:
-        path = f"file:{tmp_path}/{name[-1]}"
-        base = replace(frontier, base=versions[path] - 1)
-        return Entry(definition, TableState(path, "id", versions[path], {}, "", (), base.to_json()), name)
+    def commit(name: str, version: int) -> None:
+        log = tmp_path / name / "_delta_log"
+        log.mkdir(parents=True, exist_ok=True)
+        (log / f"{version:020d}.json").touch()
+        look.versions[f"{look.place}/{name}"] = version
 
-    def latest(_: object, paths: Sequence[str]) -> tuple[Version, ...]:
-        asked.extend(paths)
-        return tuple(Version("id", versions[path]) for path in paths)
+    for name in "abs":
+        commit(name, 5)
+    assert look() == ([], ["s"], 2), "the logs of the stream tables have just been read"
+    assert look() == ([], ["a", "b"], 0)
+    polls = [look() for _ in range(12)]
+    assert [(again, number) for _, again, number in polls[:4]] == [([], 0)] * 4
+    assert {name for _, again, _ in polls[4:] for name in again} == {"a", "b", "s"}, "another table may have been made there"
+    commit("s", 6)
+    behind, again, number = look()
+    assert (behind, "s" in again, number) == (["a", "b"], True, 0)
+    commit("b", 6)
+    behind, again, number = look()
+    assert (behind, "b" in again, number) == (["a", "b"], True, 1)
 
-    def read(cls: type[Frontier], text: str | None) -> Frontier | None:
-        parsed.append(text)
-        return of(text)
 
-    of = Frontier.of
-    monkeypatch.setattr(Frontier, "of", classmethod(read))
-    monkeypatch.setattr("streamtable.catalog.index.table_names", lambda _: [("c", "d", "a"), ("c", "d", "b")])
-    monkeypatch.setattr("streamtable.catalog.index.entry_of", entry)
-    monkeypatch.setattr("streamtable.delta.latest.versions_or_why", latest)
-    monkeypatch.setattr("streamtable.schedule.engine.settle_everywhere", lambda _: [])
-    monkeypatch.setattr("streamtable.schedule.engine.switch", lambda _: SimpleNamespace(suspended_since=None))
-    monkeypatch.setattr("streamtable.schedule.engine.time", SimpleNamespace(monotonic=lambda: clock[0]))
-    monkeypatch.setattr("streamtable.delta.latest.monotonic", lambda: clock[0])
-    engine = Played(monkeypatch).engine
-
-    def observed() -> tuple[list[str], list[str], int]:
-        """Return which tables are behind at the next poll, what Java was asked for, and how many frontiers were read."""
-        asked.clear()
-        parsed.clear()
-        clock[0] += 5
-        tables = engine.observe().tables
-        return sorted(path for path, table in tables.items() if table.moved), sorted(asked), len(parsed)
-
-    assert observed() == ([], [a, b, s], 2)
-    polls = [observed() for _ in range(12)]
-    assert {path for _, again, _ in polls[5:] for path in again} == {a, b, s}, "another table may have been made there"
-    assert [(again, number) for _, again, number in polls[:5]] == [([], 0)] * 5
-    versions[s] = 6
-    Path(s.removeprefix("file:"), "_delta_log", f"{6:020d}.json").touch()
-    behind, again, number = observed()
-    assert (behind, s in again, number) == ([a, b], True, 0)
-    versions[b] = 6
-    Path(b.removeprefix("file:"), "_delta_log", f"{6:020d}.json").touch()
-    behind, again, number = observed()
-    assert (behind, b in again, number) == ([a, b], True, 1)
+def test_a_poll_lists_each_log_of_another_storage_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store bills by requests, and a poll listed the log of each stream table twice."""
+    look = Looks(monkeypatch, "s3a://bucket")
+    look()
+    assert look() == ([], ["a", "b", "s"], 0)
+    look.versions["s3a://bucket/s"] = 6
+    assert look() == (["a", "b"], ["a", "b", "s"], 0)
+    look.versions["s3a://bucket/b"] = 6
+    assert look() == (["a", "b"], ["a", "b", "s"], 1)
 
 
 def test_a_transient_error_is_tried_again_and_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from datetime import timedelta, timezone, tzinfo
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone, tzinfo
 from math import inf
 from threading import Event
 
@@ -20,6 +20,7 @@ from streamtable.catalog.requests import Request
 from streamtable.definitions.settle import settle_everywhere
 from streamtable.delta.latest import LatestVersions, committed_after
 from streamtable.delta.tables import Version
+from streamtable.engine import clock
 from streamtable.errors import ConcurrentRefresh, StreamTableSuspended, clear_frames
 from streamtable.language.stream_table.schedule import Cron, session_zone
 from streamtable.refresh.choose import Action
@@ -70,11 +71,18 @@ class SparkEngine:
         if time.monotonic() >= self._settled + SETTLE_EVERY:
             self._settled = time.monotonic()
             self._settle()
+        at = clock.now()
         found = self._index.poll(every=poll)
-        sources = {source for entry in found.values() for source in entry.definition.sources}
-        vector = Vector.read(self._spark, sorted(sources | found.keys()), self._latest)
+        vector = self._vector(found, at)
         tables = in_order(self._tables.at(found, vector), found.values(), vector.at)
         return Observation(tables, vector, timedelta(seconds=poll), setting_or_default(self._spark, PARALLELISM), self._suspended)
+
+    def _vector(self, found: Mapping[str, Entry], at: datetime) -> Vector:
+        """Return the versions of the stream tables as the index found them since `at`, and of all other sources."""
+        sources = {source for entry in found.values() for source in entry.definition.sources}
+        others = Vector.read(self._spark, sorted(sources - found.keys()), self._latest)
+        mine = {path: Version(entry.state.table_id, entry.state.version) for path, entry in found.items()}
+        return replace(others, versions={**mine, **others.versions}, at=at)
 
     def committed(self, versions: Iterable[tuple[str, Version]]) -> bool:
         """Look for the files of the next versions on this machine's disk. Elsewhere only `observe` finds a commit."""
