@@ -98,7 +98,7 @@ class Cycle:
         if all(done.sources.get(path) == version for path, version in task.vector.versions.items()):
             return []
         joining = [reader for reader in self._readers(task.path) if task.path in self._graph.branches(reader)]
-        return self._skip(list(dict.fromkeys(each for reader in joining for each in (reader, *self._readers(reader)))))
+        return self._skip(list(dict.fromkeys((*joining, *self._readers(*joining)))))
 
     def failed(self, task: Task) -> list[str]:
         """Skip the table's readers, and return them."""
@@ -110,13 +110,14 @@ class Cycle:
         self._waiting.clear()
         self._unfinished.intersection_update(running)
 
-    def _readers(self, path: str) -> list[str]:
-        below = self._graph.all_readers([path], self.names)
+    def _readers(self, *paths: str) -> list[str]:
+        below = self._graph.all_readers(paths, self.names)
         return [each for each in self._waiting if each in below]
 
     def _skip(self, paths: list[str]) -> list[str]:
-        self._waiting = [path for path in self._waiting if path not in paths]
-        self._unfinished.difference_update(paths)
+        gone = {*paths}
+        self._waiting = [path for path in self._waiting if path not in gone]
+        self._unfinished -= gone
         return paths
 
 
