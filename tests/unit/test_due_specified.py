@@ -115,13 +115,9 @@ def fan(number: int) -> Mapping[str, ScheduledTable]:
     return made(number, duration("1m"), lambda n: " ".join(f"t{each}" for each in range(n)) if n == number - 1 else "x")
 
 
-def flat(number: int) -> Mapping[str, ScheduledTable]:
-    return made(number, duration("1m"), lambda n: f"s{n % 20} s{(7 * n + 3) % 20}")
-
-
-@pytest.mark.parametrize("shape", [chain, asked_by_the_last, diamonds, fan, flat])
+@pytest.mark.parametrize("shape", [chain, asked_by_the_last, diamonds, fan])
 def test_a_look_over_many_tables_takes_no_seconds(shape: Callable[[int], Mapping[str, ScheduledTable]]) -> None:
-    """Two hundred tables in a chain took seven seconds of each look, fifty CALCULATED ones nearly two."""
+    """A thousand tables in a chain took seven seconds of each look, in a row of diamonds eleven; two hundred CALCULATED ones fourteen."""
     small = shape(9)
     assert plan(small, NOW + timedelta(hours=1)) == Specified(small).plan(NOW + timedelta(hours=1), {})
     tables, began = shape(1000), time.process_time()
