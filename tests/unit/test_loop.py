@@ -17,10 +17,11 @@ from streamtable.catalog.requests import Request
 from streamtable.delta.tables import Version
 from streamtable.language.stream_table.schedule import Manual, OnUpdate, Schedule, cron, duration
 from streamtable.refresh.frontier import Vector
+from streamtable.schedule.cancelling import CANCEL_AGAIN
 from streamtable.schedule.cycle import Refreshed, Task
 from streamtable.schedule.due import ScheduledTable
 from streamtable.schedule.interface import Again, Failed, Observation
-from streamtable.schedule.loop import CANCEL_AGAIN, ELSEWHERE, Scheduler, look_now
+from streamtable.schedule.loop import ELSEWHERE, Scheduler, look_now
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=timezone.utc)
 

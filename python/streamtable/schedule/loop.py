@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,6 +19,7 @@ from typing import final
 from weakref import WeakSet
 
 from streamtable.language.stream_table.schedule import Cron
+from streamtable.schedule.cancelling import cancel_all
 from streamtable.schedule.cycle import Cycle, Refreshed, Task
 from streamtable.schedule.due import ONCE, ScheduledTable, graph_of, plan
 from streamtable.schedule.failures import backoff
@@ -43,11 +44,6 @@ TICK = timedelta(milliseconds=100)
 MANY = 100
 """For each time so many tables there is a TICK between two looks at least, of which a look costs a small part. Else the deadlines
 of many tables, or the commits of many sources, would keep the scheduler looking."""
-
-CANCEL_AGAIN = timedelta(milliseconds=500)
-"""The pause between two cancels of what runs longer than it may."""
-
-Running = Sequence[tuple[Task, Future[Refreshed | Failed | Again]]]
 
 
 @dataclass(frozen=True)
@@ -121,21 +117,8 @@ class Scheduler:
         wait([future for _, future in running], left)
         self._workers.shutdown(wait=False, cancel_futures=True)
         if unfinished := [(task, future) for task, future in running if not future.done()]:
-            self._cancel(unfinished)
-            Thread(target=self._cancel_again, args=(unfinished,), name="streamtable scheduler cancels", daemon=True).start()
+            cancel_all(self._engine, unfinished)
         return not unfinished
-
-    def _cancel(self, unfinished: Running) -> None:
-        for task, future in unfinished:
-            if not future.done():
-                self._engine.cancel(task)
-
-    def _cancel_again(self, unfinished: Running) -> None:
-        """Cancel until all have ended: Spark cancels what runs at that moment, and a refresh may begin jobs later."""
-        futures = [future for _, future in unfinished]
-        while wait(futures, CANCEL_AGAIN.total_seconds()).not_done and self._engine.alive():
-            with suppress(Exception):  # Spark may have ended meanwhile
-                self._cancel(unfinished)
 
     def wait(self, seconds: float) -> bool:
         """Wait until the scheduler is stopped, at most `seconds` seconds; return whether it is stopped."""
