@@ -11,7 +11,7 @@ from streamtable.engine import limits
 from streamtable.engine.load import Load
 from streamtable.engine.tuning import planned_for
 from streamtable.jvm.gateway import java_class
-from streamtable.sessions.internal import counts_are_estimates
+from streamtable.sessions.internal import without_wrong_rules
 
 GIGABYTE = 1 << 30
 QUERY = "SELECT n.name, count(*) AS n, max(s.amount) AS most FROM sales s JOIN names n ON s.region = n.region GROUP BY n.name"
@@ -40,12 +40,17 @@ def test_what_is_small(spark: SparkSession, load: Load | None, partitions: str, 
     assert planning(session) == ("true", partitions)
 
 
-def test_rules_that_believe_numbers_of_rows_are_left_out_beside_those_of_the_user(spark: SparkSession) -> None:
-    session, excluded = spark.newSession(), "spark.sql.adaptive.optimizer.excludedRules"
+@pytest.mark.parametrize(
+    ("excluded", "number"), [("spark.sql.adaptive.optimizer.excludedRules", 3), ("spark.sql.optimizer.excludedRules", 1)]
+)
+def test_rules_that_give_wrong_answers_are_left_out_beside_those_of_the_user(
+    spark: SparkSession, excluded: str, number: int
+) -> None:
+    session = spark.newSession()
     session.conf.set(excluded, "org.example.Mine")
-    counts_are_estimates(session)
+    without_wrong_rules(session)
     own, *ours = str(session.conf.get(excluded)).split(",")
-    assert own == "org.example.Mine" and len(ours) == 3
+    assert own == "org.example.Mine" and len(ours) == number
     for each in ours:  # a name that Spark does not know would be excluded without a word
         java_class(session, "java.lang.Class").forName(f"{each}$")
 

@@ -134,6 +134,8 @@ def _prune(operator: Operator, needed: frozenset[str]) -> Operator:
             return _cut(pruned_join, needed)
         case Window(child, partition, items):
             kept = tuple(item for item in items if item.id in needed)
+            if not kept:  # without a function it hands its rows on
+                return _prune(child, needed)
             running = tuple(call for call in operator.running if call.id in needed)
             below_window = needed | _inputs(partition) | _inputs(item.value for item in kept)
             return _cut(replace(operator, child=_prune(child, below_window), items=kept, running=running), needed)

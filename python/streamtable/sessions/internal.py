@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from streamtable.jvm.gateway import SHIM, frame_of, java_class
 from streamtable.jvm.handles import catalog_of
 
-__all__ = ["MOST_IDLE", "counts_are_estimates", "give_back", "handed_to", "lend", "lent", "like", "new"]
+__all__ = ["MOST_IDLE", "give_back", "handed_to", "lend", "lent", "like", "new", "without_wrong_rules"]
 
 _INHERITED = (
     "spark.sql.shuffle.partitions",
@@ -36,8 +36,6 @@ _lock = Lock()
 _lent: WeakKeyDictionary[SparkSession, Kind] = WeakKeyDictionary()
 """The kind of each lent session."""
 
-_EXCLUDED = "spark.sql.adaptive.optimizer.excludedRules"
-
 _COUNTING = (
     "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation",
     "org.apache.spark.sql.catalyst.optimizer.EliminateLimits",
@@ -45,13 +43,23 @@ _COUNTING = (
 )
 """The rules of adaptive execution that drop a part of a plan because of a number of rows."""
 
+_REORDERING = ("org.apache.spark.sql.catalyst.optimizer.PushProjectionThroughLimitAndOffset",)
+"""The rule that moves a projection below a limit. One with a correlated subquery becomes a join there, and Spark drops the order of rows
+below a join: the limit then takes any rows."""
+
+_EXCLUDED = {
+    "spark.sql.adaptive.optimizer.excludedRules": _COUNTING,
+    "spark.sql.optimizer.excludedRules": _REORDERING,
+}
+"""The settings that exclude rules, and the rules that give wrong answers."""
+
 
 def new(spark: SparkSession, settings: Mapping[str, str] = {}) -> SparkSession:
     """Make a session with default settings, and these."""
     session = spark.newSession()
     for key, value in settings.items():
         session.conf.set(key, value)
-    counts_are_estimates(session)
+    without_wrong_rules(session)
     return session
 
 
@@ -60,7 +68,7 @@ def like(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
     session = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
     for key, value in settings.items():
         session.conf.set(key, value)
-    counts_are_estimates(session)
+    without_wrong_rules(session)
     return session
 
 
@@ -113,14 +121,15 @@ def handed_to(spark: SparkSession, frame: DataFrame) -> DataFrame:
     return frame_of(spark, java_class(spark, f"{SHIM}.Sessions").handed(spark._jsparkSession, frame._jdf))
 
 
-def counts_are_estimates(session: SparkSession) -> None:
-    """Keep adaptive execution in this session from dropping parts of a plan because of the numbers of rows in kept frames.
+def without_wrong_rules(session: SparkSession) -> None:
+    """Keep Spark in this session from rules that give wrong answers, beside those that the user excludes.
 
-    Spark takes these numbers for facts, but some are estimates. If two parts of a plan read a kept frame, one part may still
-    compute it while the other has its rows. For a top-k with OFFSET the estimate is 0, and DISTINCT above it then keeps
-    duplicates. In clusters and before 4.2, a partition that is computed twice hides one that is not computed yet (SPARK-57547,
+    Spark takes the numbers of rows in kept frames for facts, but some are estimates. If two parts of a plan read a kept frame, one
+    part may still compute it while the other has its rows. For a top-k with OFFSET the estimate is 0, and DISTINCT above it then
+    keeps duplicates. In clusters and before 4.2, a partition that is computed twice hides one that is not computed yet (SPARK-57547,
     SPARK-58412).
     """
-    own = str(session.conf.get(_EXCLUDED, ""))
-    missing = [rule for rule in _COUNTING if rule not in own]
-    session.conf.set(_EXCLUDED, ",".join(filter(None, (own, *missing))))
+    for key, rules in _EXCLUDED.items():
+        own = str(session.conf.get(key, "") or "")
+        missing = [rule for rule in rules if rule not in own]
+        session.conf.set(key, ",".join(filter(None, (own, *missing))))
