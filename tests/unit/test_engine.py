@@ -56,7 +56,14 @@ class Played:
         monkeypatch.setattr("streamtable.schedule.failures.history", lambda *_: self._history())
         monkeypatch.setattr("streamtable.schedule.failures.annotate", self._annotate)
         keys = {f"spark.streamtable.scheduler.{key}": value for key, value in settings.items()}
-        context = SimpleNamespace(setJobGroup=lambda group, *_, **__: self.groups.append(group))
+        self.tags: list[str] = []
+        self.cancelled: list[str] = []
+        context = SimpleNamespace(
+            setJobGroup=lambda group, *_, **__: self.groups.append(group),
+            addJobTag=self.tags.append,
+            removeJobTag=self.tags.remove,
+            cancelJobsWithTag=self.cancelled.append,
+        )
         self._spark: Any = SimpleNamespace(conf=SimpleNamespace(get=keys.get), sparkContext=context)
         self.start_again()
 
@@ -208,6 +215,24 @@ def test_a_transient_error_is_tried_again_and_leaves_no_trace(monkeypatch: pytes
     played = Played(monkeypatch)
     assert played.refresh(CONFLICT, CONFLICT, DONE) == DONE
     assert (played.failures, set(played.groups)) == ([], {"streamtable shop.a"})
+
+
+def test_a_refresh_that_is_cancelled_takes_no_other_refresh_of_the_table_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refresh by hand, or by another scheduler, runs in the same group of jobs: `stop` cancelled it, and its table was suspended."""
+    played, other, running = Played(monkeypatch), replace(TASK, tag="another"), list[str]()
+    carry_out = played._carry_out
+
+    def seen(*given: Any) -> tuple[None, Refreshed]:
+        running.extend(played.tags)
+        return carry_out(*given)
+
+    monkeypatch.setattr("streamtable.schedule.engine.carry_out", seen)
+    assert played.refresh(DONE) == DONE
+    assert (running, played.tags) == ([TASK.tag], []), "the thread serves other tables afterwards"
+    played.engine.cancel(other)
+    played.engine.cancel(TASK)
+    assert (TASK.group, played.cancelled) == (other.group, ["another", TASK.tag])
+    assert replace(TASK, deadline=TASK.vector.at).tag == TASK.tag != Task(TASK.path, TASK.name, TASK.vector, joins=False).tag
 
 
 def test_a_transient_error_counts_once_when_it_stays(monkeypatch: pytest.MonkeyPatch) -> None:

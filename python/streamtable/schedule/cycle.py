@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from uuid import uuid4
 
 import networkx as nx
 from pyspark.sql import SparkSession
@@ -26,7 +27,8 @@ __all__ = ["Cycle", "Refreshed", "Task", "as_it_is", "carry_out", "chosen", "cyc
 class Task:
     """Refresh the table at `path` with its sources at `vector`; `joins` says that branches of a diamond meet in it.
 
-    `request` is the request that asked for it before the vector was read, `deadline` the time by which it is due.
+    `request` is the request that asked for it before the vector was read, `deadline` the time by which it is due. `tag` is that of
+    its Spark jobs, and of no others: refreshes by hand, and those of another scheduler, have the same group.
     """
 
     path: str
@@ -35,10 +37,11 @@ class Task:
     joins: bool
     request: Request | None = None
     deadline: datetime | None = None
+    tag: str = field(default_factory=lambda: f"streamtable-{uuid4().hex}", compare=False)
 
     @property
     def group(self) -> str:
-        """Return the group of its Spark jobs, by which they can be cancelled."""
+        """Return the group of its Spark jobs, which people see."""
         return f"streamtable {self.name}"
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone, tzinfo
 from math import inf
@@ -103,10 +104,24 @@ class SparkEngine:
 
         A failure that is recorded ends the request of the table. Otherwise the request is given back.
         """
+        with self._jobs_of(task):
+            return self._refresh(task, attempt, stopping)
+
+    @contextmanager
+    def _jobs_of(self, task: Task) -> Iterator[None]:
+        """Give the Spark jobs of this thread the group and the tag of a task."""
+        context = self._spark.sparkContext
+        context.setJobGroup(task.group, f"refresh of {task.name}", interruptOnCancel=False)
+        context.addJobTag(task.tag)
+        try:
+            yield
+        finally:
+            context.removeJobTag(task.tag)
+
+    def _refresh(self, task: Task, attempt: int, stopping: Event) -> Refreshed | Failed | Again:
         started = time.perf_counter()
         mine: Request | None = None
         try:
-            self._spark.sparkContext.setJobGroup(task.group, f"refresh of {task.name}", interruptOnCancel=False)
             if task.request and (mine := take(self._spark, task.path, task.request)) is None:
                 return as_it_is(self._spark, task) or Failed(f"another scheduler refreshes {task.name}")
             outcome, done = carry_out(self._spark, task, _cause(task, mine), mine is not None and mine.full)
@@ -149,8 +164,8 @@ class SparkEngine:
         write(self._spark, path, Record(Action.SKIPPED, reason, 0, initiated_by=Initiator.SCHEDULER.value))
 
     def cancel(self, task: Task) -> None:
-        """Cancel the Spark jobs of a refresh."""
-        self._spark.sparkContext.cancelJobGroup(task.group)
+        """Cancel the Spark jobs of a refresh, and those of nobody else who refreshes the table."""
+        self._spark.sparkContext.cancelJobsWithTag(task.tag)
 
 
 def _cause(task: Task, mine: Request | None) -> Cause:
