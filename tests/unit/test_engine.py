@@ -143,6 +143,7 @@ class Looks:
         monkeypatch.setattr(Frontier, "of", classmethod(lambda _, text: self._read(text)))
         monkeypatch.setattr("streamtable.catalog.index.table_names", lambda _: [("c", "d", "a"), ("c", "d", "b")])
         monkeypatch.setattr("streamtable.catalog.index.entry_of", self._entry)
+        monkeypatch.setattr("streamtable.catalog.index.find", lambda spark, name: (None, self._entry(spark, name.parts)))
         monkeypatch.setattr("streamtable.delta.latest.versions_or_why", self._latest)
         monkeypatch.setattr("streamtable.delta.latest.monotonic", lambda: self.clock)
         monkeypatch.setattr("streamtable.schedule.engine.settle_everywhere", lambda _: [])

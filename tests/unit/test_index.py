@@ -11,7 +11,8 @@ import pytest
 from streamtable.catalog import index
 from streamtable.catalog.index import FORGET_AFTER, Index
 from streamtable.delta.tables import Version
-from streamtable.errors import InternalError
+from streamtable.errors import InternalError, SourceUnavailable
+from streamtable.language.names import Name
 
 
 class Catalog:
@@ -23,14 +24,25 @@ class Catalog:
         self.read: list[str] = []
         monkeypatch.setattr(index, "table_names", lambda _: [("db", name) for name in self.tables])
         monkeypatch.setattr(index, "entry_of", self.entry_of)
+        monkeypatch.setattr(index, "find", self.find)
         monkeypatch.setattr("streamtable.delta.latest.versions_or_why", self.versions)
         monkeypatch.setattr("streamtable.catalog.index.monotonic", lambda: self.clock)
 
-    def entry_of(self, _: object, name: Sequence[str]) -> Any:
-        self.read.append(name[-1])
-        path, version = self.tables[name[-1]]
+    def entry_of(self, spark: object, name: Sequence[str]) -> Any:
+        try:
+            return self.find(spark, Name(tuple(name)))[1]
+        except SourceUnavailable:
+            return None
+
+    def find(self, _: object, name: Name) -> tuple[None, Any]:
+        self.read.append(name.parts[-1])
+        return None, self._entry(*self.tables[name.parts[-1]])
+
+    def _entry(self, path: str, version: int) -> Any:
         if path == "broken":
             raise InternalError("the definition makes no sense")
+        if path == "away":
+            raise SourceUnavailable("there is no Delta table any more")
         return SimpleNamespace(path=path, state=SimpleNamespace(table_id=path, version=version)) if path else None
 
     def versions(self, _: object, paths: Sequence[str]) -> tuple[Version | None, ...]:
@@ -113,3 +125,20 @@ def test_what_was_known_of_a_table_is_there_while_it_cannot_be_read(monkeypatch:
     catalog.poll(index)
     catalog.tables = {}
     assert catalog.poll(index) == ([], []) and index.lost == {}
+
+
+def test_a_stream_table_whose_disk_was_away_for_a_moment_is_there_at_the_next_poll(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was taken for an ordinary table, and no scheduler and no write refreshed it for a minute."""
+    catalog = Catalog(monkeypatch, a=("/a", 1), plain=("away", 0))
+    index = Index(None)  # type: ignore[arg-type]
+    assert catalog.poll(index) == (["/a"], ["a", "plain"])
+    catalog.tables["a"] = ("away", 1)
+    for _ in range(2):
+        assert catalog.poll(index) == ([], ["a"])
+        [(path, (_, why))] = index.lost.items()
+        assert (path, "there is no Delta table" in why) == ("/a", True), "a write names it"
+    catalog.tables["a"] = ("/a", 1)
+    assert catalog.poll(index) == (["/a"], ["a"])
+    catalog.tables["a"] = ("", 0)
+    for again in (["a"], []):
+        assert catalog.poll(index) == ([], again) and index.lost == {}, "an ordinary table took the name"

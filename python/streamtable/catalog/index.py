@@ -8,10 +8,11 @@ from time import monotonic
 
 from pyspark.sql import SparkSession
 
-from streamtable.catalog.entries import Entry, entry_of, table_names
+from streamtable.catalog.entries import Entry, entry_of, find, table_names
 from streamtable.delta.latest import LatestVersions
 from streamtable.delta.tables import Version
 from streamtable.delta.unreadable import left_out
+from streamtable.language.names import Name
 
 __all__ = ["Index"]
 
@@ -34,7 +35,7 @@ class Index:
     def poll(self, every: float = 0) -> Mapping[str, Entry]:
         """Return the current stream tables by path. New names are looked for `every` so many seconds.
 
-        Unreadable tables are left out, and read again at the next poll.
+        Unreadable tables are left out, and read again at the next poll; among them are stream tables whose files are gone for now.
         """
         now = monotonic()
         if now >= self._named + every:
@@ -47,7 +48,7 @@ class Index:
         for name in names:
             if name not in known and name not in others:
                 with left_out(".".join(name)) as why:
-                    if entry := entry_of(self._spark, name):
+                    if entry := find(self._spark, Name(name))[1] if name in last else entry_of(self._spark, name):
                         known[name] = entry
                     else:
                         others[name] = now + FORGET_AFTER
