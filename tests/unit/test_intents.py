@@ -384,3 +384,29 @@ def test_every_statement_that_is_more_than_one_commit_is_killed_in_the_tests() -
     assert every <= set(map(type, tried))
     renamed = {type(each) for each in tried if isinstance(getattr(each, "action", None), Rename)}
     assert renamed == set(get_args(atomic._Altered))
+
+
+def test_many_tables_of_a_schema_that_are_dropped_at_once_need_one_look_at_its_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DROP SCHEMA ... CASCADE of ten thousand tables listed the folder, with ten thousand names, for each of them."""
+    asked, written = list[str](), list[dict[str, Any]]()
+    tables = [Part(("c", "shop", f"t{n}"), f"file:/shop/t{n}", ("id", str(n))) for n in range(100)]
+    alone = Part(("c", "shop", "other"), "file:/elsewhere/other", ("id", "o"))
+    inside = {"file:/shop/": [part.path.rpartition("/")[2] for part in tables], "file:/elsewhere/": ["other"]}
+
+    def away(spark: object, name: tuple[str, ...]) -> None:
+        asked.append(".".join(name[:-1]))
+
+    def names(spark: object, folder: str) -> list[str]:
+        asked.append(folder)
+        return inside[folder]
+
+    monkeypatch.setattr(intents, "home_away", away)
+    monkeypatch.setattr(intents, "home_of", lambda spark, name: "file:/shop")
+    monkeypatch.setattr(intents, "names", names)
+    monkeypatch.setattr(intents, "_catalog", lambda spark: "here")
+    monkeypatch.setattr(intents, "write_small", lambda spark, file, text: written.append(json.loads(text)))
+    monkeypatch.setattr(intents, "remove", lambda spark, intent: None)
+    with intents.intended(SPARK, Kind.DROP, *tables, alone):
+        pass
+    assert asked == ["c.shop", "file:/shop/", "file:/elsewhere/"]
+    assert [part["beside"] for part in written[0]["parts"]] == [True] * 100 + [False]

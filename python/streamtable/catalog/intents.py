@@ -14,11 +14,12 @@ import re
 import socket
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import asdict, replace
+from functools import cache, partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -26,7 +27,7 @@ from pyspark.sql import SparkSession
 from streamtable.catalog.halves import FOLDER, Intent, Kind, Part, beat_of, registered, remove, settle
 from streamtable.catalog.mounted import home_away
 from streamtable.catalog.owners import BEAT, alive, owner
-from streamtable.catalog.paths import home_of
+from streamtable.catalog.paths import home_of, is_path
 from streamtable.catalog.restored import restored
 from streamtable.delta.folders import delete_small, names, read_small, write_small
 from streamtable.delta.unreadable import Unreadable, left_out
@@ -62,11 +63,12 @@ def intended(spark: SparkSession, kind: Kind, *parts: Part) -> Iterator[None]:
     has not failed. Raises StorageFailed before the first effect where the storage is away: what is made in an empty place, where a
     disk was mounted, is out of sight when the disk is back.
     """
-    for part in parts:
-        if failed := home_away(spark, part.name):
+    for name in {part.name[:-1]: part.name for part in parts if not is_path(part.name)}.values():
+        if failed := home_away(spark, name):
             raise failed
     file = f"{home_of(spark, parts[0].name)}/{FOLDER}/{owner()}-{uuid.uuid4().hex}.json"
-    parts = tuple(replace(part, beside=_has_neighbours(spark, part.path)) for part in parts)
+    inside = cache(partial(names, spark))  # a schema may have thousands of tables, which are dropped at once
+    parts = tuple(replace(part, beside=_has_neighbours(inside, part.path)) for part in parts)
     intent = Intent(kind, parts, _statement.get(), _catalog(spark), f"process {os.getpid()} of {socket.gethostname()}", file)
     _running.add(file)
     try:
@@ -85,11 +87,11 @@ def intended(spark: SparkSession, kind: Kind, *parts: Part) -> Iterator[None]:
         _running.discard(file)
 
 
-def _has_neighbours(spark: SparkSession, path: str) -> bool:
-    """Tell whether anything is beside a folder; where nobody can tell, something may be."""
+def _has_neighbours(inside: Callable[[str], Sequence[str]], path: str) -> bool:
+    """Tell whether anything is beside a folder, by the names in another one; where nobody can tell, something may be."""
     around, _, own = path.rstrip("/").rpartition("/")
     try:
-        return any(name != own for name in names(spark, f"{around}/"))
+        return any(name != own for name in inside(f"{around}/"))
     except Exception:  # the statement itself meets the storage, and says what is wrong with it
         return True
 
