@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
@@ -80,3 +81,25 @@ def test_only_what_has_a_commit_is_read_again(tmp_path: Path, monkeypatch: pytes
     there[local] = Version("nobody can tell", 6)
     assert seen() == paths
     assert seen() == paths, "what cannot be looked at is not remembered"
+
+
+def test_a_table_that_is_made_again_while_versions_are_read_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file of the new table was taken for the old one's, whose version was believed for up to a minute."""
+    log, path, made = tmp_path / "_delta_log", f"file:{tmp_path}", ["made again", "made first"]
+    log.mkdir()
+    last = log / f"{0:020d}.json"
+    last.touch()
+
+    def versions(_: object, paths: Sequence[str]) -> tuple[Version, ...]:
+        found = Version(made.pop(), 0)
+        if made:  # DROP TABLE; CREATE TABLE ... AS, which takes a while
+            time.sleep(0.05)
+            last.unlink()
+            last.touch()
+        return tuple(found for _ in paths)
+
+    monkeypatch.setattr(latest, "versions_or_why", versions)
+    look = LatestVersions()
+    seen = [look(None, [path])[0] for _ in range(3)]  # type: ignore[arg-type]
+    assert seen == [Version("made first", 0), Version("made again", 0), Version("made again", 0)]
+    assert made == [], "then the file tells"

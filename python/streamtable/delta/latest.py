@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import uniform
-from time import monotonic
+from time import monotonic, time_ns
 
 from pyspark.sql import SparkSession
 
@@ -59,10 +59,13 @@ class _Known:
     until: float
 
     @classmethod
-    def of(cls, path: str, version: Version, now: float) -> _Known | None:
-        """Return what is known; None in other storages, and without the file."""
+    def of(cls, path: str, version: Version, now: float, began: int) -> _Known | None:
+        """Return what is known; None in other storages, without the file, and where the file may be of another table.
+
+        That is so where it was written since the read `began`, in nanoseconds since 1970: the table may have been made again.
+        """
         commit, after = _commit(path, version.number), _commit(path, version.number + 1)
-        if commit is None or after is None or (stamp := _stamp(commit)) is None:
+        if commit is None or after is None or (stamp := _stamp(commit)) is None or max(stamp[-2:]) >= began:
             return None
         return cls(version, commit, stamp, after, now + uniform(*KNOWN_FOR))  # noqa: S311 - nobody is to be kept from guessing
 
@@ -84,10 +87,10 @@ class LatestVersions:
     def __call__(self, session: SparkSession, paths: Sequence[str]) -> tuple[Version | Unreadable | None, ...]:
         now, before = monotonic(), self._known  # it is never changed but replaced: another thread may ask meanwhile
         known = {path: found.version for path in paths if (found := before.get(path)) and found.holds(now)}
-        others = [path for path in paths if path not in known]
+        others, began = [path for path in paths if path not in known], time_ns()
         read = dict(zip(others, versions_or_why(session, others), strict=True)) if others else {}
         if read:
             kept = {path: found for path, found in before.items() if now < found.until and path not in read}
-            new = {path: _Known.of(path, found, now) for path, found in read.items() if isinstance(found, Version)}
+            new = {path: _Known.of(path, found, now, began) for path, found in read.items() if isinstance(found, Version)}
             self._known = kept | {path: found for path, found in new.items() if found}
         return tuple(known.get(path) or read[path] for path in paths)
