@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import takewhile
+from threading import Lock
 
 from pyspark.sql import SparkSession
 
@@ -35,9 +36,36 @@ class _Chunk:
     told: tuple[Told, ...]
 
 
-_kept: OrderedDict[tuple[str, int], _Chunk] = OrderedDict()
-"""The full chunks and the last one of each table, by table id and first version. Commits do not change, and alerts, metrics and
-the console ask for them often."""
+_Key = tuple[str, str, int]
+
+
+class _Kept:
+    """The full chunks and the last one of each table, by path, table id and first version; a copy of a table has its id.
+
+    Commits do not change, and alerts, metrics and the console ask for them often, each on a thread of its own.
+    """
+
+    def __init__(self) -> None:
+        self._chunks: OrderedDict[_Key, _Chunk] = OrderedDict()
+        self._lines = 0
+        self._lock = Lock()
+
+    def get(self, key: _Key) -> _Chunk | None:
+        return self._chunks.get(key)
+
+    def keep(self, key: _Key, chunk: _Chunk) -> None:
+        """Keep a chunk instead of those that were kept first. One without lines counts as one line."""
+        with self._lock:
+            if before := self._chunks.pop(key, None):
+                self._lines -= len(before.told) + 1
+            self._chunks[key] = chunk
+            self._lines += len(chunk.told) + 1
+            while self._lines > KEPT_LINES:
+                _, gone = self._chunks.popitem(last=False)
+                self._lines -= len(gone.told) + 1
+
+
+_kept = _Kept()
 
 
 @dataclass(frozen=True)
@@ -82,7 +110,7 @@ def _lines(spark: SparkSession, entry: Entry) -> Iterator[Line]:
 
 def _chunk(spark: SparkSession, state: TableState, start: int) -> tuple[Told, ...] | None:
     """Return the lines of the commits from `start` on, the latest first; None when the log has none of them."""
-    key, end = (state.table_id, start), min(start + CHUNK - 1, state.version)
+    key, end = (state.path, state.table_id, start), min(start + CHUNK - 1, state.version)
     before = _kept.get(key)
     if before is None or before.upto > end:  # the table may have gone back to an earlier version
         before = _Chunk(start - 1, 0, ())
@@ -92,12 +120,5 @@ def _chunk(spark: SparkSession, state: TableState, start: int) -> tuple[Told, ..
     told = tuple((each.version, each.at, record) for each in reversed(found) if (record := Record.of(each.user_metadata)))
     chunk = _Chunk(end, before.commits + len(found), told + before.told)
     if chunk.commits and (end == state.version or chunk.commits == CHUNK):
-        _keep(key, chunk)
+        _kept.keep(key, chunk)
     return chunk.told if chunk.commits else None
-
-
-def _keep(key: tuple[str, int], chunk: _Chunk) -> None:
-    _kept[key] = chunk
-    _kept.move_to_end(key)
-    while sum(len(each.told) for each in list(_kept.values())) > KEPT_LINES:
-        _kept.popitem(last=False)
