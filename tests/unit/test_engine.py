@@ -18,7 +18,7 @@ from streamtable.algebra.sources import CLOCK
 from streamtable.catalog.definition import ACTIVE, SUSPENDED, Definition, Failure
 from streamtable.catalog.entries import Entry
 from streamtable.delta.tables import TableState, Version
-from streamtable.errors import ConcurrentRefresh, RefreshError, SourceUnavailable, StreamTableSuspended
+from streamtable.errors import ConcurrentRefresh, RefreshError, SourceUnavailable, StreamTableNotFound, StreamTableSuspended
 from streamtable.language.parse import parse
 from streamtable.language.stream_table.ast import CreateStreamTable
 from streamtable.refresh.choose import Action
@@ -269,6 +269,15 @@ def test_a_permanent_error_is_not_tried_again_and_the_third_in_a_row_suspends(mo
     assert third is not None
     assert (third.message, third.condition, third.failures) == ("the source is gone", "STREAMTABLE_SOURCE_UNAVAILABLE", 3)
     assert third.at <= datetime.now(timezone.utc)
+
+
+def test_a_table_that_is_no_more_where_it_was_is_looked_for_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was refreshed at its old path, in vain, until the process ended."""
+    played, forgotten = Played(monkeypatch), list[str]()
+    monkeypatch.setattr("streamtable.catalog.index.Index.forget", lambda _, path: forgotten.append(path))
+    assert played.refresh(GONE) == Failed("shop.a failed") and forgotten == []
+    assert played.refresh(StreamTableNotFound("shop.a is no stream table any more")) == Failed("shop.a failed")
+    assert forgotten == [TASK.path]
 
 
 def test_a_success_begins_the_count_anew(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ class Catalog:
         self.tables = tables
         self.clock = 1000.0
         self.read: list[str] = []
+        self.stays = dict[str, Version]()
         monkeypatch.setattr(index, "table_names", lambda _: [("db", name) for name in self.tables])
         monkeypatch.setattr(index, "entry_of", self.entry_of)
         monkeypatch.setattr(index, "find", self.find)
@@ -46,7 +47,7 @@ class Catalog:
         return SimpleNamespace(path=path, state=SimpleNamespace(table_id=path, version=version)) if path else None
 
     def versions(self, _: object, paths: Sequence[str]) -> tuple[Version | None, ...]:
-        found = {path: Version(path, version) for path, version in self.tables.values()}
+        found = {path: Version(path, version) for path, version in self.tables.values()} | self.stays
         return tuple(found.get(path) for path in paths)
 
     def poll(self, index: Index) -> tuple[list[str], list[str]]:
@@ -142,3 +143,14 @@ def test_a_stream_table_whose_disk_was_away_for_a_moment_is_there_at_the_next_po
     catalog.tables["a"] = ("", 0)
     for again in (["a"], []):
         assert catalog.poll(index) == ([], again) and index.lost == {}, "an ordinary table took the name"
+
+
+def test_a_table_whose_name_leads_elsewhere_is_found_there_once_its_old_place_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ALTER TABLE ... SET LOCATION by another process, with a copy of the folder, leaves the old log as it was."""
+    catalog = Catalog(monkeypatch, a=("/old", 1), b=("/b", 1))
+    catalog.poll(index := Index(None))  # type: ignore[arg-type]
+    catalog.stays = {"/old": Version("/old", 1)}
+    catalog.tables["a"] = ("/new", 1)
+    assert catalog.poll(index) == (["/b", "/old"], []), "nothing tells of it"
+    index.forget("/old")
+    assert catalog.poll(index) == (["/b", "/new"], ["a"])

@@ -57,6 +57,10 @@ class Index:
         self._known, self._lost, self._others = known, lost, others
         return {entry.path: entry for entry in known.values()}
 
+    def forget(self, path: str) -> None:
+        """Read the table at a path again, by its name. It may be at another path now, while the log at the old one stays."""
+        self._known = {name: entry for name, entry in self._known.items() if entry.path != path}
+
     @property
     def lost(self) -> Mapping[str, tuple[Entry, str]]:
         """Return what was known of the tables that could not be read at the last poll, and why they could not, by path."""

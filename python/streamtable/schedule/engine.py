@@ -22,7 +22,7 @@ from streamtable.definitions.settle import settle_everywhere
 from streamtable.delta.latest import LatestVersions, committed_after
 from streamtable.delta.tables import Version
 from streamtable.engine import clock
-from streamtable.errors import ConcurrentRefresh, StreamTableSuspended, clear_frames
+from streamtable.errors import ConcurrentRefresh, StreamTableNotFound, StreamTableSuspended, clear_frames
 from streamtable.language.stream_table.schedule import Cron, session_zone
 from streamtable.refresh.choose import Action
 from streamtable.refresh.compact import maintain
@@ -146,6 +146,8 @@ class SparkEngine:
         if isinstance(error, ConcurrentRefresh):  # what another did first is no fault of the table
             log.warning("another refresh of %s came first %d times; it waits for its next time", task.name, attempt)
             return Failed(f"another session refreshed {task.name} meanwhile")
+        if isinstance(error, StreamTableNotFound):
+            self._index.forget(task.path)
         log.warning("the refresh of %s failed: %s", task.name, error)
         record = failure_record(error, started, _cause(task, mine))
         write_failure(self._spark, task.path, error, record, setting_or_default(self._spark, SUSPEND_AFTER))
