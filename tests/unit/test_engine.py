@@ -19,6 +19,7 @@ from streamtable.catalog.definition import ACTIVE, SUSPENDED, Definition, Failur
 from streamtable.catalog.entries import Entry
 from streamtable.delta.tables import TableState, Version
 from streamtable.errors import ConcurrentRefresh, RefreshError, SourceUnavailable, StreamTableNotFound, StreamTableSuspended
+from streamtable.language.names import Name
 from streamtable.language.parse import parse
 from streamtable.language.stream_table.ast import CreateStreamTable
 from streamtable.refresh.choose import Action
@@ -142,8 +143,7 @@ class Looks:
         self._of = Frontier.of
         monkeypatch.setattr(Frontier, "of", classmethod(lambda _, text: self._read(text)))
         monkeypatch.setattr("streamtable.catalog.index.table_names", lambda _: [("c", "d", "a"), ("c", "d", "b")])
-        monkeypatch.setattr("streamtable.catalog.index.entry_of", self._entry)
-        monkeypatch.setattr("streamtable.catalog.index.find", lambda spark, name: (None, self._entry(spark, name.parts)))
+        monkeypatch.setattr("streamtable.catalog.index.find", self._find)
         monkeypatch.setattr("streamtable.delta.latest.versions_or_why", self._latest)
         monkeypatch.setattr("streamtable.delta.latest.monotonic", lambda: self.clock)
         monkeypatch.setattr("streamtable.schedule.engine.settle_everywhere", lambda _: [])
@@ -155,14 +155,16 @@ class Looks:
         self.parsed += 1
         return self._of(text)
 
-    def _entry(self, _: object, name: tuple[str, ...]) -> Entry:
+    def _find(self, _: object, found: Name) -> tuple[Any, Entry]:
+        name = found.parts
         path, source = f"{self.place}/{name[-1]}", Version("id", 5)
         version = self.versions[path]
         frontier = Frontier(
             {f"{self.place}/s": source}, {}, version - 1, number=2, fingerprint="f", action="FULL", exact=True, at=TASK.vector.at
         )
         definition = replace(DEFINITION, sources={f"{self.place}/s": "shop.s"})
-        return Entry(definition, TableState(path, "id", version, {}, "", (), frontier.to_json()), name)
+        entry = Entry(definition, TableState(path, "id", version, {}, "", (), frontier.to_json()), name)
+        return SimpleNamespace(kind="delta"), entry
 
     def _latest(self, _: object, paths: Sequence[str]) -> tuple[Version, ...]:
         self.asked += [path[-1] for path in paths]

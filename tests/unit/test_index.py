@@ -14,6 +14,9 @@ from streamtable.delta.tables import Version
 from streamtable.errors import InternalError, SourceUnavailable
 from streamtable.language.names import Name
 
+FREE = "", -1
+"""A name that the catalog listed, and that has been dropped since."""
+
 
 class Catalog:
     """Tables by name: a path and a version, no path for one that is no stream table."""
@@ -24,20 +27,14 @@ class Catalog:
         self.read: list[str] = []
         self.stays = dict[str, Version]()
         monkeypatch.setattr(index, "table_names", lambda _: [("db", name) for name in self.tables])
-        monkeypatch.setattr(index, "entry_of", self.entry_of)
         monkeypatch.setattr(index, "find", self.find)
         monkeypatch.setattr("streamtable.delta.latest.versions_or_why", self.versions)
         monkeypatch.setattr("streamtable.catalog.index.monotonic", lambda: self.clock)
 
-    def entry_of(self, spark: object, name: Sequence[str]) -> Any:
-        try:
-            return self.find(spark, Name(tuple(name)))[1]
-        except SourceUnavailable:
-            return None
-
-    def find(self, _: object, name: Name) -> tuple[None, Any]:
+    def find(self, _: object, name: Name) -> tuple[Any, Any]:
         self.read.append(name.parts[-1])
-        return None, self._entry(*self.tables[name.parts[-1]])
+        found = self.tables[name.parts[-1]]
+        return SimpleNamespace(kind="none" if found == FREE else "delta"), self._entry(*found)
 
     def _entry(self, path: str, version: int) -> Any:
         if path == "broken":
@@ -154,3 +151,14 @@ def test_a_table_whose_name_leads_elsewhere_is_found_there_once_its_old_place_is
     assert catalog.poll(index) == (["/b", "/old"], []), "nothing tells of it"
     index.forget("/old")
     assert catalog.poll(index) == (["/b", "/new"], ["a"])
+
+
+def test_a_table_that_is_dropped_and_made_again_is_there_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look between DROP and CREATE took the name for that of an ordinary table, and nobody refreshed the new one for a minute."""
+    catalog = Catalog(monkeypatch, a=("/a", 1))
+    index = Index(None)  # type: ignore[arg-type]
+    assert list(index.poll(every=5)) == ["/a"]
+    catalog.tables["a"] = FREE
+    assert list(index.poll(every=5)) == []
+    catalog.tables["a"] = ("/a", 0)
+    assert list(index.poll(every=5)) == ["/a"]

@@ -8,10 +8,11 @@ from time import monotonic
 
 from pyspark.sql import SparkSession
 
-from streamtable.catalog.entries import Entry, entry_of, find, table_names
+from streamtable.catalog.entries import Entry, find, table_names
 from streamtable.delta.latest import LatestVersions
 from streamtable.delta.tables import Version
 from streamtable.delta.unreadable import left_out
+from streamtable.errors import SourceUnavailable
 from streamtable.language.names import Name
 
 __all__ = ["Index"]
@@ -48,9 +49,10 @@ class Index:
         for name in names:
             if name not in known and name not in others:
                 with left_out(".".join(name)) as why:
-                    if entry := find(self._spark, Name(name))[1] if name in last else entry_of(self._spark, name):
+                    entry, is_other = self._read(name, name in last)
+                    if entry:
                         known[name] = entry
-                    else:
+                    elif is_other:
                         others[name] = now + FORGET_AFTER
                 if why and name in last:
                     lost[name] = last[name], why[0]
@@ -65,6 +67,19 @@ class Index:
     def lost(self) -> Mapping[str, tuple[Entry, str]]:
         """Return what was known of the tables that could not be read at the last poll, and why they could not, by path."""
         return {entry.path: (entry, why) for entry, why in self._lost.values()}
+
+    def _read(self, name: tuple[str, ...], was_ours: bool) -> tuple[Entry | None, bool]:
+        """Return the stream table of a name, or whether another table has it. A free name may be a stream table's in a moment.
+
+        Raises SourceUnavailable for a stream table whose files are gone: they may be back in a moment.
+        """
+        try:
+            located, entry = find(self._spark, Name(name))
+        except SourceUnavailable:
+            if was_ours:
+                raise
+            return None, True
+        return entry, located.kind != "none"
 
     def _unchanged(self, known: dict[tuple[str, ...], Entry]) -> dict[tuple[str, ...], Entry]:
         latest = self._look(self._spark, [entry.path for entry in known.values()])
