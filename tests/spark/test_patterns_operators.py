@@ -32,21 +32,21 @@ def test_pattern_07_full_join_with_both_sides_inserted_together(s: Scenario) -> 
 
 def test_a_correlated_subquery_over_the_first_rows_by_an_order(s: Scenario) -> None:
     """Spark drops the order below the join that it makes of the subquery, and takes any rows, also where the table is computed anew."""
-    s.source("l", "k INT, v INT", "(1, 10), (2, 20), (3, 30), (4, 40), (5, 50)")
-    s.source("r", "k INT, w INT", "(1, 1), (2, 2), (4, 4)")
-    query = "SELECT q.k, (SELECT max(w) FROM r WHERE r.k = q.k) AS w FROM (SELECT * FROM l ORDER BY v DESC LIMIT 3 OFFSET 1) q"
+    s.source("p", "k INT, v INT", "(1, 10), (2, 20), (3, 30), (4, 40), (5, 50)")
+    s.source("u", "k INT, w INT", "(1, 1), (2, 2), (4, 4)")
+    query = "SELECT q.k, (SELECT max(w) FROM u WHERE u.k = q.k) AS w FROM (SELECT * FROM p ORDER BY v DESC LIMIT 3 OFFSET 1) q"
     s.stream("top", query)
     assert s.rows("top") == [(2, 2), (3, None), (4, 4)]
-    s.step("INSERT INTO l VALUES (6, 45)", "INSERT INTO r VALUES (3, 9)")
+    s.step("INSERT INTO p VALUES (6, 45)", "INSERT INTO u VALUES (3, 9)")
     assert s.rows("top") == [(3, 9), (4, 4), (6, None)]
     assert s.spark.sql("VERIFY STREAM TABLE top").collect()[0]["ok"]
 
 
 def test_a_window_whose_values_nobody_needs_reads_no_column_of_its_order(s: Scenario) -> None:
     """Its delta asked for the order's column, which was not read any more."""
-    s.source("l", "k INT, v INT, d INT", "(1, 10, 1), (1, 20, 2), (2, 20, 3)")
-    s.stream("distincts", "SELECT DISTINCT k, v FROM (SELECT *, row_number() OVER (PARTITION BY k ORDER BY d) AS n FROM l)")
-    s.step("INSERT INTO l VALUES (3, 1, 1), (1, 10, 0)", "DELETE FROM l WHERE d = 2")
+    s.source("p", "k INT, v INT, d INT", "(1, 10, 1), (1, 20, 2), (2, 20, 3)")
+    s.stream("distincts", "SELECT DISTINCT k, v FROM (SELECT *, row_number() OVER (PARTITION BY k ORDER BY d) AS n FROM p)")
+    s.step("INSERT INTO p VALUES (3, 1, 1), (1, 10, 0)", "DELETE FROM p WHERE d = 2")
 
 
 def test_pattern_08_a_sum_over_a_padded_side_is_null(s: Scenario) -> None:
