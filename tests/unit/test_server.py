@@ -193,6 +193,7 @@ class Doors:
     def __init__(self, opens: Any, connect: int = 0) -> None:
         self._opens, self._connect = opens, connect
         self.thread = 0
+        setattr(self, "MODULE$", self)  # Scala's object
 
     def startWithSparkSession(self, *_: object) -> object:  # noqa: N802  (Java's name)
         self.thread = threading.get_ident()

@@ -44,8 +44,8 @@ _COUNTING = (
 """The rules of adaptive execution that drop a part of a plan because of a number of rows."""
 
 _REORDERING = ("org.apache.spark.sql.catalyst.optimizer.PushProjectionThroughLimitAndOffset",)
-"""The rule that moves a projection below a limit. One with a correlated subquery becomes a join there, and Spark drops the order of rows
-below a join: the limit then takes any rows."""
+"""The rule that moves a projection below a limit. One with a correlated subquery becomes a join there, and Spark drops the order of
+rows below a join: the limit then takes any rows."""
 
 _EXCLUDED = {
     "spark.sql.adaptive.optimizer.excludedRules": _COUNTING,
@@ -126,8 +126,8 @@ def without_wrong_rules(session: SparkSession) -> None:
 
     Spark takes the numbers of rows in kept frames for facts, but some are estimates. If two parts of a plan read a kept frame, one
     part may still compute it while the other has its rows. For a top-k with OFFSET the estimate is 0, and DISTINCT above it then
-    keeps duplicates. In clusters and before 4.2, a partition that is computed twice hides one that is not computed yet (SPARK-57547,
-    SPARK-58412).
+    keeps duplicates. In clusters and before 4.2, a partition that is computed twice hides one that is not computed yet
+    (SPARK-57547, SPARK-58412).
     """
     for key, rules in _EXCLUDED.items():
         own = str(session.conf.get(key, "") or "")

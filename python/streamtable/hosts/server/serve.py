@@ -157,9 +157,10 @@ def open_thrift(spark: SparkSession, host: str, port: int) -> Any:
 
 
 def _open_connect(spark: SparkSession, host: str, port: int) -> None:
-    connect = java_class(spark, "org.apache.spark.sql.connect.service.SparkConnectService")
-    _opened("Spark Connect", host, port, lambda: connect.start(spark.sparkContext._jsc.sc()))
-    if (taken := connect.localPort()) != port:  # it goes on to the next port where another process has come before
+    service = "org.apache.spark.sql.connect.service.SparkConnectService"
+    _opened("Spark Connect", host, port, lambda: java_class(spark, service).start(spark.sparkContext._jsc.sc()))
+    taken = getattr(java_class(spark, f"{service}$"), "MODULE$").localPort()
+    if taken != port:  # it goes on to the next port where another process has come before
         raise NotEnabled(
             f"Spark Connect listens on port {taken}: another process took {host}:{port} meanwhile", hint="start the server again"
         )
