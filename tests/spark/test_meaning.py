@@ -175,6 +175,7 @@ def test_values_of_a_cast_array_are_counted_apart(s: Scenario) -> None:
     s.source("words", "k INT, l ARRAY<STRING>", "(1, array('1')), (1, array('01')), (2, array('7'))")
     s.stream("counted", "SELECT k, count(DISTINCT l) AS x, count(DISTINCT CAST(l AS ARRAY<INT>)) AS y FROM words GROUP BY k")
     s.step("INSERT INTO words VALUES (1, array('001')), (2, array('8'))", "DELETE FROM words WHERE k = 2")
+    del s.queries["counted"]  # the steps of other tests leave its source as it is
 
 
 def test_a_view_that_is_written_again_in_another_time_zone(s: Scenario) -> None:
