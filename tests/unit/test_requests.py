@@ -119,7 +119,7 @@ class Played:
         monkeypatch.setattr("streamtable.refresh.records.PATIENCE.wait", lambda *_: 0)
         monkeypatch.setattr("streamtable.schedule.cycle.dependencies", lambda _: self.graph)
         self.graph: nx.DiGraph[str] = nx.DiGraph()
-        context = SimpleNamespace(setJobGroup=lambda *_, **__: None)
+        context = SimpleNamespace(setJobGroup=lambda *_, **__: None, addJobTag=lambda _: None, removeJobTag=lambda _: None)
         self.spark = cast("SparkSession", SimpleNamespace(conf=SimpleNamespace(get=lambda *_: None), sparkContext=context))
         self.engine = SparkEngine(self.spark)
 
