@@ -196,7 +196,7 @@ def every(
         if parts in besides:
             continue
         stored = None
-        with left_out(".".join(parts)):
+        with left_out(".".join(parts), reads_all=False):  # of a table of another kind it reads its kind alone
             stored = find(spark, kind, Name(parts))
         if stored:
             yield stored

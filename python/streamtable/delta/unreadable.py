@@ -36,10 +36,10 @@ class Unreadable:
 
 
 @contextmanager
-def left_out(name: str) -> Iterator[list[str]]:
+def left_out(name: str, reads_all: bool = True) -> Iterator[list[str]]:
     """Go on without a table that cannot be read, and give a list for the reason.
 
-    A warning is logged once, until the table can be read again.
+    A warning is logged once, until the table can be read again: a block that reads all of it tells that.
     """
     why = list[str]()
     try:
@@ -52,7 +52,8 @@ def left_out(name: str) -> Iterator[list[str]]:
             _told.add(name)
             log.warning("%s cannot be read and is left out: %s", name, _reason(error))
     else:
-        _told.discard(name)
+        if reads_all:
+            _told.discard(name)
 
 
 def versions_or_why(session: SparkSession, paths: Sequence[str]) -> tuple[Version | Unreadable | None, ...]:
