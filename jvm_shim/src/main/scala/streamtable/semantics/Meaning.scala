@@ -117,7 +117,10 @@ private[streamtable] object Meaning {
     "useStringTypeWhenEmpty",
     "hideSeed",
     "nullOnDivideByZero",
-    "suggestedFuncOnFail")
+    "suggestedFuncOnFail",
+    "methodInputTypes",
+    "inputTypes",
+    "randomSeed")
 
   private def arguments(of: Product): Seq[String] =
     of.productElementNames.zip(of.productIterator).toSeq.filterNot { case (name, _) => Elsewhere(name) }.flatMap {
