@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from streamtable.query.analyse import _listed, _mentioned
 from streamtable.query.fingerprint import fingerprint_of
 
@@ -41,6 +43,21 @@ def test_columns_that_have_names_like_ids_of_attributes_are_apart() -> None:
 
     assert fingerprint_of(read("c1", 20)) != fingerprint_of(read("c2", 20))
     assert fingerprint_of(read("c1", 20)) == fingerprint_of(read("c1", 70))
+
+
+@pytest.mark.parametrize("operator", ["Constant", "Expand"])
+def test_values_are_known_by_the_places_of_their_columns(operator: str) -> None:
+    """p of VALUES (1, 2) AS t(p, q) was the same as p of VALUES (1, 2) AS t(q, p)."""
+
+    def read(*names: str, first: int = 1) -> str:
+        output = [{"id": f"c{first + n}", "name": name, "type": "INT"} for n, name in enumerate(names)]
+        p = output[names.index("p")]
+        values = {"op": operator, "output": output, "rows": "1, 2", "leaf": first, "children": []}
+        listed = [{**p, "value": {"column": p["id"], "text": "p"}}]
+        return json.dumps({"sources": [], "plan": {"op": "Project", "output": [p], "list": listed, "children": [values]}})
+
+    assert fingerprint_of(read("p", "q")) != fingerprint_of(read("q", "p"))
+    assert fingerprint_of(read("q", "p")) == fingerprint_of(read("q", "p", first=7))
 
 
 def test_the_columns_of_each_table_that_a_query_mentions() -> None:

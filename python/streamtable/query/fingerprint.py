@@ -52,6 +52,10 @@ _BY_PLACE = frozenset({"Union", "Intersect", "Except", "Distinct", "Recursion"})
 """Operators that know the columns of their inputs by position, and so use all of them."""
 
 
+_WITHOUT_NAMES = frozenset({"Constant", "Expand"})
+"""Operators that give values to their columns by position: the name of a column does not tell which values these are."""
+
+
 def _used(node: Json, wanted: bool) -> Iterator[str]:
     """Yield the ids that a plan uses, not those that it only hands on. With `wanted`, its own output counts as used."""
     mentioned = {key: value for key, value in node.items() if key != "children" and (wanted or key != "output")}
@@ -68,10 +72,12 @@ def _without(node: Any, used: set[str]) -> Any:
         case {"op": _, "output": output}:
             kept = [each for each in output if each["id"] in used]
             # A struct of which the query reads fields alone is known by these.
-            places = node.get("stored", {})
-            stored = {name: places[name] for each in kept if "parts" not in each and (name := each["name"]) in places}
+            files = node.get("stored", {})
+            stored = {name: files[name] for each in kept if "parts" not in each and (name := each["name"]) in files}
             rest = {key: _without(value, used) for key, value in node.items() if key not in ("output", "stored", *_PLACE)}
-            return {**rest, "output": _without(kept, used), "stored": stored}
+            places = [place for place, each in enumerate(output) if each["id"] in used] if node["op"] in _WITHOUT_NAMES else []
+            moved = {"places": places} if places != list(range(len(places))) else {}
+            return {**rest, **moved, "output": _without(kept, used), "stored": stored}
         case {"parts": parts, **column}:
             return _without({**column, "type": parts}, used)
         case dict():

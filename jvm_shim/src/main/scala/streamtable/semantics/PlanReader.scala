@@ -202,20 +202,27 @@ object PlanReader {
 private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId, String]) {
   import PlanReader.{name, sourceName, DeltaSource}
 
-  /** Parts that were read, by what they compute. */
-  private val known = scala.collection.mutable.Map.empty[LogicalPlan, (LogicalPlan, JObject)]
+  /**
+   * Parts that were read, by what they compute. The canonical form of a table has places for columns; which columns these are may differ
+   * where texts were pinned at different times.
+   */
+  private val known =
+    scala.collection.mutable.Map.empty[(LogicalPlan, Seq[Seq[String]]), (LogicalPlan, JObject)]
 
   /** A part that is there twice, as of a CTE: the second is the first under other names, so that it is stored and computed once. */
-  private def once(plan: LogicalPlan)(read: => JObject): JObject = known.get(plan.canonicalized) match {
-    case Some((first, json)) =>
-      val renamed = plan.output.zip(first.output).map { case (a, of) =>
-        ("id" -> name(a)) ~ ("name" -> a.name) ~ ("value" -> expression(of))
-      }
-      described("Project", plan) ~ ("list" -> renamed.toList) ~ ("children" -> List(json))
-    case None =>
-      val json = read
-      known(plan.canonicalized) = (plan, json)
-      json
+  private def once(plan: LogicalPlan)(read: => JObject): JObject = {
+    val computed = (plan.canonicalized, plan.collect { case table: LogicalRelation => table.output.map(_.name) })
+    known.get(computed) match {
+      case Some((first, json)) =>
+        val renamed = plan.output.zip(first.output).map { case (a, of) =>
+          ("id" -> name(a)) ~ ("name" -> a.name) ~ ("value" -> expression(of))
+        }
+        described("Project", plan) ~ ("list" -> renamed.toList) ~ ("children" -> List(json))
+      case None =>
+        val json = read
+        known(computed) = (plan, json)
+        json
+    }
   }
 
   def node(plan: LogicalPlan): JObject = plan match {
