@@ -37,6 +37,7 @@ def command(shop: SparkSession, monkeypatch: pytest.MonkeyPatch) -> CliRunner:
     def opened(remote: str | None, conf: dict[str, str]) -> Iterator[SparkSession]:
         if remote:
             raise NotEnabled("nobody answers", hint="start it")
+        sessions.silence()  # as sessions.opened does; the loggers write to the stderr that there was when they were made
         yield shop
 
     monkeypatch.setattr(options, "opened", opened)
