@@ -102,7 +102,7 @@ def test_branches_that_another_session_moved_are_not_joined() -> None:
 
 
 def test_a_tip_that_another_session_joined_anew_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    standing = SimpleNamespace(state=SimpleNamespace(table_id="id", version=9))
+    standing = SimpleNamespace(state=SimpleNamespace(latest=version(9)))
     newer = Frontier({"base": version(3)}, {}, 8, 4, "plan", "DIFFERENTIAL", exact=True)
     monkeypatch.setattr("streamtable.schedule.cycle._standing", lambda *_: (standing, newer))
     task = Task("j", "shop.j", Vector({"base": version(2)}, AT), joins=True)

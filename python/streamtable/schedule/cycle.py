@@ -156,7 +156,7 @@ def _standing(spark: SparkSession, task: Task) -> tuple[Entry, Frontier | None]:
 
 
 def _refreshed(entry: Entry, frontier: Frontier) -> Refreshed:
-    return Refreshed(Version(entry.state.table_id, entry.state.version), frontier.sources)
+    return Refreshed(entry.state.latest, frontier.sources)
 
 
 def chosen(spark: SparkSession, wanted: Sequence[Entry], with_sources: bool) -> tuple[nx.DiGraph[str], dict[str, str]]:
