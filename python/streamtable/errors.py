@@ -311,7 +311,7 @@ class SourceChanged(RefreshError):
 
 
 class HistoryLost(RefreshError):
-    """The log since the frontier is no longer complete (cleaned up, vacuumed or recreated)."""
+    """The log since the frontier is no longer complete (cleaned up, vacuumed, recreated, or replaced by an older copy)."""
 
     condition = "STREAMTABLE_HISTORY_LOST"
     sqlstate = "55000"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,12 +13,12 @@ from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact, bag_of, contents
 from tests.oracle.copies import Copies
 from tests.oracle.scenario import Scenario
-from tests.spark.statements import version
+from tests.spark.statements import done, folder, version
 
 from streamtable.catalog.entries import load
 from streamtable.delta.rows import change_set
 from streamtable.delta.tables import find_table
-from streamtable.errors import DependentsExist, SourceChanged, SourceUnavailable, StreamTableError
+from streamtable.errors import DependentsExist, HistoryLost, SourceChanged, SourceUnavailable, StreamTableError
 from streamtable.jvm.gateway import java_class
 from streamtable.language.names import Name
 from streamtable.refresh.choose import Action
@@ -247,6 +248,42 @@ def test_an_external_table_is_at_another_location(spark: SparkSession, tmp_path:
                 spark.sql("ALTER TABLE t ADD COLUMNS (more INT)")
         finally:
             spark.conf.unset("spark.streamtable.blockSourceDdl")
+
+
+def test_a_source_whose_folder_was_replaced_by_an_older_copy_and_written_to(shop: SparkSession, tmp_path: Path) -> None:
+    """It came to the version that was read, or beyond it, with other rows. A copy of all of it has other times, and the same rows."""
+
+    def refreshed(*rows: str) -> tuple[str, str]:
+        for row in rows:
+            shop.sql(f"INSERT INTO sales VALUES {row}")
+        found = done(shop, "REFRESH STREAM TABLE st")
+        assert_exact(shop, "st", query)
+        return found
+
+    def back(copy: str) -> None:
+        shutil.rmtree(place)
+        shutil.copytree(tmp_path / copy, place, copy_function=shutil.copy)
+
+    place, query = folder(shop, "sales"), "SELECT region, amount FROM sales WHERE id > 6"
+    shutil.copytree(place, tmp_path / "older")
+    for statement in (f"CREATE STREAM TABLE st AS {query}", "CREATE QUEUE q ON sales", "REGISTER CONSUMER c ON q"):
+        shop.sql(statement)
+    assert refreshed("(7, 'west', 1)")[0] == "DIFFERENTIAL"
+    assert len(shop.sql("NEXT BATCH FROM q FOR c").collect()) == 1
+    shop.sql("FINISH BATCH FROM q FOR c")
+    shutil.copytree(place, tmp_path / "whole")
+    back("whole")
+    assert refreshed()[0] == "NO_DATA"
+    assert shop.sql("NEXT BATCH FROM q FOR c").collect() == []
+    back("whole")
+    assert refreshed("(8, 'west', 2)")[0] == "DIFFERENTIAL"
+    for other in (("(9, 'east', 3)", "(9, 'east', 4)"), ("(9, 'east', 5)", "(9, 'east', 6)", "(9, 'east', 7)")):
+        back("older")
+        action, reason = refreshed(*other)
+        assert (action, "an older copy of its folder took its place" in reason) == ("REINITIALIZE", True), reason
+        with pytest.raises(HistoryLost, match=r"an older copy of(.|\n)*UNREGISTER CONSUMER c"):
+            shop.sql("NEXT BATCH FROM q FOR c")
+    assert refreshed("(9, 'east', 8)")[0] == "DIFFERENTIAL"
 
 
 def test_spark_analyses_no_delta_table(spark: SparkSession) -> None:

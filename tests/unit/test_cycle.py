@@ -101,12 +101,16 @@ def test_branches_that_another_session_moved_are_not_joined() -> None:
     assert read_by(cycle.start("chain")) == {"a": 7}
 
 
-def test_a_tip_that_another_session_joined_anew_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    standing = SimpleNamespace(state=SimpleNamespace(table_id="id", version=9))
+@pytest.mark.parametrize(("now", "skipped"), [(3, True), (4, True), (2, False)])
+def test_a_tip_that_another_session_joined_anew_is_skipped(now: int, skipped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the source itself went back, as by an older copy of its folder, no session was ahead: the table was skipped for ever."""
+    standing = SimpleNamespace(state=SimpleNamespace(latest=version(9)))
     newer = Frontier({"base": version(3)}, {}, 8, 4, "plan", "DIFFERENTIAL", exact=True)
     monkeypatch.setattr("streamtable.schedule.cycle._standing", lambda *_: (standing, newer))
+    monkeypatch.setattr("streamtable.schedule.cycle.refresh", lambda *_: "refreshed")
+    monkeypatch.setattr(Vector, "read", lambda _, paths: Vector({path: version(now) for path in paths}, AT))
     task = Task("j", "shop.j", Vector({"base": version(2)}, AT), joins=True)
     spark: Any = None
     outcome, done = carry_out(spark, task, Cause(Initiator.SCHEDULER))
-    assert (outcome, done.version, done.sources) == (None, version(9), newer.sources)
-    assert done.skipped
+    assert (outcome, done.skipped) == ((None, True) if skipped else ("refreshed", False))
+    assert (done.version, done.sources) == (version(9), newer.sources)

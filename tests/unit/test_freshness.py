@@ -10,6 +10,7 @@ import pytest
 
 from streamtable.catalog.definition import Definition
 from streamtable.catalog.entries import Entry
+from streamtable.delta import commit_ids
 from streamtable.delta.tables import Retention, TableState, Version
 from streamtable.language.parse import parse
 from streamtable.language.stream_table.ast import CreateStreamTable
@@ -144,7 +145,7 @@ def test_the_logs_of_a_few_sources_are_asked_once_for_all_their_readers(monkeypa
         return Entry(definition, state, ("c", "shop", f"t{number}"))
 
     retention = Retention(timedelta(days=30), timedelta(days=7))
-    for module in (fresh, sick):
+    for module in (fresh, commit_ids):
         monkeypatch.setattr(module, "commits", commits)
     monkeypatch.setattr(sick, "reads_feed", reads_feed)
     monkeypatch.setattr(sick, "retention", lambda *_: retention)

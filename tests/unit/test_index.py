@@ -41,7 +41,7 @@ class Catalog:
             raise InternalError("the definition makes no sense")
         if path == "away":
             raise SourceUnavailable("there is no Delta table any more")
-        return SimpleNamespace(path=path, state=SimpleNamespace(table_id=path, version=version)) if path else None
+        return SimpleNamespace(path=path, state=SimpleNamespace(version=version, latest=Version(path, version))) if path else None
 
     def versions(self, _: object, paths: Sequence[str]) -> tuple[Version | None, ...]:
         found = {path: Version(path, version) for path, version in self.tables.values()} | self.stays

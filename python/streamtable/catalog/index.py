@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog.entries import Entry, find, table_names
 from streamtable.delta.latest import LatestVersions
-from streamtable.delta.tables import Version
 from streamtable.delta.unreadable import left_out
 from streamtable.errors import SourceUnavailable
 from streamtable.language.names import Name
@@ -83,5 +82,5 @@ class Index:
 
     def _unchanged(self, known: dict[tuple[str, ...], Entry]) -> dict[tuple[str, ...], Entry]:
         latest = self._look(self._spark, [entry.path for entry in known.values()])
-        states = (Version(entry.state.table_id, entry.state.version) for entry in known.values())
+        states = (entry.state.latest for entry in known.values())
         return {name: entry for (name, entry), found, state in zip(known.items(), latest, states, strict=True) if found == state}

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from streamtable.delta.bridge import bridge, translated
+from streamtable.delta.version import Version
 from streamtable.errors import HistoryLost
 
 __all__ = [
@@ -55,14 +56,6 @@ class Located:
 
 
 @dataclass(frozen=True)
-class Version:
-    """A version of a table; the id changes when the table is recreated."""
-
-    table_id: str
-    number: int
-
-
-@dataclass(frozen=True)
 class TableState:
     """The latest state of a table. `frontier`: our last refresh of it, if it is ours. `clustering`: it is clustered, or was."""
 
@@ -74,6 +67,12 @@ class TableState:
     partition_columns: tuple[str, ...]
     frontier: str | None
     clustering: bool = False
+    commit: str | None = None
+
+    @property
+    def latest(self) -> Version:
+        """Return the version of this state."""
+        return Version(self.table_id, self.version, self.commit)
 
     @property
     def schema(self) -> StructType:
@@ -159,6 +158,7 @@ def state(session: SparkSession, path: str) -> TableState:
         tuple(found["partition_columns"]),
         found.get("frontier"),
         found["clustering"],
+        found.get("commit"),
     )
 
 

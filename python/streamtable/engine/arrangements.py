@@ -8,7 +8,7 @@ states.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
@@ -21,6 +21,7 @@ from streamtable.algebra.trees import walk
 from streamtable.catalog.definition import DELTA_PROPERTIES
 from streamtable.catalog.paths import HIDDEN
 from streamtable.delta.commit import Metadata, RowChange, Transaction, commit
+from streamtable.delta.commit_ids import is_same, version_at
 from streamtable.delta.rows import read
 from streamtable.delta.tables import Version, commits, drop_files
 from streamtable.delta.unreadable import Unreadable, versions_or_why
@@ -126,7 +127,8 @@ def build(
         RowChange(rows, replace_all=version >= 0),
         Metadata(schema_json=schema, properties=properties),
     )
-    return replace(_standing(workspace, arrangement, Version("", done.version)), number=done.version)
+    found = _standing(workspace, arrangement, Version("", done.version))
+    return version_at(workspace.session, arrangement.path, found.table_id, done.version)
 
 
 def _standing(workspace: Workspace, arrangement: Arrangement, pinned: Version) -> Version:
@@ -141,6 +143,8 @@ def _standing(workspace: Workspace, arrangement: Arrangement, pinned: Version) -
             why = "is another table than the one that the last refresh left"
         case Version(_, number) if number < pinned.number:
             why = f"is at version {number}, and the contents stand for version {pinned.number}, as where a backup of it was behind"
+        case Version() if not is_same(workspace.session, arrangement.path, pinned, found):
+            why = f"has another version {pinned.number} than the contents stand for, as where a backup of it was put in its place"
         case _:
             return found
     raise HistoryLost(f"the arrangement {arrangement.name} {why}")
@@ -164,4 +168,4 @@ def roll_back(workspace: Workspace, arrangement: Arrangement, pinned: Version, a
         Transaction(application, found.number + 1),
         RowChange(rows, replace_all=True),
     )
-    return Version(found.table_id, done.version)
+    return version_at(workspace.session, arrangement.path, found.table_id, done.version)

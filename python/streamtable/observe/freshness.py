@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from streamtable.algebra.sources import CLOCK
 from streamtable.catalog.entries import Entry
+from streamtable.delta.commit_ids import is_same
 from streamtable.delta.tables import Version, commits
 from streamtable.engine import clock
 from streamtable.language.stream_table.schedule import Every, Manual, OnUpdate
@@ -144,6 +145,8 @@ def _changed_at(spark: SparkSession, path: str, before: Version, latest: Version
     if latest == before:
         return False, None
     if latest is None or latest.table_id != before.table_id or latest.number < before.number:
+        return True, None
+    if not is_same(spark, path, before, latest):
         return True, None
     pending = commits(spark, path, before.number, latest.number, complete=False)
     if len(pending) < latest.number - before.number:

@@ -13,8 +13,9 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog.entries import Entry
 from streamtable.catalog.kinds import CatalogObject
+from streamtable.delta.commit_ids import commits_since, replaced
 from streamtable.delta.rows import reads_feed
-from streamtable.delta.tables import CommitSummary, Version, commits, holds_files, retention
+from streamtable.delta.tables import CommitSummary, Version, holds_files, retention
 from streamtable.errors import HistoryLost, StreamTableError
 from streamtable.language.write import to_sql
 from streamtable.queue import consumers, history
@@ -129,14 +130,16 @@ def _consumer_health(spark: SparkSession, queue: Queue) -> list[Health]:
 def _consumers(spark: SparkSession, queue: Queue, inputs: Inputs) -> Iterator[Health]:
     vector, unread = Vector.read(spark, sorted({each.path for each in inputs.opened})), _unread_of(spark)
     for consumer in consumers.of(spark, queue):
-        other = history.recreated(spark, consumer, inputs, consumer.finished)
+        other = history.recreated(spark, consumer, inputs, consumer.finished) or inputs.overwritten(
+            consumer.position, consumer.commits
+        )
         for table, version in zip(inputs.opened, inputs.times.versions(consumer.finished), strict=True):
             source = Health(f"{queue}: {consumer.name}", str(table), table.path, SourceState.OK)
             table_id = "" if table == other else table.table_id
             yield _health(spark, source, Version(table_id, version), vector, _CONSUMER, unread)
 
 
-Unread: TypeAlias = Callable[[str, int, int], tuple[Sequence[CommitSummary], bool]]
+Unread: TypeAlias = Callable[[str, int, int, str | None], tuple[Sequence[CommitSummary], bool]]
 
 
 def _unread_of(spark: SparkSession) -> Unread:
@@ -146,8 +149,8 @@ def _unread_of(spark: SparkSession) -> Unread:
     """
 
     @cache
-    def unread(path: str, after: int, upto: int) -> tuple[Sequence[CommitSummary], bool]:
-        pending = commits(spark, path, after, upto) if upto > after else ()
+    def unread(path: str, after: int, upto: int, commit: str | None) -> tuple[Sequence[CommitSummary], bool]:
+        pending = commits_since(spark, path, Version("", after, commit), upto) if upto > after else ()
         return pending, reads_feed(spark, path, pending)
 
     return unread
@@ -170,8 +173,10 @@ def _health(spark: SparkSession, source: Health, read: Version | None, vector: V
         return replace(found, state=SourceState.NOT_READ)
     if read.table_id != latest.table_id or read.number > latest.number:
         return replace(found, state=SourceState.RECREATED, warning=f"it was recreated: {reader.otherwise}")
+    if latest.replaces(read):
+        return replace(found, state=SourceState.LOST, warning=f"{replaced(source.path, read.number)}: {reader.otherwise}")
     try:
-        pending, feed = unread(source.path, read.number, latest.number)
+        pending, feed = unread(source.path, read.number, latest.number, read.commit)
     except HistoryLost as error:
         return replace(found, state=SourceState.LOST, warning=f"{error.reason}: {reader.otherwise}")
     changing = [each.at for each in pending if each.data_change]

@@ -70,10 +70,12 @@ def register(spark: SparkSession, queue: Queue, name: str, at: int | None) -> Co
     with session_context(spark, queue) as session, opened(session, queue.subscribe.relation) as feed:
         inputs = feed.relation.inputs
         latest, ids = inputs.latest(), history.tables(inputs)
-    if at is not None and not inputs.times.reached(at, latest):
-        hint = f"{inputs.times.of(latest)} is the latest; without AT, {name} gets what comes from now on"
-        raise InvalidStatement(f"{queue} has not come to the time {at}", hint=hint)
-    made = Consumer(name, inputs.times.of(latest) if at is None else at, 0, now, now, now, tables=ids)
+        if at is not None and not inputs.times.reached(at, latest):
+            hint = f"{inputs.times.of(latest)} is the latest; without AT, {name} gets what comes from now on"
+            raise InvalidStatement(f"{queue} has not come to the time {at}", hint=hint)
+        position = inputs.times.of(latest) if at is None else at
+        commits = inputs.commits_of(position)
+    made = Consumer(name, position, 0, now, now, now, tables=ids, commits=commits)
 
     def change(before: Consumer | None) -> Consumer:
         if before is not None:
@@ -171,10 +173,12 @@ def _begun(spark: SparkSession, queue: Queue, consumer: Consumer, worker: str | 
     ):
         inputs = feed.relation.inputs
         history.check(session, queue, consumer, inputs, consumer.position)
-        consumer = replace(consumer, tables=history.tables(inputs))
         latest = inputs.times.of(inputs.latest())
         steps = _own(queue, inputs.commits(consumer.position, latest)) if latest > consumer.position else []
         end, begins = cut(consumer.position, steps, limits, now)
+        same = end == consumer.position and consumer.commits
+        commits = consumer.commits if same else inputs.commits_of(end)
+        consumer = replace(consumer, tables=history.tables(inputs), commits=commits)
     retries = Retries(spark, queue, consumer)
     begun = consumer.begin(worker, end, now, retries.version() or 0)
     if begins or retries.come_in(begun.in_work[-1]):

@@ -66,8 +66,8 @@ class Batch:
 class Consumer:
     """A reader of a queue. All events up to `position` are finished or in open `batches`, the latest of which began at `begun_at`.
 
-    The table of retries was at version `retries_at` then. The position belongs to the history of the `tables` with these ids;
-    consumers of earlier releases have none.
+    The table of retries was at version `retries_at` then. The position belongs to the history of the `tables` with these ids, and
+    `commits` tell its commits from others of their numbers. Consumers of earlier releases have none.
     """
 
     name: str
@@ -79,6 +79,7 @@ class Consumer:
     in_work: tuple[Batch, ...] = ()
     retries_at: int = 0
     tables: tuple[str, ...] = ()
+    commits: tuple[str | None, ...] = ()
 
     @property
     def finished(self) -> int:

@@ -46,6 +46,12 @@ def check(session: SparkSession, queue: Queue, consumer: Consumer, inputs: Input
             "the history of the table before is lost, and the new one has its own"
         )
         raise HistoryLost(message, hint=_anew(queue, consumer))
+    if table := inputs.overwritten(consumer.position, consumer.commits):  # open batches may have other rows then, too
+        message = (
+            f"an older copy of {table} took its place since {consumer.name} of {queue} came to {consumer.position}: "
+            "the history of the table before is lost, and the copy has its own"
+        )
+        raise HistoryLost(message, hint=_anew(queue, consumer))
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from streamtable.algebra.sources import CLOCK
+from streamtable.delta.commit_ids import replaced
 from streamtable.delta.tables import Version
 from streamtable.differentiate.registry import RuleFinding
 from streamtable.engine.load import Load
@@ -92,6 +93,8 @@ def choose(mode: RefreshMode, forced: bool, frontier: Frontier | None, target: M
     for path, before in known.items():
         if target[path].number < before.number:
             return Choice(Action.REINITIALIZE, f"the source at {path} is at an older version than before")
+        if target[path].replaces(before):
+            return Choice(Action.REINITIALIZE, replaced(path, before.number))
     if facts.lost:
         return Choice(Action.REINITIALIZE, facts.lost)
     moved = {path for path, version in target.items() if version != frontier.sources[path]}

@@ -14,6 +14,7 @@ from streamtable.algebra.operators import Aggregate
 from streamtable.catalog.entries import Entry, storing, table_columns
 from streamtable.catalog.requests import ended
 from streamtable.delta.commit import Committed, Metadata, Transaction, commit
+from streamtable.delta.commit_ids import version_at
 from streamtable.delta.rows import read
 from streamtable.delta.tables import Version
 from streamtable.differentiate.aggregate_step import AggregateStep
@@ -118,7 +119,8 @@ def refresh_incremental(run: Run, choice: Choice) -> Committed:
                 Transaction(run.entry.definition.id, version.number + 1),
                 move,
             )
-            pinned[name], written[name] = replace(version, number=moved.version), moved.rows_added
+            pinned[name] = version_at(run.session, hidden[name].path, version.table_id, moved.version)
+            written[name] = moved.rows_added
             failpoint("between the arrangements")
         run.phases.ended(Phase.STATES)
         recorded = replace(frontier_after(run, choice, pinned), probe=rows.probe, counts=counts)

@@ -6,7 +6,8 @@ from pyspark.sql import SparkSession
 
 from streamtable.algebra.trees import sources_of
 from streamtable.catalog.entries import Entry
-from streamtable.delta.tables import CommitSummary, commits
+from streamtable.delta.commit_ids import commits_since, is_same
+from streamtable.delta.tables import CommitSummary, Version, commits
 from streamtable.differentiate.registry import prunes_nothing
 from streamtable.errors import HistoryLost
 from streamtable.refresh.choose import Facts
@@ -19,7 +20,7 @@ from streamtable.settings.session import FULL_SHARE, read_setting, setting_or_de
 
 __all__ = ["facts_of", "foreign"]
 
-_ours: dict[tuple[str, str], int] = {}
+_ours: dict[tuple[str, str], Version] = {}
 """The version up to which only refreshes wrote a table, by path and id of the definition. So each commit is read once."""
 
 
@@ -55,8 +56,7 @@ def facts_of(spark: SparkSession, run: Run) -> Facts:
 def foreign(spark: SparkSession, entry: Entry, frontier: Frontier) -> str | None:
     """Describe the first foreign commit since our last one that changed rows, or why the log no longer tells; else None."""
     table, latest = (entry.path, entry.definition.id), entry.state.version
-    seen = _ours.get(table, -1)
-    after = max(frontier.base, seen if seen <= latest else -1)
+    after = max(frontier.base, _seen(spark, entry))
     try:
         since = commits(spark, entry.path, after, latest) if after < latest else ()
     except HistoryLost as error:
@@ -65,8 +65,15 @@ def foreign(spark: SparkSession, entry: Entry, frontier: Frontier) -> str | None
         if each.data_change and entry.definition.id not in each.transactions:
             _ours.pop(table, None)
             return f"version {each.version} of the table ({each.operation}) was not written by a refresh"
-    _ours[table] = latest
+    _ours[table] = entry.state.latest
     return None
+
+
+def _seen(spark: SparkSession, entry: Entry) -> int:
+    """Return the version of the table up to which only refreshes wrote it, as far as this process knows; else -1."""
+    seen, latest = _ours.get((entry.path, entry.definition.id)), entry.state.latest
+    known = seen is not None and seen.number <= latest.number and is_same(spark, entry.path, seen, latest)
+    return seen.number if seen and known else -1
 
 
 def _since(run: Run, frontier: Frontier) -> dict[str, tuple[CommitSummary, ...]]:
@@ -75,5 +82,5 @@ def _since(run: Run, frontier: Frontier) -> dict[str, tuple[CommitSummary, ...]]
     for path in run.analysed.paths:
         version, before = run.target[path], frontier.sources.get(path)
         if before and before.table_id == version.table_id and before.number < version.number:
-            found[path] = commits(run.session, path, before.number, version.number)
+            found[path] = commits_since(run.session, path, before, version.number)
     return found

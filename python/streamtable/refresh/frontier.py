@@ -52,7 +52,7 @@ class Frontier:
     - `sources`: the versions. If the query reads the clock, the clock is a source, and its version is the instant.
     - `exact`: only the tables' versions decide the result: no clock, no volatile function, no other table.
     - `clock`: the part of the clock that the query reads ("date" for days), if only the clock and the tables decide.
-    - `arrangements`, `arrangement_ids`: the version and the table of each stored aggregate.
+    - `arrangements`, `arrangement_ids`, `arrangement_commits`: the version, the table and the commit of each stored aggregate.
     - `base`: the version below the refresh's commit, to find commits that are not ours.
     - `number`: the count of refreshes. `fingerprint`: of the plan. `rejected`: Spark could not plan the delta of this plan.
     - `probe`: the column by which rows were last located.
@@ -77,11 +77,12 @@ class Frontier:
     rejected: bool = False
     counts: Counts | None = None
     states: tuple[Decided, ...] = ()
+    arrangement_commits: Mapping[str, str] = field(default_factory=dict)
 
     def arrangement(self, name: str) -> Version | None:
-        """Return the pinned version of an arrangement. Earlier releases recorded no ids of tables."""
+        """Return the pinned version of an arrangement. Earlier releases recorded no ids of tables, and no commits."""
         number = self.arrangements.get(name)
-        return None if number is None else Version(self.arrangement_ids.get(name, ""), number)
+        return None if number is None else Version(self.arrangement_ids.get(name, ""), number, self.arrangement_commits.get(name))
 
     def ahead_of(self, vector: Vector) -> bool:
         """Tell whether the contents have a newer version of some source than `vector`."""

@@ -31,6 +31,7 @@ def frontier_after(run: Run, choice: Choice, pinned: Mapping[str, Version]) -> F
         sources=run.target,
         arrangements={name: version.number for name, version in pinned.items()},
         arrangement_ids={name: version.table_id for name, version in pinned.items()},
+        arrangement_commits={name: version.commit for name, version in pinned.items() if version.commit is not None},
         base=run.entry.state.version,
         number=run.frontier.number + 1 if run.frontier else 1,
         fingerprint=run.analysed.fingerprint,

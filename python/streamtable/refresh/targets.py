@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
@@ -45,5 +44,6 @@ def pinned(latest: Version, wanted: Version | None, before: Version | None) -> V
     """Return `wanted`, unless the source was recreated since, or the contents already have a newer version."""
     if wanted is None or wanted.table_id != latest.table_id:
         return latest
-    ahead = before.number if before and before.table_id == latest.table_id else wanted.number
-    return replace(latest, number=min(max(wanted.number, ahead), latest.number))
+    mine = before if before and before.table_id == latest.table_id else wanted
+    chosen = max(wanted, mine, key=lambda version: version.number)
+    return latest if chosen.number >= latest.number else chosen

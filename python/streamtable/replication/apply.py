@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
-from streamtable.delta.tables import CommitSummary, Located, commits, retained, state, transaction
+from streamtable.delta.commit_ids import is_same, version_at
+from streamtable.delta.tables import CommitSummary, Located, Version, commits, retained, state, transaction
 from streamtable.engine.load import Load
 from streamtable.errors import ConcurrentRefresh, HistoryLost, InvalidStatement, ReplicationConflict
 from streamtable.replication import operations
@@ -53,6 +54,8 @@ class AppliedTable:
         assert self.position is not None, "it was copied, or began at a position"
         if self._is_recreated():
             raise self._lost(f"{self.source.name} was dropped and created again")
+        if self._is_overwritten():
+            raise self._lost(f"an older copy of {self.source.name} took its place")
         if self._is_other():
             mine = ".".join(self.target.name)
             raise self._lost(f"{mine} was dropped and created again: the rows that were applied before are not in it")
@@ -66,8 +69,8 @@ class AppliedTable:
             raise self._lost(f"{self.source.name} does not hold any more what happened after version {self.position}") from error
 
     def is_lost(self) -> bool:
-        """Tell whether the history after the position is gone: log or files were cleaned up, or a table was recreated."""
-        if self._is_recreated() or self._is_other():
+        """Tell whether the history after the position is gone: log or files were cleaned up, or another table is in its place."""
+        if self._is_recreated() or self._is_overwritten() or self._is_other():
             return True
         if self.position is None:
             return False
@@ -75,6 +78,18 @@ class AppliedTable:
 
     def _is_recreated(self) -> bool:
         return self.relation.source_id != self.source.table_id or (self.position or 0) > self.source.version
+
+    def _is_overwritten(self) -> bool:
+        if self.position is None or self.position != self.relation.position:
+            return False
+        read = Version(self.source.table_id, self.position, self.relation.commit)
+        return not is_same(self.session, self.source.path, read)
+
+    def commit(self) -> str | None:
+        """Return what tells the commit of the position from another one of its number, if the source's log tells it."""
+        if self.position is None or (self.position == self.relation.position and self.relation.commit is not None):
+            return self.relation.commit
+        return version_at(self.session, self.source.path, self.source.table_id, self.position).commit
 
     def _is_other(self) -> bool:
         return self.relation.target_id not in (None, self.target_id)

@@ -135,7 +135,7 @@ def _advance(
     """Copy a table or apply its changes; return its progress, even if an error stopped it."""
     copying, table = relation.state == SyncState.DATA_COPY, None
     stopped_at, error = None, None
-    state = relation.state
+    state, commit = relation.state, None
     try:
         source = source_of(session, publications)
         target = subscription.target(session, relation.table)
@@ -146,6 +146,7 @@ def _advance(
         else:
             table.follow()
             state = _NEXT[state]
+        commit = table.commit()
     except Stopped as stopped:
         stopped_at, error = stopped.position, stopped.__cause__
     except (PySparkException, Py4JJavaError) as failed:
@@ -157,6 +158,7 @@ def _advance(
         _counted(relation, done, error, copying),
         state=state,
         position=position,
+        commit=relation.commit if error and position == relation.position else commit,
         target_id=table.target_id if table and error is None else relation.target_id,
         stopped_at=stopped_at,
         skip=None if skipped else relation.skip,

@@ -42,7 +42,8 @@ class SubscribedTable:
 
     `position` is the version up to which it is applied, unless the subscriber's table itself records a later one. `stopped_at` is
     the version that could not be applied, `skip` the version to leave out. `target_id` is the id of the subscriber's table at the
-    last write, None for relations of earlier releases. `stats_reset` is the start of the counters.
+    last write, None for relations of earlier releases. `stats_reset` is the start of the counters. `commit` tells the commit of
+    `position` from another one of its number, where it is known.
     """
 
     table: str
@@ -66,6 +67,7 @@ class SubscribedTable:
     sync_errors: int = 0
     target_id: str | None = None
     stats_reset: str | None = None
+    commit: str | None = None
 
     def with_counters_reset(self) -> SubscribedTable:
         """Return the relation with all counters at zero."""

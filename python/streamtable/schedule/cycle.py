@@ -131,12 +131,17 @@ def carry_out(spark: SparkSession, task: Task, cause: Cause, full: bool = False)
     A refresh would mix the two vectors. Raises what `refresh` raises.
     """
     entry, before = _standing(spark, task)
-    if task.joins and before is not None and before.ahead_of(task.vector):
+    if task.joins and before is not None and before.ahead_of(task.vector) and not _went_back(spark, before, task.vector):
         return None, replace(_refreshed(entry, before), skipped=True)
     outcome = refresh(spark, entry, full, task.vector, cause)
     entry, after = _standing(spark, task)
     assert after is not None, "a refresh leaves a frontier"
     return outcome, _refreshed(entry, after)
+
+
+def _went_back(spark: SparkSession, before: Frontier, vector: Vector) -> bool:
+    """Tell whether a source itself is behind the contents: an older copy took its place, so that nobody else moved on."""
+    return before.ahead_of(Vector.read(spark, tuple(vector.versions)))
 
 
 def as_it_is(spark: SparkSession, task: Task) -> Refreshed | None:
@@ -156,7 +161,7 @@ def _standing(spark: SparkSession, task: Task) -> tuple[Entry, Frontier | None]:
 
 
 def _refreshed(entry: Entry, frontier: Frontier) -> Refreshed:
-    return Refreshed(Version(entry.state.table_id, entry.state.version), frontier.sources)
+    return Refreshed(entry.state.latest, frontier.sources)
 
 
 def chosen(spark: SparkSession, wanted: Sequence[Entry], with_sources: bool) -> tuple[nx.DiGraph[str], dict[str, str]]:

@@ -82,7 +82,7 @@ class SparkEngine:
         """Return the versions of the stream tables as the index found them since `at`, and of all other sources."""
         sources = {source for entry in found.values() for source in entry.definition.sources}
         others = Vector.read(self._spark, sorted(sources - found.keys()), self._latest)
-        mine = {path: Version(entry.state.table_id, entry.state.version) for path, entry in found.items()}
+        mine = {path: entry.state.latest for path, entry in found.items()}
         return replace(others, versions={**mine, **others.versions}, at=at)
 
     def committed(self, versions: Iterable[tuple[str, Version]]) -> bool:
@@ -215,7 +215,7 @@ class _Read:
     def _is_ours(self, vector: Vector) -> bool:
         """Tell whether the last commit is that of the refresh. One after it may be foreign."""
         state = self.entry.state
-        latest = vector.versions.get(state.path) == Version(state.table_id, state.version)
+        latest = vector.versions.get(state.path) == state.latest
         return latest and self.frontier is not None and state.version == self.frontier.base + 1
 
 

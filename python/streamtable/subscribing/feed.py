@@ -79,7 +79,9 @@ def open_feed(spark: SparkSession, wanted: Name | Query) -> Feed:
     relation = _open(spark, wanted)
     key = (id(spark.sparkContext), relation.identity)
     with _registry:
-        feed = _feeds.setdefault(key, Feed(key, relation))
+        known = _feeds.get(key)
+        feed = Feed(key, relation) if known is None or known.relation.inputs.overtaken else known
+        _feeds[key] = feed
         feed.subscribers += 1
     if feed.relation is not relation:
         relation.close()
@@ -92,7 +94,8 @@ def close_feed(feed: Feed) -> None:
         feed.subscribers -= 1
         if feed.subscribers > 0:
             return
-        del _feeds[feed.key]
+        if _feeds.get(feed.key) is feed:
+            del _feeds[feed.key]
     feed.close()
 
 

@@ -14,7 +14,8 @@ from threading import Lock
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from streamtable.delta.tables import CommitSummary, commits, find_table, retained, state, versions
+from streamtable.delta.commit_ids import is_same, version_at
+from streamtable.delta.tables import CommitSummary, Version, commits, find_table, retained, state, versions
 from streamtable.errors import HistoryLost, InvalidStatement, SourceUnavailable
 from streamtable.language.subscribe.ast import Subscribe
 from streamtable.subscribing.times import Times, Versions
@@ -71,6 +72,8 @@ class Inputs:
 
     `fits` raises SourceChanged if a table's new schema no longer fits the subscription, `texts` if views or functions have other
     texts. They are not methods of the holder of the inputs, because both would then be in a cycle.
+
+    `overtaken`: an older copy of a table took its place, so that nobody can go on with these inputs.
     """
 
     def __init__(
@@ -89,6 +92,8 @@ class Inputs:
         self._inputs = list(inputs)
         self._fits = fits
         self._seen: Versions = ()
+        self._found: tuple[Version, ...] = ()
+        self.overtaken = False
         self._read_at = -math.inf
         self._lock = Lock()
         self.times = Times(len(self._inputs))
@@ -112,15 +117,45 @@ class Inputs:
         for view in self._views:
             if find_table(self._session, view).kind != "view":
                 raise SourceUnavailable(f"the view {'.'.join(view)} was dropped: the subscription ends")
-        found = list[int]()
+        found = list[Version]()
         for each, version in zip(self._inputs, versions(self._session, [each.path for each in self._inputs]), strict=True):
             # Spark may drop a table and leave its files, so the name is checked.
             if version is None or (each.name and find_table(self._session, each.name).path != each.path):
                 raise SourceUnavailable(f"{each} was dropped: the subscription ends", hint="subscribe to another table")
             if version.table_id != each.table_id:
                 raise HistoryLost(f"{each} was dropped and created again: the subscription ends", hint="subscribe anew")
-            found.append(version.number)
-        return tuple(found)
+            found.append(version)
+        for each, before, now in zip(self._inputs, self._found, found, strict=False):  # none was found before
+            if now.number < before.number or not is_same(self._session, each.path, before, now):
+                self.overtaken = True
+                raise HistoryLost(f"an older copy of {each} took its place: the subscription ends", hint="subscribe anew")
+        self._found = tuple(found)
+        return tuple(version.number for version in found)
+
+    def commits_of(self, time: int) -> tuple[str | None, ...]:
+        """Return what tells the commits of a time from others of their numbers; None for what the logs do not tell."""
+        places = zip(self._inputs, self.times.versions(time), self._known(), strict=True)
+        return tuple(
+            (now if now.number == number else version_at(self._session, each.path, each.table_id, number)).commit
+            for each, number, now in places
+        )
+
+    def overwritten(self, time: int, known: Sequence[str | None]) -> Input | None:
+        """Return an input that has another commit at a time than what `commits_of` gave, or None.
+
+        An older copy of its folder took its place, and was written to.
+        """
+        places = zip(self._inputs, self.times.versions(time), known, self._known(), strict=False)
+        for each, number, commit, now in places:  # a consumer of an earlier release knows none
+            if not is_same(self._session, each.path, Version(each.table_id, number, commit), now):
+                return each
+        return None
+
+    def _known(self) -> tuple[Version, ...]:
+        """Return the latest versions that were read, with their commits."""
+        if not self._found:
+            self.latest()
+        return self._found
 
     def _check(self) -> None:
         for n, each in enumerate(self._inputs):

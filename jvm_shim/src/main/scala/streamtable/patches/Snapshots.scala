@@ -16,7 +16,7 @@ import org.apache.spark.sql.streamtable.Patches
 
 /** Tables at a version, by their list of files, without reconstructing Delta's state where that can be avoided. */
 private[streamtable] object Snapshots {
-  private val (kept, manyFiles) = (64, 200000)
+  private val (kept, manyFiles, manyTables) = (64, 200000, 10000)
   private val farBehind = 100
 
   /** A table, which is another one where its files were copied to, or after it was made anew. */
@@ -31,12 +31,44 @@ private[streamtable] object Snapshots {
         size > kept || size > 2 && values.asScala.map(_.size).sum > manyFiles
     })
 
+  /** The latest version of each table that this driver saw, and its commit. */
+  private val seen =
+    java.util.Collections.synchronizedMap(new LinkedHashMap[Path, (Long, Option[String])](kept, 0.75f, true) {
+      override def removeEldestEntry(eldest: JavaMap.Entry[Path, (Long, Option[String])]): Boolean = size > manyTables
+    })
+
   def latest(spark: SparkSession, path: String): Snapshot = {
     Planted.refuseHiddenLinks(path)
+    val found = listed(spark, path)
+    val snapshot =
+      if (goesOn(found)) found
+      else {
+        DeltaLog.invalidateCache(spark, found.deltaLog.dataPath) // it keeps a checkpoint that it knows by its version
+        listed(spark, path)
+      }
+    seen.put(snapshot.deltaLog.dataPath, (snapshot.version, CommitIds.of(snapshot)))
+    snapshot
+  }
+
+  private def listed(spark: SparkSession, path: String): Snapshot = {
     val snapshot = DeltaLog.forTable(spark, path).update()
     if (snapshot.version < 0) throw new java.io.FileNotFoundException(s"$path is no Delta table")
     Features.refuseUnknown(path, snapshot.protocol)
     snapshot
+  }
+
+  /**
+   * False where the log has another commit in the place of the latest one that was seen: an older copy of the folder was put in its
+   * place, and written to. Lists of files of versions that are no more are forgotten: other versions may get their numbers.
+   */
+  private def goesOn(latest: Snapshot): Boolean = {
+    val of = latest.deltaLog.dataPath
+    Option(seen.get(of)).forall { case (version, commit) =>
+      val same = CommitIds.at(latest, version).forall(now => commit.forall(_ == now))
+      val upto = if (same) latest.version else -1L
+      if (upto < version) files.keySet.removeIf((key: (Table, Long)) => key._1._1 == of && key._2 > upto)
+      same
+    }
   }
 
   /**

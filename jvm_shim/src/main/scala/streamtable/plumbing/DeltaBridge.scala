@@ -81,7 +81,8 @@ object DeltaBridge {
     val metadata = snapshot.metadata
     compact(
       render(
-        ("table_id" -> metadata.id) ~ ("version" -> snapshot.version) ~ ("properties" -> metadata.configuration) ~
+        ("table_id" -> metadata.id) ~ ("version" -> snapshot.version) ~ ("commit" -> CommitIds.of(snapshot)) ~
+          ("properties" -> metadata.configuration) ~
           ("schema_json" -> metadata.schemaString) ~ ("partition_columns" -> metadata.partitionColumns.toList) ~
           ("clustering" -> ClusteredTableUtils.isSupported(snapshot.protocol)) ~ ("frontier" -> frontierOf(snapshot))))
   }
@@ -106,13 +107,21 @@ object DeltaBridge {
   def append(spark: SparkSession, table: String, rows: Object, application: String, number: Long): Boolean =
     spark.withActive(Appends.once(spark, table, rows.asInstanceOf[DataFrame], application, number))
 
-  /** Table id and latest version of each path, in one call; null for a table that is gone. */
+  /** Table id, latest version and what tells its commit, of each path, in one call; null for a table that is gone. */
   def versions(spark: SparkSession, paths: String): String = spark.withActive {
     compact(render(JArray(strings(paths).map { path =>
       ifThere(Snapshots.latest(spark, path))
-        .map(s => JArray(List(JString(s.metadata.id), JLong(s.version))))
+        .map { s =>
+          val commit: JValue = CommitIds.of(s).map(JString(_)).getOrElse(JNull)
+          JArray(List(JString(s.metadata.id), JLong(s.version), commit))
+        }
         .getOrElse(JNull)
     })))
+  }
+
+  /** What tells the commit of a version from another one of its number; null where the log does not tell. */
+  def commit(spark: SparkSession, path: String, version: Long): String = spark.withActive {
+    CommitIds.at(Snapshots.since(spark, path, version), version).orNull
   }
 
   /** What each commit in (after, upto] did; a missing version is missing in the answer. */

@@ -1,0 +1,44 @@
+"""Commits that are not the ones that were read: an older copy of a table's folder took its place, and was written to."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from streamtable.delta.bridge import bridge, translated
+from streamtable.delta.tables import CommitSummary, Version, commits
+from streamtable.errors import HistoryLost
+
+__all__ = ["commits_since", "is_same", "replaced", "version_at"]
+
+
+def version_at(session: SparkSession, path: str, table_id: str, number: int) -> Version:
+    """Return a version of the table at `path`, with its commit if the log still has that."""
+    with translated(path):
+        return Version(table_id, number, bridge(session).commit(session._jsparkSession, path, number))
+
+
+def is_same(session: SparkSession, path: str, before: Version, latest: Version | None = None) -> bool:
+    """Tell whether the log has the commit of a version that was read, as far as it tells.
+
+    `latest` is the latest version, if it is known: it answers for itself.
+    """
+    if before.commit is None:
+        return True
+    if latest is None or latest.number != before.number:
+        latest = version_at(session, path, before.table_id, before.number)
+    return not latest.replaces(before)
+
+
+def commits_since(session: SparkSession, path: str, before: Version, upto: int, complete: bool = True) -> tuple[CommitSummary, ...]:
+    """Summarise the commits after a version that was read.
+
+    Raises HistoryLost when the log lacks one of them, or has another commit than the version that was read.
+    """
+    if not is_same(session, path, before):
+        raise HistoryLost(replaced(path, before.number))
+    return commits(session, path, before.number, upto, complete)
+
+
+def replaced(path: str, number: int) -> str:
+    """Say that version `number` of a table is another one than the one that was read."""
+    return f"version {number} of the table at {path} is another one than was read: an older copy of its folder took its place"
