@@ -96,6 +96,8 @@ PLANS = {
         "SELECT a.v FROM a TABLESAMPLE (50 PERCENT) REPEATABLE (1)",
         "SELECT a.v FROM a TABLESAMPLE (50 PERCENT) REPEATABLE (2)",
     ),
+    "seeds that are written": ("SELECT v + uniform(1, 10, 0) AS x FROM a", "SELECT v + uniform(1, 10, 1) AS x FROM a"),
+    "a seed that is written": ("SELECT v + uniform(1, 10) AS x FROM a", "SELECT v + uniform(1, 10, 0) AS x FROM a"),
     "a subquery that is no join": (
         "SELECT a.v, (SELECT max(b.v) FROM b WHERE b.k < a.k AND b.v > 20) AS m FROM a",
         "SELECT a.v, (SELECT max(b.v) FROM b WHERE b.k < a.k AND b.v > 30) AS m FROM a",
@@ -167,6 +169,9 @@ def test_the_usual_expressions_are_known_by_their_texts(s: Scenario) -> None:
         "SELECT url_encode(nullif(s, 'x')) AS x FROM a",
         "SELECT to_json(struct(v BETWEEN 1 AND 20 AS y)) AS x FROM a",
         "SELECT uuid() AS x, shuffle(l) AS y FROM a",
+        "SELECT uniform(1, 10) AS x, randstr(3) AS y, rand() AS z, randn() AS u FROM a",
+        "SELECT uniform(1, 10, 0) AS x, randstr(3, 0) AS y, rand(0) AS z FROM a",
+        "SELECT v FROM a TABLESAMPLE (50 PERCENT)",
         "SELECT upper(s) AS x, count(*) AS n FROM a GROUP BY ROLLUP (upper(s))",
         "SELECT upper(s) AS x, count(*) + (SELECT max(w) FROM b) AS n FROM a GROUP BY upper(s)",
     ],
@@ -190,6 +195,17 @@ def test_no_name_in_a_plan_holds_a_table(s: Scenario, query: str) -> None:
     """A key that was computed had the table in its name: RENAME was refused for the sake of the readers."""
     told = list(spoken(json.loads(analysed(s, query).plan)))
     assert [each for each in told if f"{s.database}." in each or re.search(r"#\d", each)] == []
+
+
+@pytest.mark.parametrize("query", ["SELECT k, uniform(1, 10) AS x FROM lots", "SELECT k FROM lots TABLESAMPLE (50 PERCENT)"])
+def test_a_seed_that_spark_draws_is_no_other_plan(s: Scenario, query: str) -> None:
+    """Each refresh took the query for another one, and said that a view, a function or a source was altered."""
+    s.spark.sql("CREATE TABLE lots USING delta AS SELECT CAST(id AS INT) AS k FROM range(9)")
+    s.spark.sql(f"CREATE STREAM TABLE drawn AS {query}")
+    s.spark.sql("INSERT INTO lots VALUES (9)")
+    assert s.spark.sql("REFRESH STREAM TABLE drawn").collect()[0]["action"] == "FULL"
+    for drop in ("DROP STREAM TABLE drawn", "DROP TABLE lots"):
+        s.spark.sql(drop)
 
 
 def test_times_that_clocks_show_twice_are_apart(s: Scenario) -> None:

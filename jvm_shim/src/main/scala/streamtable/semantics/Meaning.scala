@@ -2,7 +2,7 @@ package org.apache.spark.sql.streamtable
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, Collect, PivotFirst}
-import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan, Range, SubqueryAlias, View}
+import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan, Range, Sample, SubqueryAlias, View}
 import org.apache.spark.sql.catalyst.trees.TreeNode
 import org.apache.spark.sql.catalyst.util.DateTimeUtils.{getZoneId, microsToInstant}
 import org.apache.spark.sql.internal.SQLConf
@@ -82,6 +82,7 @@ private[streamtable] object Meaning {
           Seq(index.metadata.id, index.getSnapshot.version.toString)
         case PlanReader.DeltaSource(_, index, _) => Seq(index.metadata.id)
         case leaf if leaf.children.isEmpty => rows(leaf) +: PlanReader.sourceName(leaf).toSeq
+        case sample: Sample if Seeds.isDrawn(sample) => arguments(sample).filterNot(_.startsWith("Sample.seed "))
         case other => arguments(other)
       }
       (plan.nodeName +: own) ++: expressions ++: plan.children.toList.flatMap(unshown)

@@ -49,7 +49,7 @@ object PlanReader {
     val analyzed = EliminateSQLFunctionNode(written)
     val reading = new ExpressionRegistry.Reading(id)
     val views = analyzed.collectWithSubqueries { case v: View => v }
-    val joined = SubqueriesAsJoins(Ties.broken(Pins.narrowed(analyzed)))
+    val joined = SubqueriesAsJoins(Seeds.one(Ties.broken(Pins.narrowed(analyzed))))
     val sessions = SessionWindows.written(joined)
     val plan = Names.plain(Clock.asColumn(sessions.getOrElse(joined)))
     val obstacles = Known.obstacles(plan) ++ sessions.left.toSeq.map(Known.obstacle("Session window", _))
