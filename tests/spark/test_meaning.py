@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.oracle.scenario import Scenario
+from tests.versions import LACKING
 
 from streamtable.language.names import Query
 from streamtable.query.analyse import AnalysedQuery, analyse, release
@@ -267,6 +268,33 @@ def test_sums_of_expressions_of_one_text_are_apart(s: Scenario) -> None:
         "DELETE FROM b WHERE w = 1",
         "UPDATE a SET v = v + 9, l = array(4, 9), s = 'z9' WHERE s = 'x1'",
     )
+
+
+NOW_THERE = ("current_schema()", "current_database()", *([] if "CURRENT_PATH" in LACKING else ["current_path()"]))
+
+
+@pytest.mark.parametrize("told", [*NOW_THERE, "current_catalog()", "upper(s)"])
+def test_the_current_schema_is_part_of_a_query_that_tells_it_and_of_no_other(s: Scenario, told: str) -> None:
+    query = f"SELECT k, {told} AS x FROM {s.database}.a"
+    prints = set[str]()
+    for schema in (s.database, "default"):
+        found = analyse(lend(s.spark, ("spark_catalog", schema), captured_settings(s.spark)), Query(query))
+        release(found)
+        prints.add(found.fingerprint)
+    assert len(prints) == (2 if told in NOW_THERE else 1)
+
+
+def test_the_same_text_in_another_current_schema_rebuilds_the_table(s: Scenario) -> None:
+    """ALTER ... AS left the rows of the schema that was current before."""
+    query = f"SELECT k, current_schema() AS x FROM {s.database}.b"
+    s.spark.sql(f"CREATE STREAM TABLE there AS {query}")
+    try:
+        s.spark.sql("USE default")
+        s.spark.sql(f"ALTER STREAM TABLE {s.database}.there AS {query}")
+        assert {row["x"] for row in s.spark.table(f"{s.database}.there").collect()} == {"default"}
+    finally:
+        s.spark.sql(f"USE {s.database}")
+    s.spark.sql("DROP STREAM TABLE there")
 
 
 def test_another_query_of_one_text_rebuilds_the_table(s: Scenario) -> None:
