@@ -14,6 +14,7 @@ SPARK = versions.minor(spark_version)
 SINCE = {
     "CURRENT_PATH": "4.2",
     "DISTINCT ON": "4.2",
+    "max_by(x, y, k)": "4.2",
     "QUALIFY": "4.2",
     "WITH RECURSIVE": "4.1",
     "v:field": "4.1",

@@ -27,6 +27,9 @@ private[sql] object Versions {
 
   def isCurrentPath(e: Expression): Boolean = false
 
+  /** Of max_by(x, y, k) and min_by(x, y, k): x, y, and the same with another y. Spark has them since 4.2. */
+  def severalBy(e: Expression): Option[(Expression, Expression, Expression => Expression)] = None
+
   def isCurrentTime(e: Expression): Boolean = false
 
   def isSpatial(t: DataType): Boolean = false

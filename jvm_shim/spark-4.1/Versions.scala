@@ -14,4 +14,7 @@ private[sql] object Versions extends SinceSpark41 {
   def inserting(relation: UnresolvedRelation): UnresolvedRelation = relation.requireWritePrivileges(Seq(INSERT))
 
   def isCurrentPath(e: Expression): Boolean = false
+
+  /** Of max_by(x, y, k) and min_by(x, y, k): x, y, and the same with another y. Spark has them since 4.2. */
+  def severalBy(e: Expression): Option[(Expression, Expression, Expression => Expression)] = None
 }

@@ -2,6 +2,7 @@ package org.apache.spark.sql.streamtable
 
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation
 import org.apache.spark.sql.catalyst.expressions.{CurrentPath, Expression}
+import org.apache.spark.sql.catalyst.expressions.aggregate.MaxMinByK
 import org.apache.spark.sql.connector.catalog.TableWritePrivilege.INSERT
 
 /** What Spark 4.2 has otherwise than the other versions; what it shares with 4.1 is in [[SinceSpark41]]. */
@@ -14,4 +15,11 @@ private[sql] object Versions extends SinceSpark41 {
   def inserting(relation: UnresolvedRelation): UnresolvedRelation = relation.requireWritePrivileges(Set(INSERT))
 
   def isCurrentPath(e: Expression): Boolean = e.isInstanceOf[CurrentPath]
+
+  /** Of max_by(x, y, k) and min_by(x, y, k): x, y, and the same with another y. */
+  def severalBy(e: Expression): Option[(Expression, Expression, Expression => Expression)] = e match {
+    case several: MaxMinByK =>
+      Some((several.valueExpr, several.orderingExpr, (order: Expression) => several.copy(orderingExpr = order)))
+    case _ => None
+  }
 }

@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.spark.statements import answer, done, folder
+from tests.spark.tampering import tamper
 
 from streamtable.catalog import intents
 from streamtable.catalog.halves import FOLDER, ID, Kind, Part, forget, marked, properties_at
@@ -340,6 +341,32 @@ def test_a_drop_schema_that_is_killed_leaves_nothing_of_ours(shop: SparkSession)
     forget(shop, ("spark_catalog", "extra", "st"))
     assert answer(shop, "DROP DATABASE extra CASCADE") == []
     assert not home.exists()
+
+
+def test_drop_schema_leaves_to_spark_what_others_put_at_a_location_in_its_folder(shop: SparkSession, tmp_path: Path) -> None:
+    """Files that are called like Delta's were deleted, and so was a table whose definition nobody can read."""
+    shop.sql("CREATE DATABASE extra")
+    shop.sql(f"CREATE STREAM TABLE extra.st AS {GROUPS}")
+    home = folder(shop, "extra.st").parent
+    place = home / "place"
+    shop.sql(f"CREATE STREAM TABLE extra.located LOCATION '{place}' AS {GROUPS}")
+    shop.sql(f"CREATE STREAM TABLE extra.strange AS {GROUPS}")
+    tamper(home / "strange", **{"streamtable.definition": "CREATE STREAM TABLE of somebody else"})
+    own = {each.name for each in place.glob("part-*")}
+    shop.range(3).write.parquet(str(tmp_path / "made"))
+    for each in (home / "st", place):
+        shutil.copytree(tmp_path / "made", each, dirs_exist_ok=True)
+
+    def fails() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        accompany(shop, "DROP SCHEMA", ("spark_catalog", "extra"), fails)
+    assert not list((home / "st").glob("part-*")) and not in_folder(place) & {"_delta_log", "_streamtable", *own}
+    assert shop.read.parquet(*(str(each) for each in place.glob("part-*"))).count() == 3
+    assert "_delta_log" in in_folder(home / "strange")
+    shop.sql("DROP DATABASE extra CASCADE")
+    assert answer(shop, "SHOW DATABASES LIKE 'extra'") == []
 
 
 def test_what_lies_beside_intents_is_in_nobodys_way(shop: SparkSession) -> None:

@@ -235,6 +235,22 @@ READERS = {
         "SELECT region, max(amount) AS m FROM st GROUP BY region HAVING count(*) > 0",
         "SELECT region, max(amount) AS m FROM `busy` GROUP BY region HAVING count(*) > 0",
     ),
+    "computed": (
+        "SELECT upper(region) AS r, count(*) AS n FROM st GROUP BY upper(region)",
+        "SELECT upper(region) AS r, count(*) AS n FROM `busy` GROUP BY upper(region)",
+    ),
+    "computed_qualified": (
+        "SELECT upper(st.region) AS r, count(*) AS n FROM st GROUP BY upper(st.region)",
+        "SELECT upper(st.region) AS r, count(*) AS n FROM `busy` AS `st` GROUP BY upper(st.region)",
+    ),
+    "beside_a_subquery": (
+        "SELECT upper(region) AS r, count(*) + (SELECT max(id) FROM st) AS n FROM st GROUP BY upper(region)",
+        "SELECT upper(region) AS r, count(*) + (SELECT max(id) FROM `busy`) AS n FROM `busy` GROUP BY upper(region)",
+    ),
+    "pivoted": (
+        "SELECT * FROM (SELECT region, amount FROM st) PIVOT (sum(amount) AS t, count(*) FOR region IN ('north', 'south'))",
+        "SELECT * FROM (SELECT region, amount FROM `busy`) PIVOT (sum(amount) AS t, count(*) FOR region IN ('north', 'south'))",
+    ),
 }
 
 

@@ -118,6 +118,34 @@ def test_a_disk_that_is_not_mounted_is_told_in_place_of_what_was_missed_first(
     assert told(missed) is missed
 
 
+def test_a_path_that_nobody_knows_is_misspelt_unless_a_disk_could_be_mounted_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error of a typo in delta.`/typo/x` was that the storage is not mounted."""
+    missed = QueueNotFound("there is no queue there")
+    place = tmp_path / "disk" / "shop.db" / "q"
+    (tmp_path / "notes.txt").write_text("mine")
+    name = ("spark_catalog", "delta", f"file:{place}")
+    monkeypatch.setattr(failures, "find_table", lambda spark, parts: Located(name, "delta", name[-1]))
+
+    def told() -> StreamTableError:
+        with (
+            pytest.raises(StreamTableError) as caught,
+            failures.named(cast("SparkSession", None), parse("REGISTER CONSUMER v ON q")),
+        ):
+            raise missed
+        return caught.value
+
+    assert told() is missed, "other files are where its folders would be"
+    (tmp_path / "disk").mkdir()
+    assert told().reason == f"the storage failed: {place.parent}: No such file or directory", "an empty folder, as of a mount"
+    (tmp_path / "disk").rmdir()
+    (tmp_path / "disk").write_text("a file")
+    assert told() is missed
+    located = Located(("spark_catalog", "shop", "q"), "delta", name[-1])
+    assert mounted.away(cast("SparkSession", None), located), "the catalog knows a table there"
+
+
 def test_a_schema_without_a_folder_is_away_where_tables_were_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spark, tables = cast("SparkSession", None), list[tuple[str, ...]]()
     home = f"file:{tmp_path}/shop.db"

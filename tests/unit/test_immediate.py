@@ -23,10 +23,10 @@ from streamtable.refresh.choose import Action
 from streamtable.refresh.frontier import Vector
 from streamtable.refresh.records import Cause, Initiator, Record
 from streamtable.schedule import immediate
+from streamtable.schedule.cancelling import TimeLimit
 from streamtable.schedule.cycle import Refreshed, Task
 from streamtable.schedule.graph import Graph, branches
 from streamtable.schedule.immediate import follow, moving
-from streamtable.schedule.time_limit import TimeLimit
 from streamtable.settings.session import IMMEDIATE_TIMEOUT
 
 NOW, HOURLY, MANUAL = Immediate(), duration("1h"), Manual()
@@ -268,6 +268,21 @@ def test_each_job_that_begins_after_the_time_is_cancelled_and_none_before_it() -
     with limit.held():
         assert len(in_time.tags) == 1
     assert not limit.over() and in_time.tags == set() and in_time.cancelled == []
+
+
+def test_a_spark_that_is_stopped_beyond_the_time_ends_the_write_and_no_thread_with_an_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    tried = Event()
+
+    def gone() -> None:
+        tried.set()
+        raise AttributeError("'NoneType' object has no attribute 'sc'")
+
+    jobs: Any = Jobs(gone)
+    with TimeLimit(jobs, 0.01).held():
+        assert tried.wait(10)
+    assert "cannot be cancelled" in caplog.text
 
 
 def test_a_write_below_nothing_immediate_looks_at_no_version(monkeypatch: pytest.MonkeyPatch) -> None:

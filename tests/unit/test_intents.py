@@ -16,8 +16,10 @@ from pyspark.sql import SparkSession
 from tests.spark.failing import KILLED
 
 from streamtable.catalog import halves, intents
+from streamtable.catalog.definition import FORMATTED
+from streamtable.catalog.entries import Entry
 from streamtable.catalog.halves import FOLDER, Intent, Kind, Part
-from streamtable.definitions import leftovers, settle
+from streamtable.definitions import accompany, leftovers, settle
 from streamtable.definitions.leftovers import Leftover
 from streamtable.delta.tables import Located
 from streamtable.delta.unreadable import Unreadable
@@ -410,3 +412,36 @@ def test_many_tables_of_a_schema_that_are_dropped_at_once_need_one_look_at_its_f
         pass
     assert asked == ["c.shop", "file:/shop/", "file:/elsewhere/"]
     assert [part["beside"] for part in written[0]["parts"]] == [True] * 100 + [False]
+
+
+def test_drop_schema_knows_a_folder_that_a_user_chose(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It took all files in the folder for its own, and took those of a table that nobody can read."""
+    mark = [{"token": "t", "digest": "d", "parts": {FORMATTED: "1"}}]
+    places = {name: f"file:/shop/{name}" for name in ("st", "located", "strange", "other", "jobs")} | {
+        "away": "file:/elsewhere/away"
+    }
+    located = {
+        name: Located(
+            ("c", "shop", name), "delta", place, tuple(mark if name != "jobs" else [{**mark[0], "parts": {"queue": "1"}}])
+        )
+        for name, place in places.items()
+    }
+    dropped = list[Part]()
+    monkeypatch.setattr(accompany, "home_of", lambda spark, name: "file:/shop")
+    monkeypatch.setattr(accompany, "table_names", lambda spark, schema: [(*schema, name) for name in places])
+    monkeypatch.setattr(accompany, "find_table", lambda spark, name: located[name[-1]])
+    monkeypatch.setattr(accompany, "marked", lambda spark, name, path: Part(name, path, ("id", "1")))
+    monkeypatch.setattr(accompany, "drop_parts", lambda spark, *parts: dropped.extend(parts))
+
+    def entry(clause: str) -> Entry:
+        definition = SimpleNamespace(statement=parse(f"CREATE STREAM TABLE c.shop.t {clause} AS SELECT 1 AS one"))
+        return Entry(cast("Any", definition), cast("Any", None), ("c", "shop", "t"))
+
+    tables: dict[str, Entry | Unreadable] = {
+        places["st"]: entry(""),
+        places["located"]: entry("LOCATION '/shop/located'"),
+        places["strange"]: Unreadable("why"),
+        places["away"]: entry("LOCATION '/elsewhere/away'"),
+    }
+    accompany._drop_ours(SPARK, ("c", "shop"), tables)
+    assert {part.name[-1]: part.alone for part in dropped} == {"st": True, "located": False, "jobs": True}

@@ -580,6 +580,29 @@ def test_stop_waits_for_a_refresh_and_cancels_what_takes_too_long(monkeypatch: p
         assert scheduler.stop(timeout=20)
 
 
+def test_stop_ends_also_where_spark_is_stopped_first(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """The error of the cancel was that of stop."""
+    played = Played(table("a"))
+    begun, may_end = Event(), Event()
+
+    def slow(task: Task, attempt: int, stopping: Event) -> Refreshed | Failed:
+        begun.set()
+        may_end.wait(20)
+        return Failed("stopped")
+
+    def gone(task: Task) -> None:
+        raise AttributeError("'NoneType' object has no attribute 'sc'")
+
+    monkeypatch.setattr(played, "refresh", slow)
+    monkeypatch.setattr(played, "cancel", gone)
+    with started(played) as scheduler:
+        begun.wait(20)
+        assert not scheduler.stop(timeout=0.1)
+        may_end.set()
+        assert scheduler.stop(timeout=20)
+    assert "cannot be cancelled" in caplog.text
+
+
 def test_a_job_that_begins_after_stop_has_cancelled_is_cancelled_too(monkeypatch: pytest.MonkeyPatch) -> None:
     played = Played(table("a"))
     begun, planned, ended = Event(), Event(), Event()

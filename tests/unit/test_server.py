@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 import re
 import signal
 import socket
@@ -21,6 +23,7 @@ from typer.testing import CliRunner
 from streamtable.errors import InvalidStatement, NotEnabled
 from streamtable.hosts.cli.app import app
 from streamtable.hosts.cli.output import ExitCode
+from streamtable.hosts.console import access
 from streamtable.hosts.roles import Role
 from streamtable.hosts.server import serve
 from streamtable.hosts.server.endpoints import FREE as PORTS
@@ -291,6 +294,47 @@ def test_passwords(tmp_path: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert "three" not in file.read_text()
     assert list(read_users(file)) == ["ada", "ben"]
+
+
+@pytest.mark.parametrize("text", ["", "\n", "\n\n"])
+def test_a_file_without_users_cannot_be_read(text: str, tmp_path: Path) -> None:
+    """A disk that is full leaves an empty file, and so does an editor for a moment: nobody was taken out."""
+    file = tmp_path / "users.txt"
+    add_user(file, "ada", "one")
+    passwords, now = Passwords(file), 0.0
+    doors = access.Doors(passwords, lambda: now)
+    session, kept = doors.by_password("ada", "one", ""), file.read_text()
+    file.write_text(text)
+    for ask in (
+        lambda: Passwords(file),
+        lambda: passwords.accepts("ada", "one"),
+        lambda: passwords.role("ada"),
+        lambda: doors.by_password("ada", "one", ""),
+        lambda: add_user(file, "ben", "two"),
+    ):
+        with pytest.raises(InvalidStatement, match="cannot be read: .* has no users"):
+            ask()
+    assert file.read_text() == text and doors.session(session), "the session rests on what was known"
+    now = access.GRACE + 1
+    assert doors.session(session) is None
+    file.write_text(kept)
+    assert doors.session(session), "and goes on"
+
+
+def test_users_that_cannot_be_written_stay_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "users.txt"
+    add_user(file, "ada", "one")
+    before = file.read_bytes()
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InvalidStatement, match="cannot be written: .*No space left"):
+        add_user(file, "ben", "two")
+    assert file.read_bytes() == before and list(tmp_path.iterdir()) == [file]
+    with pytest.raises(InvalidStatement, match="cannot be written"):
+        add_user(tmp_path / "missing" / "users.txt", "ben", "two")
 
 
 def test_thrift_lets_no_viewer_in(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ __all__ = ["away", "home_away"]
 def away(spark: SparkSession, located: Located) -> StorageFailed | None:
     """Return the error of a name whose storage is away, whether a table has the name or not."""
     if located.kind == "delta":
-        return not_mounted(located.path)
+        return not_mounted(located.path, known=not is_path(located.name))
     return home_away(spark, located.name)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from streamtable.catalog.accepted import knows
+from streamtable.catalog.definition import FORMATTED
 from streamtable.catalog.dropping import drop_parts
 from streamtable.catalog.entries import Entry, entries, find, listed, readers_named, table_names
 from streamtable.catalog.halves import Kind, Part, make_ordinary, marked
@@ -14,9 +17,10 @@ from streamtable.catalog.intents import carrying_out, intended
 from streamtable.catalog.mounted import home_away
 from streamtable.catalog.paths import home_of
 from streamtable.definitions.checks import check_source_ddl
+from streamtable.definitions.drop import is_alone
 from streamtable.definitions.settle import settle_schema
 from streamtable.delta.folders import names
-from streamtable.delta.tables import find_table
+from streamtable.delta.tables import Located, find_table
 from streamtable.delta.unreadable import Unreadable, left_out
 from streamtable.errors import DependentsExist, InternalError
 from streamtable.language.names import Name
@@ -67,27 +71,38 @@ def _drop_schema(spark: SparkSession, schema: tuple[str, ...], statement: Callab
     others = [entry for entry in entries(spark) if entry.path not in inside]
     check_source_ddl(spark, "DROP SCHEMA", ".".join(schema), lambda: _readers(others, set(_places(spark, schema))))
     if schema[-1].casefold() != "default":  # Spark refuses to drop it
-        _drop_ours(spark, schema)
+        _drop_ours(spark, schema, {path: found for path, (_, found) in inside.items()})
     statement()
     return [
         (".".join(name.parts), _dropped(spark, path, found, _readers(others, {path}))) for path, (name, found) in inside.items()
     ]
 
 
-def _drop_ours(spark: SparkSession, schema: tuple[str, ...]) -> None:
+def _drop_ours(spark: SparkSession, schema: tuple[str, ...], tables: Mapping[str, Entry | Unreadable]) -> None:
     """Drop what is ours in the folder of a schema, before Spark drops the schema: Spark deletes files in any order.
 
-    What nobody can read is left to Spark.
+    `tables` are its stream tables by path. What nobody can read is left to Spark.
     """
     home, parts = home_of(spark, (*schema, "")), list[Part]()
     for name in table_names(spark, schema):
         with left_out(".".join(name)):
             located = find_table(spark, name)
             if located.accepted and located.path.rpartition("/")[0] == home:
-                parts.append(marked(spark, located.name, located.path))
+                parts.extend(_own(spark, located, tables.get(located.path)))
     if parts:
         with carrying_out(f"DROP SCHEMA {Name(schema)} CASCADE"):
             drop_parts(spark, *parts)
+
+
+def _own(spark: SparkSession, located: Located, found: Entry | Unreadable | None) -> Iterator[Part]:
+    """Yield what DROP deletes of a table that the catalog accepted: `found` if it is a stream table, else an object.
+
+    Nothing is yielded for a stream table that nobody can read, or in whose place another table is.
+    """
+    if isinstance(found, Entry):
+        yield replace(marked(spark, located.name, located.path), alone=is_alone(found.definition))
+    elif found is None and not knows(located, FORMATTED):
+        yield marked(spark, located.name, located.path)
 
 
 def _places(spark: SparkSession, schema: tuple[str, ...]) -> Iterator[str]:

@@ -36,7 +36,7 @@ from streamtable.jvm.failures import cancelled
 from streamtable.jvm.storage import storage_failed
 from streamtable.language.stream_table.ast import DropStreamTable
 
-__all__ = ["drop"]
+__all__ = ["drop", "is_alone"]
 
 
 def drop(spark: SparkSession, statement: DropStreamTable) -> list[Dropped]:
@@ -79,8 +79,12 @@ def _drop_one(spark: SparkSession, located: Located, found: TableState | None, d
         left = [path for part in _moved(spark, located) for path in drop_parts(spark, part)]
         forget(spark, located.name)
         return (*left, *((located.path,) if names(spark, located.path) else ()))
-    alone = definition is not None and definition.statement.location is None
-    return drop_parts(spark, Part(located.name, located.path, (ID, found.table_id), alone))
+    return drop_parts(spark, Part(located.name, located.path, (ID, found.table_id), is_alone(definition)))
+
+
+def is_alone(definition: Definition | None) -> bool:
+    """Tell whether no other table can use the folder of a stream table: the catalog chose it, and no user by LOCATION."""
+    return definition is not None and definition.statement.location is None
 
 
 def _moved(spark: SparkSession, located: Located) -> Iterator[Part]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,10 +48,12 @@ def storage_failed(error: BaseException) -> StorageFailed | None:
     return StorageFailed(f"the storage failed: {java.getClass().getSimpleName()}: {java.getMessage()}", hint=hint)
 
 
-def not_mounted(folder: str) -> StorageFailed | None:
+def not_mounted(folder: str, known: bool = True) -> StorageFailed | None:
     """Return the error of a folder of a local disk that is out of reach, or around which nothing is any more.
 
-    A folder that alone is gone is no error of the storage. Java says of all of them that they are not there.
+    A folder that alone is gone is no error of the storage. Java says of all of them that they are not there. Where it is not
+    `known` that the folder was ever there, its path may be misspelt: then the storage is away only if the first folder on the
+    path that is there is empty, as where a disk was mounted.
     """
     scheme, _, name = folder.partition(":")
     place = Path(name)
@@ -58,6 +61,8 @@ def not_mounted(folder: str) -> StorageFailed | None:
         return None
     around = place.parent
     if why := _trouble(around):
+        if not (known or _remedy(why) or _is_empty(next(each for each in around.parents if not _trouble(each)))):
+            return None
         missing = (
             "make an empty folder there, if all of it is gone for good; else mount the storage again, and run the statement again"
         )
@@ -72,6 +77,12 @@ def _trouble(place: Path) -> str | None:
     except OSError as error:
         return str(error.strerror)
     return None
+
+
+def _is_empty(place: Path) -> bool:
+    with suppress(OSError):
+        return not any(place.iterdir())
+    return False
 
 
 def _remedy(text: str) -> str | None:

@@ -18,10 +18,10 @@ from streamtable.jvm.failures import cancelled
 from streamtable.language.stream_table.schedule import Immediate
 from streamtable.refresh.choose import Action
 from streamtable.refresh.records import PATIENCE, Cause, Initiator, Record
+from streamtable.schedule.cancelling import TimeLimit
 from streamtable.schedule.cycle import Cycle, Task, carry_out, cycle_of, named
 from streamtable.schedule.failures import failure_record, text_of, write, write_failure
 from streamtable.schedule.graph import Graph
-from streamtable.schedule.time_limit import TimeLimit
 from streamtable.settings.session import IMMEDIATE_TIMEOUT, SUSPEND_AFTER, setting_or_default
 
 __all__ = ["follow", "moving"]

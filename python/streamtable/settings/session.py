@@ -122,7 +122,7 @@ SUSPEND_AFTER = Setting("spark.streamtable.scheduler.suspendAfter", 3, "how many
 IMMEDIATE_TIMEOUT = Setting(
     "spark.streamtable.immediate.timeoutSeconds",
     60.0,
-    "how long a write waits at most for the tables IMMEDIATE above it; a scheduler or the next write refreshes the others",
+    "after how long a write begins no further refresh of the tables IMMEDIATE above it, and cancels the jobs of one that runs",
     _seconds,
 )
 SUBSCRIBE_POLL = Setting(

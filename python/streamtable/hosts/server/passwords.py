@@ -9,6 +9,7 @@ import re
 import unicodedata
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import mkstemp
 from threading import BoundedSemaphore
 from typing import TYPE_CHECKING
 
@@ -107,11 +108,27 @@ def add_user(file: Path, name: str, password: str, role: Role | None = None) -> 
     users = dict(read_users(file)) if file.exists() else {}
     role = role or users.get(name, _NOBODY).role
     users[name] = User(salt := os.urandom(16).hex(), _hash(password, salt), role)
-    partial = file.with_name(f"{file.name}.{os.getpid()}")
-    with os.fdopen(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="utf-8", newline="") as opened:
-        opened.writelines(f"{user}:{kept}\n" for user, kept in users.items())
-    partial.replace(file)  # at once: a login that happens meanwhile sees the old file or the new one
+    _write(file, users)
     return role
+
+
+def _write(file: Path, users: Mapping[str, User]) -> None:
+    """Put the users in the place of the file at once: a login that happens meanwhile sees the old file or the new one.
+
+    So it is if the disk is full, or the machine stops. Raises InvalidStatement if it cannot be written: the old file stays.
+    """
+    try:
+        number, partial = mkstemp(prefix=f"{file.name}.", dir=file.parent)  # which the owner alone can read
+        try:
+            with os.fdopen(number, "w", encoding="utf-8", newline="") as opened:
+                opened.writelines(f"{user}:{kept}\n" for user, kept in users.items())
+                opened.flush()
+                os.fsync(number)
+            Path(partial).replace(file)
+        finally:
+            Path(partial).unlink(missing_ok=True)
+    except OSError as error:
+        raise InvalidStatement(f"the file of users cannot be written: {error}", hint="name another file: --users FILE") from error
 
 
 def _checked(name: str) -> str:
@@ -129,7 +146,11 @@ def _checked(name: str) -> str:
 
 
 def read_users(file: Path) -> Mapping[str, User]:
-    """Return the users by name. Raises InvalidStatement for a line that cannot be read, or a role that there is not."""
+    """Return the users by name.
+
+    Raises InvalidStatement for a line that cannot be read, for a role that there is not, and for a file without users: a full disk
+    leaves one, and so does an editor for a moment.
+    """
     try:
         text = file.read_bytes().decode()
     except (OSError, UnicodeDecodeError) as error:
@@ -149,6 +170,9 @@ def read_users(file: Path) -> Mapping[str, User]:
                     f"{file}, line {number}: it is neither name:salt:hash nor name:salt:hash:{Role.VIEWER.value}",
                     hint="streamtable add-user writes such lines",
                 )
+    if not users:
+        hint = "write its users again: delete it, then streamtable add-user makes a new one"
+        raise InvalidStatement(f"the file of users cannot be read: {file} has no users", hint=hint)
     return users
 
 

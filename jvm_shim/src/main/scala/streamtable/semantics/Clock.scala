@@ -135,7 +135,7 @@ private object Clock {
       case _: Alias | _: WindowExpression | _: WindowSpecDefinition | _: WindowFrame | _: SortOrder |
           _: AggregateExpression | _: AggregateFunction | _: WindowFunction | _: Generator =>
         e.mapChildren(bound)
-      case e => made.getOrElseUpdate(e.canonicalized, Alias(e, e.sql)()).toAttribute
+      case e => made.getOrElseUpdate(e.canonicalized, Alias(e, Meaning.text(e))()).toAttribute
     }
 
     def over(child: LogicalPlan): LogicalPlan = Project(child.output ++ made.values, child)

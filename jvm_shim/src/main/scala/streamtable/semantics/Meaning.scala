@@ -1,10 +1,12 @@
 package org.apache.spark.sql.streamtable
 
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, Collect, PivotFirst}
-import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan, Range, SubqueryAlias, View}
+import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan, Range, Sample, SubqueryAlias, View}
 import org.apache.spark.sql.catalyst.trees.TreeNode
 import org.apache.spark.sql.catalyst.util.DateTimeUtils.{getZoneId, microsToInstant}
+import org.apache.spark.sql.catalyst.util.quoteIfNeeded
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{ArrayType, DataType, Decimal, MapType, StringType, StructType, TimestampType}
 import org.apache.spark.unsafe.types.UTF8String
@@ -82,6 +84,7 @@ private[streamtable] object Meaning {
           Seq(index.metadata.id, index.getSnapshot.version.toString)
         case PlanReader.DeltaSource(_, index, _) => Seq(index.metadata.id)
         case leaf if leaf.children.isEmpty => rows(leaf) +: PlanReader.sourceName(leaf).toSeq
+        case sample: Sample if Seeds.isDrawn(sample) => arguments(sample).filterNot(_.startsWith("Sample.seed "))
         case other => arguments(other)
       }
       (plan.nodeName +: own) ++: expressions ++: plan.children.toList.flatMap(unshown)
@@ -105,6 +108,9 @@ private[streamtable] object Meaning {
     case cast: Cast if isHidden(cast) =>
       Seq(s"${if (cast.evalMode == EvalMode.TRY) "TRY_CAST" else "CAST"} ${Shaped.plain(cast.dataType).sql}")
     case Literal(micros: Long, TimestampType) if comesTwice(micros) => Seq(micros.toString)
+    case _: CurrentCatalog => Seq(s"the catalog ${current.head}")
+    case _: CurrentDatabase => Seq(s"the schema ${current.tail.mkString(".")}")
+    case path if Versions.isCurrentPath(path) => Seq(s"the path of ${current.mkString(".")}")
     case _: Literal | _: NamedExpression | _: AggregateExpression | _: Cast | _: SortOrder | _: WindowSpec |
         _: WindowFrame | _: WindowExpression | _: GetStructField | _: GetArrayStructFields | _: GetArrayItem |
         _: PreciseTimestampConversion | _: CommonExpressionDef | _: CommonExpressionRef | _: HashExpression[_] =>
@@ -139,6 +145,12 @@ private[streamtable] object Meaning {
       case _ => Nil
     }
     zone.map(id => s"time zone $id").toSeq ++ modes.map(mode => s"arithmetic $mode")
+  }
+
+  /** The current catalog and schema: those of the definition, which has the value of a function that tells them. */
+  private def current: Seq[String] = {
+    val catalogs = SparkSession.active.sessionState.catalogManager
+    (catalogs.currentCatalog.name +: catalogs.currentNamespace.toSeq).map(quoteIfNeeded)
   }
 
   /** Whether the text leaves a cast out, as it does casts to types with parts, and the cast changes more than whether parts may be NULL. */

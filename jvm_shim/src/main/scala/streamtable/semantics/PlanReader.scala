@@ -49,9 +49,9 @@ object PlanReader {
     val analyzed = EliminateSQLFunctionNode(written)
     val reading = new ExpressionRegistry.Reading(id)
     val views = analyzed.collectWithSubqueries { case v: View => v }
-    val joined = SubqueriesAsJoins(Ties.broken(Pins.narrowed(analyzed)))
+    val joined = SubqueriesAsJoins(Seeds.one(Ties.broken(Pins.narrowed(analyzed))))
     val sessions = SessionWindows.written(joined)
-    val plan = Clock.asColumn(sessions.getOrElse(joined))
+    val plan = Names.plain(Clock.asColumn(sessions.getOrElse(joined)))
     val obstacles = Known.obstacles(plan) ++ sessions.left.toSeq.map(Known.obstacle("Session window", _))
     // Everything that decides the result, subqueries included: tables with versions, the clock, and what changes without either.
     val unversioned = analyzed.collectWithSubqueries {
@@ -59,7 +59,7 @@ object PlanReader {
           _: LocalRelation | _: Range | _: CTERelationRef | _: UnionLoopRef =>
         Nil
       case leaf if leaf.children.isEmpty => Seq(sourceName(leaf).getOrElse(leaf.nodeName))
-      case other => other.expressions.filterNot(Clock.isRepeatable).map(_.sql)
+      case other => other.expressions.filterNot(Clock.isRepeatable).map(Meaning.text)
     }.flatten
     val travels = movingTravels(execution.logical, views, execution.sparkSession)
     val json = ("sources" -> sourcesOf(analyzed)) ~
@@ -371,7 +371,7 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
           (MapEntries(MapSort(e)), MapFromEntries(_))
         case _ => (e, identity[Expression](_))
       }
-      val out = key match { case a: Attribute => a; case o => Alias(o, o.sql)().toAttribute }
+      val out = key match { case a: Attribute => a; case o => Alias(o, Meaning.text(o))().toAttribute }
       (e, key, out, shown(out))
     }
     val calls = scala.collection.mutable.LinkedHashMap.empty[Expression, (AggregateExpression, AttributeReference)]

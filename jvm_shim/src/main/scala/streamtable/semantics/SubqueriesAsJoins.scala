@@ -64,7 +64,7 @@ private object SubqueriesAsJoins {
   private val splitAggregate: PartialFunction[LogicalPlan, LogicalPlan] = {
     case a @ PhysicalAggregation(keys, calls, results, child) if results.exists(_.exists(isUncorrelated)) =>
       // Spark names the result of a call with its attributes' numbers, which differ each time.
-      val named = calls.map(c => c.resultId -> Alias(c, c.sql)(c.resultId)).toMap
+      val named = calls.map(c => c.resultId -> Alias(c, Meaning.text(c))(c.resultId)).toMap
       val list = results.map(_.transform { case x: AttributeReference =>
         named.get(x.exprId).fold(x)(n => x.withName(n.name))
       })

@@ -14,7 +14,7 @@ import org.apache.spark.sql.types._
  * order of rows and its RANGE frame is one of rows as well (the whole partition; first_value from its start), it becomes that. What
  * stays open then is for the reader to refuse.
  *
- * max_by and min_by ask for an order too: theirs is completed by the value, where values can be compared.
+ * max_by and min_by, of one value or of several, ask for an order too: theirs is completed by the value, where values can be compared.
  */
 private object Ties {
 
@@ -37,7 +37,13 @@ private object Ties {
       aggregate.transformExpressions {
         case m @ MaxBy(value, order) if !decides(order, value) => m.copy(orderingExpr = beside(order, value))
         case m @ MinBy(value, order) if !decides(order, value) => m.copy(orderingExpr = beside(order, value))
+        case severalBy(value, order, by) if !decides(order, value) => by(beside(order, value))
       }
+  }
+
+  /** max_by(x, y, k) and min_by(x, y, k): x, y, and the same with another y. */
+  private object severalBy {
+    def unapply(e: Expression): Option[(Expression, Expression, Expression => Expression)] = Versions.severalBy(e)
   }
 
   /** Whether rows with an equal order have an equal value, or none of the values is greater than another. */
@@ -120,7 +126,7 @@ private object Ties {
         case _: First | _: Last | _: AnyValue | _: Collect[_] | _: MaxMinBy | _: Mode | _: ListAgg |
             _: ApproximatePercentile =>
           true
-        case _ => false
+        case other => Versions.severalBy(other).isDefined
       }
     case _: NthValue => true
     case _ => false
