@@ -18,7 +18,9 @@ private object Names {
     val told = parts(found.collect { case a: AttributeReference if a.qualifier.nonEmpty => a.qualifier }.distinct)
     val own = plan.output.map(_.exprId).toSet
     val names = found
-      .collect { case a: Alias if isMade(a.name) && !own(a.exprId) => a.exprId -> told.replaceAllIn(a.name, "") -> a.name }
+      .collect {
+        case a: Alias if isMade(a.name) && !own(a.exprId) => a.exprId -> told.replaceAllIn(a.name, "") -> a.name
+      }
       .collect { case ((id, bare), name) if bare != name => id -> bare }
       .toMap
     if (names.isEmpty) plan
