@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.oracle.copies import Copies
 from tests.oracle.queries_of_all_kinds import QUERIES
+from tests.oracle.scenario import planned_once
 from tests.oracle.together import together
 from tests.oracle.workload import SOURCES, create_sources, statements
 
@@ -99,8 +100,9 @@ def check(spark: SparkSession, seed: int, rounds: int, names: Collection[str] = 
     together(create, names)
     rnd = random.Random(seed + 1)
     for _ in range(rounds):
-        for statement in statements(rnd):
-            spark.sql(statement)
+        with planned_once(spark):
+            for statement in statements(rnd):
+                spark.sql(statement)
         together(refresh, names)
     assert len(moved) > len(names) / 3, "the random DML changed too little"
 

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.oracle.copies import Copies
+from tests.oracle.scenario import planned_once
 from tests.oracle.workload import SOURCES, create_sources, statements
 
 # What each query reads, and the query. Doubles are rounded: the order in which Spark adds them is left open.
@@ -93,8 +94,9 @@ def check(spark: SparkSession, seed: int, rounds: int, names: Sequence[str] = tu
     for _ in range(rounds):
         versions = {t: version(spark, t) for t in "lrx"}
         contents = copies.rows()
-        for statement in statements(rnd):
-            spark.sql(statement)
+        with planned_once(spark):
+            for statement in statements(rnd):
+                spark.sql(statement)
         written = {t for t in "lrx" if wrote_rows(spark, t, versions[t])}
         now = copies.rows()
         changed |= {t for t in written if now[t] != contents[t]}

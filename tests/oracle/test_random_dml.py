@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact, bag_of, contents
 from tests.oracle.copies import Copies
+from tests.oracle.scenario import planned_once
 from tests.oracle.together import together
 from tests.oracle.workload import QUERIES, SOURCES, create_sources, kind_and_table, statements
 
@@ -58,7 +59,8 @@ def check(
         for statement in statements(rnd):
             kind, table = kind_and_table(statement)
             before = copies.rows()
-            spark.sql(statement)
+            with planned_once(spark):
+                spark.sql(statement)
             if copies.rows() != before:
                 changed.add((kind, table))
         first = [name for name in QUERIES if name != CHAINED]

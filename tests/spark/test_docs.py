@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from tests.oracle.scenario import planned_once
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {path.relative_to(DOCS).with_suffix("").as_posix(): path for path in sorted(DOCS.rglob("*.md"))}
@@ -69,11 +70,12 @@ def equivalents(page: str) -> Iterator[Example]:
 @pytest.fixture
 def database(spark: SparkSession) -> Iterator[None]:
     """Give the page a database of its own."""
-    spark.sql("CREATE DATABASE docs_page")
-    spark.sql("USE docs_page")
-    yield
-    spark.sql("USE default")
-    spark.sql("DROP DATABASE docs_page CASCADE")
+    with planned_once(spark):
+        spark.sql("CREATE DATABASE docs_page")
+        spark.sql("USE docs_page")
+        yield
+        spark.sql("USE default")
+        spark.sql("DROP DATABASE docs_page CASCADE")
 
 
 @pytest.mark.parametrize("page", PAGES)

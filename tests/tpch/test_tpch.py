@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.oracle.copies import Copies
+from tests.oracle.scenario import planned_once
 from tests.oracle.together import together
 from tests.tpch.data import TABLES, changes, load
 from tests.tpch.queries import QUERIES
@@ -60,8 +61,9 @@ def check(spark: SparkSession, folder: Path, scale: float, rounds: int, names: C
 
     together(create, names)
     for r in range(rounds):
-        for statement in changes(r):
-            spark.sql(statement)
+        with planned_once(spark):
+            for statement in changes(r):
+                spark.sql(statement)
         together(refresh, names)
     assert len(moved) >= len(names) / 2, f"the changes reached too few queries: {sorted(moved)}"
 
