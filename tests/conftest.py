@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from pyspark.sql import SparkSession
-from tests import archive
+from tests import archive, order
 from tests.settings import LEAN, QUICK
 from tests.versions import LACKING, SPARK, is_since
 
@@ -64,6 +64,10 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
     if starts_spark(config):
         os.environ.setdefault("SPARK_SUBMIT_OPTS", archive.options(archive_of(config)))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: order.rank(item.nodeid))
 
 
 def pytest_report_header() -> str:

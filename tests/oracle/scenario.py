@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,18 @@ FEED = "'delta.enableChangeDataFeed'='true'"
 """The properties of a source whose changes are read from its change feed; without it they are found by comparing files."""
 
 ADAPTIVE = "spark.sql.adaptive.enabled"
+
+
+@contextmanager
+def planned_once(spark: SparkSession) -> Iterator[None]:
+    """Let DML of a few rows in this session be planned once, not again after each of its stages; our own sessions decide themselves."""
+    before = str(spark.conf.get(ADAPTIVE))
+    spark.conf.set(ADAPTIVE, "false")
+    try:
+        yield
+    finally:
+        spark.conf.set(ADAPTIVE, before)
+
 
 _numbers = itertools.count()
 
@@ -61,12 +75,9 @@ class Scenario:
     def change(self, *statements: str) -> None:
         """Run DML; fail when it leaves every source as it was, because the step would test nothing."""
         before = self.copies.rows()
-        self.spark.conf.set(ADAPTIVE, "false")  # DML of a few rows is planned once, not again after each of its stages
-        try:
+        with planned_once(self.spark):
             for statement in statements:
                 self.spark.sql(statement)
-        finally:
-            self.spark.conf.unset(ADAPTIVE)
         assert before != self.copies.rows(), f"no row was touched by {statements}"
 
     def refresh(self, name: str, action: str = "DIFFERENTIAL") -> Row:

@@ -160,8 +160,10 @@ def test_every_aggregate_stays_exact(s: Scenario) -> None:
     s.stream("of_all", f"SELECT {listed({name: AGGREGATES[name] for name in AGGREGATES if '(k' not in AGGREGATES[name]})} FROM t")
     s.stream("of_states", f"SELECT k, {listed(OF_STATES)} FROM ({STATES}) GROUP BY k")
     s.stream("of_levels", f"SELECT k, b, {listed(OF_LEVELS)}, count(*) AS n FROM t GROUP BY CUBE (k, b)")
-    s.step(
-        "INSERT INTO t VALUES (6, 'a', 2, 5, false, 'w'), (7, 'c', 9, 90, true, 'v')", "UPDATE t SET v = 4, s = NULL WHERE id = 3"
+    done = s.step(
+        "INSERT INTO t VALUES (6, 'a', 2, 5, false, 'w'), (7, 'c', 9, 90, true, 'v')",
+        "UPDATE t SET v = 4, s = NULL WHERE id = 3",
+        "DELETE FROM t WHERE id IN (2, 4)",
+        "UPDATE t SET k = 'c' WHERE id = 5",
     )
-    done = s.step("DELETE FROM t WHERE id IN (2, 4)", "UPDATE t SET k = 'c' WHERE id = 5")
     assert all(each["rows_inserted"] and each["rows_deleted"] for each in done), done

@@ -44,8 +44,11 @@ def test_states_near_the_affected_groups_are_enough(berlin: SparkSession, monkey
         for name, query in QUERIES.items():
             scenario.stream(name, query)
         scenario.step("INSERT INTO l VALUES (7, 'n1', NULL, TIMESTAMP'2025-10-26 00:30:00Z', 1.25), (NULL, NULL, NULL, NULL, NULL)")
-        scenario.step("DELETE FROM l WHERE k BETWEEN 7 AND 9", "INSERT INTO l VALUES (51, 'n9', DATE'2027-01-01', NULL, -3)")
-        scenario.step("UPDATE l SET v = v + 1, at = TIMESTAMP'2025-10-26 01:30:00Z' WHERE k < 3 OR k IS NULL")
+        scenario.step(
+            "DELETE FROM l WHERE k BETWEEN 7 AND 9",
+            "INSERT INTO l VALUES (51, 'n9', DATE'2027-01-01', NULL, -3)",
+            "UPDATE l SET v = v + 1, at = TIMESTAMP'2025-10-26 01:30:00Z' WHERE k < 3 OR k IS NULL",
+        )
 
 
 def test_the_driver_does_not_hold_a_change_that_the_log_takes_for_a_small_one(

@@ -13,6 +13,8 @@ from streamtable.differentiate import aggregate_step
 from streamtable.errors import InternalError
 
 SAMPLE = {each: LAYOUTS[each] for each in ("feed", "partitioned")}
+BOTH = {each: LAYOUTS[each] for each in ("partitioned, feed",)}
+"""What the two of SAMPLE have, at once: half the time for queries of several sources."""
 
 
 @pytest.fixture
@@ -30,13 +32,15 @@ def sources(spark: SparkSession) -> Iterator[SparkSession]:
 
 def test_a_query_is_created_over_each_layout_and_refreshed_after_each_change(sources: SparkSession) -> None:
     with trying(sources, SAMPLE) as happened:
+        sources.sql("CREATE STREAM TABLE d FROZEN WHERE (k = 1) AS SELECT * FROM s")
+    assert happened == {"feed": 2, "partitioned": 2}
+    with trying(sources, BOTH) as happened:
         sources.sql(
             "CREATE STREAM TABLE a AS SELECT s.k, count(*) AS n, max(w) AS w FROM s LEFT JOIN vw ON s.k <=> vw.k GROUP BY s.k"
         )
-        sources.sql("CREATE STREAM TABLE d FROZEN WHERE (k = 1) AS SELECT * FROM s")
         sources.sql("CREATE STREAM TABLE b AS SELECT k, v FROM a CROSS JOIN (SELECT v FROM s)")
         sources.sql(f"CREATE STREAM TABLE c AS SELECT k FROM delta.`{path_of(sources, 's')}`")
-    assert happened == {"feed": 10, "partitioned": 10, "left out": 1}
+    assert happened == {"partitioned, feed": 8, "left out": 1}
 
 
 def test_a_fault_in_one_layout_is_found(sources: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

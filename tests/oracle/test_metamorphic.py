@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from pyspark.sql import SparkSession
@@ -18,6 +18,8 @@ QUERIES = {
     "without": "SELECT k, v FROM {l} l EXCEPT ALL SELECT k, w FROM {r} r",
     "somewhere": "SELECT k, v FROM {l} l WHERE EXISTS (SELECT 1 FROM {r} r WHERE r.k = l.k) OR v IN (SELECT w FROM {r} r)",
 }
+IN_TURN = ("joined_groups", "ranked", "without"), ("padded", "top", "somewhere"), ("joined_groups", "top", "somewhere")
+"""What the pipeline has of each relation, so that each query has one; `./run fuzz -k metamorphic` has all of all."""
 ROWS = "(1, 10), (1, 20), (2, 5), (2, 5), (3, NULL), (NULL, 7)"
 CHANGES = (
     "INSERT INTO l VALUES (1, 30), (4, 5), (NULL, 7)",
@@ -35,63 +37,74 @@ def s(spark: SparkSession) -> Iterator[Scenario]:
         yield scenario
 
 
-def create(s: Scenario, suffix: str, before: str = "", **tables: str) -> None:
-    """Create every query over the given relations, under its name with a suffix."""
+def some_and_all(relation: int) -> pytest.MarkDecorator:
+    """Give a test the queries of the pipeline for its relation; all of them to `./run fuzz`."""
+    every = pytest.param(tuple(QUERIES), marks=(pytest.mark.fuzz, pytest.mark.timeout(0)), id="all")
+    return pytest.mark.parametrize("names", [pytest.param(IN_TURN[relation], id="some"), every])
+
+
+def create(s: Scenario, names: Sequence[str], suffix: str, before: str = "", **tables: str) -> None:
+    """Create queries over the given relations, under their names with a suffix."""
 
     def one(name: str) -> None:
         s.spark.sql(
             f"CREATE STREAM TABLE {name}{suffix} REFRESH MODE DIFFERENTIAL AS {before}{QUERIES[name].format(**tables)}"
         ).collect()
 
-    together(one, QUERIES)
+    together(one, names)
 
 
-def rows(s: Scenario, suffix: str) -> list[object]:
-    return [bag_of(contents(s.spark, f"{name}{suffix}")) for name in QUERIES]
+def rows(s: Scenario, names: Sequence[str], suffix: str) -> list[object]:
+    return [bag_of(contents(s.spark, f"{name}{suffix}")) for name in names]
 
 
-def expected(s: Scenario) -> list[object]:
+def expected(s: Scenario, names: Sequence[str]) -> list[object]:
     """Return what Spark itself answers."""
-    return [bag(s.copies.session(), query.format(l="l", r="r")) for query in QUERIES.values()]
+    return [bag(s.copies.session(), QUERIES[name].format(l="l", r="r")) for name in names]
 
 
-def refresh(s: Scenario, suffix: str) -> None:
+def refresh(s: Scenario, names: Sequence[str], suffix: str) -> None:
     def one(name: str) -> None:
         done = s.spark.sql(f"REFRESH STREAM TABLE {name}{suffix}").first()
         assert done is not None
         assert done["action"] == "DIFFERENTIAL", done
 
-    together(one, QUERIES)
+    together(one, names)
 
 
-def test_one_refresh_for_all_changes_or_one_for_each(s: Scenario) -> None:
-    create(s, "", l="l", r="r")
-    create(s, "_seldom", l="l", r="r")
+@some_and_all(0)
+def test_one_refresh_for_all_changes_or_one_for_each(s: Scenario, names: Sequence[str]) -> None:
+    create(s, names, "", l="l", r="r")
+    create(s, names, "_seldom", l="l", r="r")
     for pair in (CHANGES[:2], CHANGES[2:]):
         s.change(*pair)
-        refresh(s, "")
-    refresh(s, "_seldom")
-    assert rows(s, "") == rows(s, "_seldom") == expected(s)
-    again = s.spark.sql("REFRESH STREAM TABLE padded").first()
+        refresh(s, names, "")
+    refresh(s, names, "_seldom")
+    assert rows(s, names, "") == rows(s, names, "_seldom") == expected(s, names)
+    again = s.spark.sql(f"REFRESH STREAM TABLE {names[0]}").first()
     assert again is not None
     assert again["action"] == "NO_DATA"
 
 
-def test_an_update_or_a_deletion_and_an_insertion(s: Scenario) -> None:
+@some_and_all(1)
+def test_an_update_or_a_deletion_and_an_insertion(s: Scenario, names: Sequence[str]) -> None:
     s.source("l2", "k INT, v INT", ROWS, properties="")
-    create(s, "", l="l", r="r")
-    create(s, "_replaced", l="l2", r="r")
+    create(s, names, "", l="l", r="r")
+    create(s, names, "_replaced", l="l2", r="r")
     s.change("UPDATE l SET v = v + 1, k = 1 WHERE k = 2 OR v = 10")
     s.change("DELETE FROM l2 WHERE k = 2 OR v = 10", "INSERT INTO l2 VALUES (1, 11), (1, 6), (1, 6)")
     for suffix in ("", "_replaced"):
-        refresh(s, suffix)
-    assert rows(s, "") == rows(s, "_replaced") == expected(s)
+        refresh(s, names, suffix)
+    assert rows(s, names, "") == rows(s, names, "_replaced") == expected(s, names)
 
 
-def test_a_query_in_with_or_over_columns_that_nothing_uses(s: Scenario) -> None:
-    create(s, "_wide", l="(SELECT *, v * 2 AS unused, struct(k, v) AS nor_this FROM l)", r="(SELECT 'x' AS unused, * FROM r)")
-    create(s, "_with", "WITH a AS (SELECT * FROM l), b AS (SELECT k, w FROM r) ", l="a", r="b")
+@some_and_all(2)
+def test_a_query_in_with_or_over_columns_that_nothing_uses(s: Scenario, names: Sequence[str]) -> None:
+    create(
+        s, names, "_wide", l="(SELECT *, v * 2 AS unused, struct(k, v) AS nor_this FROM l)", r="(SELECT 'x' AS unused, * FROM r)"
+    )
+    create(s, names, "_with", "WITH a AS (SELECT * FROM l), b AS (SELECT k, w FROM r) ", l="a", r="b")
     s.change(*CHANGES)
     for suffix in ("_wide", "_with"):
-        refresh(s, suffix)
-    assert rows(s, "_wide") == rows(s, "_with") == expected(s)
+        refresh(s, names, suffix)
+    assert rows(s, names, "_wide") == rows(s, names, "_with") == expected(s, names)

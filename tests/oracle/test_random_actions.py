@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.oracle.copies import Copies
+from tests.oracle.scenario import planned_once
 from tests.oracle.workload import SOURCES, create_sources, statements
 
 # What each query reads, and the query. Doubles are rounded: the order in which Spark adds them is left open.
@@ -54,6 +55,19 @@ def database(spark: SparkSession) -> Iterator[SparkSession]:
     spark.sql("DROP DATABASE oracle_actions CASCADE")
 
 
+IN_TURN = (
+    "over_view",
+    "having_on_join",
+    "positions",
+    "union_of_groups",
+    "using_three",
+    "lower_level",
+    "upper_level",
+    "global_upper",
+)
+"""What the pipeline looks at: each way from a source to an action. The other queries differ by aggregates, which other tests have."""
+
+
 def version(spark: SparkSession, table: str) -> int:
     """Return the latest version of a table, from its own history."""
     return int(spark.sql(f"DESCRIBE HISTORY {table} LIMIT 1").collect()[0]["version"])
@@ -67,25 +81,26 @@ def wrote_rows(spark: SparkSession, table: str, after: int) -> bool:
     return any(action.get(kind, {}).get("dataChange") for action in actions for kind in ("add", "remove"))
 
 
-def check(spark: SparkSession, seed: int, rounds: int) -> None:
+def check(spark: SparkSession, seed: int, rounds: int, names: Sequence[str] = tuple(QUERIES)) -> None:
     """Change the sources at random; refresh, compare and judge the action of each table, at last that of none having changed."""
     create_sources(spark, seed)
     copies = Copies(spark, SOURCES)
     spark.sql("CREATE OR REPLACE VIEW view_of_l AS SELECT k, v FROM l WHERE v <> 4")
-    for name, (_, query) in QUERIES.items():
+    queries = {name: QUERIES[name] for name in names}
+    for name, (_, query) in queries.items():
         spark.sql(f"CREATE STREAM TABLE {name} REFRESH MODE DIFFERENTIAL AS {query}")
-        assert_exact(copies.session(), name, query)
     rnd = random.Random(seed)
     changed: set[str] = set()
     for _ in range(rounds):
         versions = {t: version(spark, t) for t in "lrx"}
         contents = copies.rows()
-        for statement in statements(rnd):
-            spark.sql(statement)
+        with planned_once(spark):
+            for statement in statements(rnd):
+                spark.sql(statement)
         written = {t for t in "lrx" if wrote_rows(spark, t, versions[t])}
         now = copies.rows()
         changed |= {t for t in written if now[t] != contents[t]}
-        for name, (sources, query) in QUERIES.items():
+        for name, (sources, query) in queries.items():
             done = spark.sql(f"REFRESH STREAM TABLE {name}").collect()[0]
             assert_exact(copies.session(), name, query)
             if not written & set(sources):
@@ -95,14 +110,16 @@ def check(spark: SparkSession, seed: int, rounds: int) -> None:
             else:
                 assert done["action"] in ("DIFFERENTIAL", "NO_DATA"), done
     assert changed == set("lrx"), "the random DML left a source as it was"
-    for name in QUERIES:
+    for name in queries:
         done = spark.sql(f"REFRESH STREAM TABLE {name}").collect()[0]
         assert (done["action"], done["reason"]) == ("NO_DATA", "no source changed"), done
 
 
 @pytest.mark.timeout(1800)
 def test_actions_follow_what_changed(database: SparkSession) -> None:
-    check(database, seed=602, rounds=1)  # its round inserts, deletes, updates and merges, and changes all three sources
+    check(
+        database, seed=602, rounds=1, names=IN_TURN
+    )  # its round inserts, deletes, updates and merges, and changes all three sources
 
 
 @pytest.mark.fuzz

@@ -32,8 +32,8 @@ from streamtable.errors import InvalidQuery, NotIncremental, RefreshError
 from streamtable.language.stream_table.state import StateMode
 
 BATCH = 25
-DEEP = 15
-"""Of queries of three operators over each other, which take Spark twice as long to plan."""
+DEEP, TRIED = 15, 10
+"""Of queries of three operators over each other, which take Spark twice as long to plan; and how many of them the pipeline tries."""
 _numbers = count()
 
 
@@ -146,10 +146,10 @@ def batches(number: int) -> settings:
 @given(drawn=st.lists(queries(depth=3, typed=True), min_size=DEEP, max_size=DEEP, unique=True), seed=st.integers(0, 1000))
 def test_random_queries_stay_exact(spark: SparkSession, drawn: list[str], seed: int) -> None:
     with database(spark):
-        assert check(spark, drawn, seed, rounds=1, typed=True) > DEEP / 2, "most queries were refused"
+        assert check(spark, drawn[:TRIED], seed, rounds=1, typed=True) > TRIED / 2, "most queries were refused"
 
 
-@batches(2)
+@batches(1)
 @given(drawn=st.lists(queries(depth=2), min_size=BATCH, max_size=BATCH, unique=True), seed=st.integers(0, 1000))
 def test_shallow_random_queries_stay_exact(spark: SparkSession, drawn: list[str], seed: int) -> None:
     with database(spark):
@@ -205,7 +205,7 @@ def check_followed(spark: SparkSession, drawn: list[str], seed: int) -> None:
 @batches(1)
 @given(drawn=st.lists(queries(depth=3), min_size=DEEP, max_size=DEEP, unique=True), seed=st.integers(0, 1000))
 def test_random_queries_are_followed(spark: SparkSession, drawn: list[str], seed: int) -> None:
-    check_followed(spark, drawn, seed)
+    check_followed(spark, drawn[:TRIED], seed)
 
 
 @pytest.mark.fuzz

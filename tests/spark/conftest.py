@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.oracle.scenario import planned_once
 from tests.spark import hosts
 from tests.spark.script import BRIEF, SCRIPT
 
@@ -26,14 +27,15 @@ SALES = "(1, 'north', 10), (2, 'south', 20), (2, 'south', 20), (3, NULL, 30)"
 @pytest.fixture
 def shop(spark: SparkSession) -> Iterator[SparkSession]:
     """Return a session in a database with the table `sales`: a NULL, and one row twice."""
-    spark.sql("CREATE DATABASE shop")
-    spark.sql("USE shop")
-    spark.sql("CREATE TABLE sales (id INT, region STRING, amount INT) USING delta")
-    spark.sql(f"INSERT INTO sales VALUES {SALES}")
-    yield spark
-    spark.sql("USE default")
-    with as_engine(spark):  # in Spark's own way, which is quicker than that of DROP SCHEMA
-        spark.sql("DROP DATABASE shop CASCADE")
+    with planned_once(spark):
+        spark.sql("CREATE DATABASE shop")
+        spark.sql("USE shop")
+        spark.sql("CREATE TABLE sales (id INT, region STRING, amount INT) USING delta")
+        spark.sql(f"INSERT INTO sales VALUES {SALES}")
+        yield spark
+        spark.sql("USE default")
+        with as_engine(spark):  # in Spark's own way, which is quicker than that of DROP SCHEMA
+            spark.sql("DROP DATABASE shop CASCADE")
 
 
 @pytest.fixture

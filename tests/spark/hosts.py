@@ -90,8 +90,8 @@ def in_session(sql: Callable[[str], Any], script: Sequence[str] = SCRIPT) -> lis
     return [_caught(ask, statement, PySparkException) for statement in script]
 
 
-def in_cursor(cursor: Any, kind: type[Exception]) -> list[Answer]:
-    """Run the script by a cursor of Python's database API, over Thrift."""
+def in_cursor(cursor: Any, kind: type[Exception], script: Sequence[str] = SCRIPT) -> list[Answer]:
+    """Run a script by a cursor of Python's database API, over Thrift."""
 
     def ask(statement: str) -> Answer:
         cursor.execute(statement)
@@ -99,7 +99,7 @@ def in_cursor(cursor: Any, kind: type[Exception]) -> list[Answer]:
             return Answer()  # impyla cannot fetch nothing
         return answer([column[0] for column in cursor.description], cursor.fetchall())
 
-    return [_caught(ask, statement, kind) for statement in SCRIPT]
+    return [_caught(ask, statement, kind) for statement in script]
 
 
 def _caught(ask: Callable[[str], Answer], statement: str, kind: type[Exception]) -> Answer:

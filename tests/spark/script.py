@@ -1,7 +1,7 @@
 """The sessions that hosts run.
 
-SCRIPT has each kind of statement, and each class of errors that a person may type: one host runs it through each door, Thrift and
-Spark Connect. Hosts that differ only in how they show an answer run BRIEF; `./run fuzz` has them run SCRIPT.
+SCRIPT has each kind of statement, and each class of errors that a person may type: in the pipeline the command line runs it over Spark
+Connect. Hosts that differ only in how they show an answer run BRIEF, as do those over Thrift; `./run fuzz` has them run SCRIPT.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.settings import QUICK
 from tests.spark import hosts
-from tests.spark.script import BRIEF, SCRIPT
+from tests.spark.script import SCRIPT
 
 from streamtable.hosts.server.endpoints import wait_for
 from streamtable.jvm.jars import delta_jars, shim_jar
@@ -165,14 +165,9 @@ def test_folders_can_be_hidden_from_executors(tmp_path: Path) -> None:
     assert subprocess.run([*hiding, "ls", str(tmp_path)], check=True, capture_output=True, text=True).stdout == ""
 
 
-def test_spark_sql_starts_its_own_python(properties: Path, expected_briefly: list[hosts.Answer]) -> None:
-    """A JVM that no Python started runs a script of all hosts here, so that nothing is left to one process by accident."""
-    found, errors = hosts.in_spark_sql(properties.parent, properties, BRIEF)
-    assert found == expected_briefly, errors[-3000:]
-
-
 @pytest.mark.fuzz
 def test_the_whole_script_in_spark_sql(properties: Path, expected: list[hosts.Answer]) -> None:
+    """A JVM that no Python started runs it here, so that nothing is left to one process by accident; in the pipeline see test_jvm_hosts.py."""
     found, errors = hosts.in_spark_sql(properties.parent, properties, SCRIPT)
     assert found == expected, errors[-3000:]
 

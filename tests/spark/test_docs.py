@@ -11,14 +11,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from tests.oracle.scenario import planned_once
 
 DOCS = Path(__file__).parents[2] / "docs"
+LONG = {"tutorials/changes": 45}
+"""Pages that repeat a few kinds of statements, and how many the pipeline runs of each; `./run fuzz -k test_page` runs all."""
 PAGES = {path.relative_to(DOCS).with_suffix("").as_posix(): path for path in sorted(DOCS.rglob("*.md"))}
 BLOCK = re.compile(
     r"^```sql(?P<error> error)?\n(?P<text>.*?)^```$(?:\s*^```result\n(?P<result>.*?)^```$)?", re.MULTILINE | re.DOTALL
@@ -66,20 +70,32 @@ def equivalents(page: str) -> Iterator[Example]:
             yield from (Example(line, statement, None, fails=False) for statement in statements)
 
 
-@pytest.fixture
+@contextmanager
 def database(spark: SparkSession) -> Iterator[None]:
     """Give the page a database of its own."""
-    spark.sql("CREATE DATABASE docs_page")
-    spark.sql("USE docs_page")
-    yield
-    spark.sql("USE default")
-    spark.sql("DROP DATABASE docs_page CASCADE")
+    with planned_once(spark):
+        spark.sql("CREATE DATABASE docs_page")
+        spark.sql("USE docs_page")
+        try:
+            yield
+        finally:
+            spark.sql("USE default")
+            spark.sql("DROP DATABASE docs_page CASCADE")
 
 
-@pytest.mark.parametrize("page", PAGES)
-@pytest.mark.usefixtures("database")
-def test_page(spark: SparkSession, page: str) -> None:
-    for example in examples(PAGES[page].read_text(encoding="utf-8")):
+IN_TURN = [pytest.param(page, LONG.get(page), id=page) for page in PAGES]
+IN_FULL = [pytest.param(page, None, id=f"{page} to its end", marks=pytest.mark.fuzz) for page in LONG]
+
+
+@pytest.mark.parametrize(("page", "most"), IN_TURN + IN_FULL)
+def test_page(spark: SparkSession, page: str, most: int | None) -> None:
+    told = examples(PAGES[page].read_text(encoding="utf-8"))[:most]
+    with database(spark) if told else nullcontext():
+        of_page(spark, page, told)
+
+
+def of_page(spark: SparkSession, page: str, told: list[Example]) -> None:
+    for example in told:
         run(spark, example, f"{page}.md:{example.line}")
 
 

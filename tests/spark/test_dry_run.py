@@ -99,7 +99,7 @@ def test_a_rule_that_went_wrong_since_create_falls_back(s: Scenario, monkeypatch
         ("SELECT k AS `_Commit_Version` FROM t", "_Commit_Version belongs to Delta itself"),
     ],
 )
-@pytest.mark.parametrize("mode", ["AUTO", "FULL"])
+@pytest.mark.parametrize("mode", ["AUTO", pytest.param("FULL", marks=pytest.mark.fuzz)])
 def test_a_column_that_delta_cannot_store_is_refused_by_name(unchanged: SparkSession, query: str, said: str, mode: str) -> None:
     for start in ("CREATE", "EXPLAIN CREATE"):
         with pytest.raises(InvalidStatement, match=said):
@@ -124,13 +124,13 @@ def test_a_source_may_have_a_column_named_metadata(s: Scenario) -> None:
     "query",
     [
         "SELECT k, _metadata.file_name AS f FROM t",
-        "SELECT _metadata.file_size % 2 AS r, count(*) AS n FROM t GROUP BY 1",
-        "SELECT k FROM t AS u WHERE u._metadata.file_size > 0",
+        pytest.param("SELECT _metadata.file_size % 2 AS r, count(*) AS n FROM t GROUP BY 1", marks=pytest.mark.fuzz),
+        pytest.param("SELECT k FROM t AS u WHERE u._metadata.file_size > 0", marks=pytest.mark.fuzz),
         "SELECT k FROM t WHERE k IN (SELECT _metadata.file_size FROM t)",
         "SELECT * FROM of_files",
         "SELECT k, _metadata.* FROM t VERSION AS OF 1",
         "SELECT k, _metadata.row_id AS r FROM tracked",
-        "SELECT max(_metadata.row_commit_version) AS v FROM tracked",
+        pytest.param("SELECT max(_metadata.row_commit_version) AS v FROM tracked", marks=pytest.mark.fuzz),
     ],
 )
 def test_metadata_of_a_delta_table_is_refused(unchanged: SparkSession, query: str) -> None:

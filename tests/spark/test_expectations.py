@@ -290,15 +290,17 @@ def changes(draw: random.Random) -> Iterator[str]:
         )
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_counts_are_those_of_a_query_after_any_change(s: Scenario, seed: int) -> None:
+@pytest.mark.parametrize(
+    ("seed", "rounds"), [(1, 1), (2, 1), *(pytest.param(seed, 4, marks=pytest.mark.fuzz) for seed in range(1, 7))]
+)
+def test_counts_are_those_of_a_query_after_any_change(s: Scenario, seed: int, rounds: int) -> None:
     spark, draw = s.spark, random.Random(seed)
     queries = dict(list(QUERIES.items())[seed % 2 :: 2])
     for name, (query, conditions) in queries.items():
         listed = f"CONSTRAINT kept EXPECT ({conditions['kept']}), CONSTRAINT dropped EXPECT ({conditions['dropped']})"
         spark.sql(f"CREATE STREAM TABLE st_{name} ({listed} ON VIOLATION DROP ROW) REFRESH MODE DIFFERENTIAL AS {query}")
         spark.sql(f"CREATE STREAM TABLE above_{name} REFRESH MODE DIFFERENTIAL AS SELECT count(*) AS n FROM st_{name}")
-    for _ in range(2):
+    for _ in range(rounds):
         for statement in changes(draw):
             spark.sql(statement)
         for name, (query, conditions) in queries.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -98,8 +99,19 @@ HARMS: dict[Harm, str] = {
 }
 """What can happen to an arrangement, and what the reason says then."""
 
-_RECURSIVE = [pytest.param(harm, LEVELS, marks=needs("WITH RECURSIVE")) for harm in (loses_its_last_commit, is_deleted)]
-CASES = [*((harm, GROUPS) for harm in HARMS), *_RECURSIVE]
+SOME = {loses_its_last_commit, is_deleted, has_half_a_commit, has_truncated_files, is_another_table}
+"""Harm to the log and to the files, all of it and a part, and a stranger; `./run fuzz -k built_anew` has all."""
+
+
+def case(harm: Harm, query: str, some: bool, *marks: pytest.MarkDecorator) -> Any:
+    return pytest.param(harm, query, marks=[*marks, *[pytest.mark.fuzz] * (not some)])
+
+
+CASES = [
+    *(case(harm, GROUPS, harm in SOME) for harm in HARMS),
+    case(loses_its_last_commit, LEVELS, True, needs("WITH RECURSIVE")),
+    case(is_deleted, LEVELS, False, needs("WITH RECURSIVE")),
+]
 
 
 @pytest.mark.parametrize(("harm", "query"), CASES)

@@ -99,9 +99,9 @@ def test_the_whole_script_in_beeline(server: Running, expected: list[hosts.Answe
 
 
 @pytest.mark.core
-def test_a_python_client_of_thrift(server: Running, expected: list[hosts.Answer]) -> None:
+def test_a_python_client_of_thrift(server: Running, expected_briefly: list[hosts.Answer]) -> None:
     with server.cursor() as cursor, server.cursor() as other:
-        assert hosts.in_cursor(cursor, ThriftError) == expected
+        assert hosts.in_cursor(cursor, ThriftError, BRIEF) == expected_briefly
         cursor.execute("CREATE TABLE typed USING delta AS SELECT 1 AS id, 'O\\'Neil' AS name")
         cursor.execute("CREATE STREAM TABLE typed_names SCHEDULE '1s' AS SELECT name, count(*) AS n FROM typed GROUP BY name")
         assert [(column[0], column[1]) for column in cursor.description][1:4] == [
@@ -122,6 +122,12 @@ def test_a_python_client_of_thrift(server: Running, expected: list[hosts.Answer]
 
         wait_until(lambda: seen() == [(2,)])
         cursor.execute("DROP STREAM TABLE typed_names")
+
+
+@pytest.mark.fuzz
+def test_the_whole_script_by_a_python_client_of_thrift(server: Running, expected: list[hosts.Answer]) -> None:
+    with server.cursor() as cursor:
+        assert hosts.in_cursor(cursor, ThriftError) == expected
 
 
 def test_errors_over_thrift_are_text_and_sqlstate_alone(server: Running, tmp_path: Path) -> None:

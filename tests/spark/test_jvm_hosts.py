@@ -1,6 +1,6 @@
 """Spark that no Python started: spark-sql, spark-shell, a Scala job, a Thrift server; they have our jar and settings, and nothing else.
 
-What spark-sql answers to the script of all hosts is tested on a cluster (test_cluster.py).
+`./run fuzz` has spark-sql answer the script of all hosts on a cluster (test_cluster.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from impala.error import Error as ThriftError
 from tests.settings import QUICK
 from tests.spark import hosts
 from tests.spark.scala import compile_scala
-from tests.spark.script import SCRIPT
+from tests.spark.script import BRIEF, SCRIPT
 from tests.spark.serving import cursor_at
 
 from streamtable.hosts.server.endpoints import wait_for
@@ -158,6 +158,12 @@ def test_a_python_that_lacks_the_package_or_has_another_does_not_exist_hangs_or_
     while (left := processes_in(tmp_path)) and time.monotonic() < until:
         time.sleep(0.1)
     assert left == [], "the JVM was killed, and what it started goes on"
+
+
+def test_spark_sql_starts_its_own_python(expected_briefly: list[hosts.Answer], tmp_path: Path) -> None:
+    properties = hosts.settings_file(tmp_path, "spark.master=local[1]", *SMALL)
+    found, errors = hosts.in_spark_sql(tmp_path, properties, BRIEF)
+    assert found == expected_briefly, errors[-3000:]
 
 
 @pytest.mark.fuzz

@@ -248,7 +248,10 @@ def row(k: int, a: int, st: str = "", b: str = "", many: str = "", m: str = "") 
     return f"SELECT {k}, {struct}, array(named_struct('a', {a}{many}), NULL), map('x', named_struct('a', {a}{m}))"
 
 
-@pytest.mark.parametrize("properties", ["'delta.enableChangeDataFeed' = 'true'", "'delta.columnMapping.mode' = 'name'"])
+@pytest.mark.parametrize(
+    "properties",
+    ["'delta.enableChangeDataFeed' = 'true'", pytest.param("'delta.columnMapping.mode' = 'name'", marks=pytest.mark.fuzz)],
+)
 def test_fields_that_are_added_to_a_struct_that_is_read_whole_change_nothing(shop: SparkSession, properties: str) -> None:
     shop.sql(f"CREATE TABLE nested ({NESTED}) USING delta TBLPROPERTIES ({properties})")
     shop.sql(f"CREATE TABLE model ({NESTED}) USING delta")

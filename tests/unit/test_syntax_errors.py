@@ -466,11 +466,11 @@ STATEMENT = """
 WORDS = STATEMENT.split()
 
 
-@pytest.mark.parametrize("length", range(len(WORDS)))
 @pytest.mark.parametrize("wrong", ["", "%", ";", "=", "'x"])
-def test_terminals_have_names_for_people(length: int, wrong: str) -> None:
-    found = re.findall(r"\b(?:_[A-Z]+|BACKQUOTED|INTEGER|NAME|NUMBER|QUERY|STRING)\b|\$END", refusal_after(length, wrong))
-    assert found == []
+def test_terminals_have_names_for_people(wrong: str) -> None:
+    for length in range(len(WORDS)):
+        found = re.findall(r"\b(?:_[A-Z]+|BACKQUOTED|INTEGER|NAME|NUMBER|QUERY|STRING)\b|\$END", refusal_after(length, wrong))
+        assert found == [], WORDS[:length]
 
 
 def refusal_after(length: int, wrong: str) -> str:

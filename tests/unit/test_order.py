@@ -1,0 +1,34 @@
+"""What the pipeline leaves out and in which order it begins, held to the files that are there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.oracle.test_all_of_sql import ELSEWHERE, IN_PATTERNS
+from tests.oracle.test_all_of_sql import QUERIES as OF_ALL_KINDS
+from tests.order import LONGEST, rank
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_long_files_begin_first_after_those_without_spark() -> None:
+    begun = ["tests/unit/test_order.py::a", *(f"{file}::a" for file in LONGEST), "tests/spark/test_no_such.py::a"]
+    collected = [*begun]
+    collected.reverse()
+    collected.sort(key=rank)
+    assert collected == begun
+
+
+@pytest.mark.parametrize("file", LONGEST)
+def test_a_long_file_is_there(file: str) -> None:
+    assert (ROOT / file).is_file()
+
+
+@pytest.mark.parametrize("query", ELSEWHERE)
+def test_a_query_that_is_left_to_another_test_is_there(query: str) -> None:
+    place, word = ELSEWHERE[query].split(", ")
+    files = [ROOT / place] if place.endswith(".py") else [*(ROOT / place).glob("*.py")]
+    assert query in OF_ALL_KINDS and query not in IN_PATTERNS
+    assert any(re.search(rf"\b{word}\b", file.read_text()) for file in files), f"{place} has no {word} any more"
