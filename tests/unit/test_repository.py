@@ -75,7 +75,7 @@ def test_the_readme_opens_with_the_two_commands() -> None:
 def test_the_pipeline_calls_what_everybody_calls() -> None:
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
     code = [line for line in script if not line.startswith("#")]
-    assert code == ['cd "$(dirname "$0")/.." || exit', "exec ./run test --durations=10 --reruns 1 -raR"]
+    assert code == ['cd "$(dirname "$0")/.." || exit', "exec ./run test --durations=10 --reruns 1 -raR --instafail --tb=short"]
 
 
 @pytest.mark.parametrize("script", ["run", ".ci/run"])
