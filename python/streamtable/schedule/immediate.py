@@ -89,7 +89,7 @@ class _Following:
         while ready := cycle.ready():
             task, started = cycle.start(ready[0]), time.perf_counter()
             if self._limit.over():
-                self._too_late(cycle, task)
+                self._too_late(cycle, task, started)
                 continue
             try:
                 with self._limit.held():
@@ -119,19 +119,21 @@ class _Following:
             for above in nx.descendants(graph, path) & wanted.keys() - lost.keys():
                 self.missed[above] = f"{wanted[above]} was not refreshed: {name} cannot be read"
 
-    def _too_late(self, cycle: Cycle, task: Task) -> None:
-        """Go on without a table whose refresh has no time left, and without its readers."""
+    def _too_late(self, cycle: Cycle, task: Task, started: float) -> str:
+        """Go on without a table whose refresh has no time left, and without its readers; record and return why.
+
+        That is no failure of the table, for which a scheduler may have more time.
+        """
         for path in (task.path, *cycle.failed(task)):
             self.missed[path] = f"{cycle.names[path]} was not refreshed: {self._no_time} {_later(cycle.names[path])}"
+        reason, took = f"{self._no_time} {_later(task.name)}", round(1000 * (time.perf_counter() - started))
+        write(self._spark, task.path, Record(Action.SKIPPED, reason, took, initiated_by=_CAUSE.initiator.value))
+        return reason
 
     def _stopped(self, cycle: Cycle, task: Task, error: Exception, started: float) -> None:
-        """Record that a refresh was stopped. That is no failure of the table, which a scheduler may have more time for."""
+        """Go on as where no time is left, and say that the refresh had begun."""
         clear_frames(error)
-        reason = f"{self._no_time} {_later(task.name)}"
-        took = round(1000 * (time.perf_counter() - started))
-        write(self._spark, task.path, Record(Action.SKIPPED, reason, took, initiated_by=_CAUSE.initiator.value))
-        self._too_late(cycle, task)
-        self.missed[task.path] = f"the refresh of {task.name} was stopped: {reason}"
+        self.missed[task.path] = f"the refresh of {task.name} was stopped: {self._too_late(cycle, task, started)}"
 
     @property
     def _no_time(self) -> str:
