@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from pyspark.sql import SparkSession
-from tests import archive, order
+from tests import archive, pipeline
 from tests.settings import LEAN, QUICK
 from tests.versions import LACKING, SPARK, is_since
 
@@ -67,7 +67,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: order.rank(item.nodeid))
+    items.sort(key=lambda item: pipeline.rank(item.nodeid))
 
 
 def pytest_report_header() -> str:

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from tests.oracle.test_all_of_sql import ELSEWHERE, IN_PATTERNS
 from tests.oracle.test_all_of_sql import QUERIES as OF_ALL_KINDS
-from tests.order import LONGEST, rank
+from tests.pipeline import LONGEST, rank
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_long_files_begin_first_after_those_without_spark() -> None:
-    begun = ["tests/unit/test_order.py::a", *(f"{file}::a" for file in LONGEST), "tests/spark/test_no_such.py::a"]
+    begun = ["tests/unit/test_pipeline.py::a", *(f"{file}::a" for file in LONGEST), "tests/spark/test_no_such.py::a"]
     collected = [*begun]
     collected.reverse()
     collected.sort(key=rank)
