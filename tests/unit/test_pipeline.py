@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.oracle.queries_of_all_kinds import QUERIES as OF_ALL_KINDS
 from tests.oracle.test_all_of_sql import ELSEWHERE, IN_PATTERNS
-from tests.oracle.test_all_of_sql import QUERIES as OF_ALL_KINDS
 from tests.pipeline import LONGEST, WITHOUT_SPARK, has_turn, rank, turn
 
 ROOT = Path(__file__).parents[2]
