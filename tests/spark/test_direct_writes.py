@@ -11,6 +11,7 @@ import pytest
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
+from tests.pipeline import in_turn
 
 from streamtable.catalog.accepted import accept
 from streamtable.errors import DirectWriteRefused
@@ -219,7 +220,7 @@ ALLOWED = {
 """One of each command that Spark makes of them, and of each way to say it; `./run fuzz -k ordinary_table` has all."""
 
 
-@pytest.mark.parametrize("write", [pytest.param(each, marks=[pytest.mark.fuzz] * (each not in ALLOWED)) for each in WRITES])
+@pytest.mark.parametrize("write", in_turn(WRITES, ALLOWED))
 def test_the_same_write_to_an_ordinary_table_works(spark: SparkSession, plain_table: str, write: str) -> None:
     if write == "replace by clone":
         spark.sql(f"DELETE FROM {plain_table}")  # Delta clones into empty tables only

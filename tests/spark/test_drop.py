@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
+from tests.pipeline import in_turn
 from tests.spark.statements import answer, done, folder
 from tests.spark.tampering import tamper
 
@@ -29,6 +30,7 @@ from streamtable.jvm.gateway import java_class
 
 ALL = "SELECT id, amount FROM sales"
 GROUPS = "SELECT id, max(amount) AS most FROM sales GROUP BY id HAVING count(*) < 9"
+MAPPED = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
 
 
 def in_folder(place: Path) -> set[str]:
@@ -60,7 +62,7 @@ def test_drop_of_a_table_with_a_location_leaves_what_others_put_there(shop: Spar
     assert shop.read.parquet(*(str(each) for each in place.glob("part-*"))).count() == 3
 
 
-@pytest.mark.parametrize("clause", ["PARTITIONED BY (id)", "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')", ""])
+@pytest.mark.parametrize("clause", in_turn(["PARTITIONED BY (id)", MAPPED, ""], [MAPPED]))
 def test_drop_leaves_no_folder(shop: SparkSession, tmp_path: Path, clause: str) -> None:
     for location in ("", f"LOCATION '{tmp_path}/place'"):
         shop.sql(f"CREATE STREAM TABLE st {location} {clause} AS {ALL}")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
+from tests.pipeline import in_turn
 from tests.spark.statements import answer, folder
 from tests.spark.tampering import tamper
 
@@ -33,7 +34,7 @@ def forgotten(spark: SparkSession) -> None:
     java_class(spark, "org.apache.spark.sql.delta.DeltaLog").clearCache()
 
 
-@pytest.mark.parametrize("at", ["", "LOCATION '{}/st'"])
+@pytest.mark.parametrize("at", in_turn(["", "LOCATION '{}/st'"], ["LOCATION '{}/st'"]))
 def test_a_table_whose_folder_is_gone_does_not_block_its_name(shop: SparkSession, tmp_path: Path, at: str) -> None:
     create = f"CREATE STREAM TABLE st {at.format(tmp_path)} AS {GROUPS}"
     shop.sql(create)
@@ -138,7 +139,7 @@ def test_a_link_in_place_of_a_folder_is_not_followed(shop: SparkSession, tmp_pat
     shop.sql("DROP STREAM TABLE victim")
 
 
-@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("there", in_turn([True, False], [True]))
 def test_a_link_is_no_place_for_a_new_table(shop: SparkSession, tmp_path: Path, there: bool) -> None:
     """DROP follows no link, and could not take back what a CREATE made behind one."""
     behind = tmp_path / "behind"

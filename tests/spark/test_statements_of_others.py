@@ -98,9 +98,9 @@ def test_several_tables_are_refreshed_sources_first(made: SparkSession) -> None:
         "REFRESH MATERIALISED VIEW mv",
     ],
 )
-def test_a_slip_in_the_second_word_is_told(shop: SparkSession, slip: str) -> None:
+def test_a_slip_in_the_second_word_is_told(spark: SparkSession, slip: str) -> None:
     with pytest.raises(StatementSyntaxError, match=r"did you mean (STREAM TABLE|STREAM|MATERIALIZED VIEW)\?"):
-        shop.sql(slip)
+        spark.sql(slip)
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,9 @@ def test_a_slip_in_the_second_word_is_told(shop: SparkSession, slip: str) -> Non
         "BEGIN SUSPEND STREAM TABLE mv; END",
     ],
 )
-def test_words_of_others_get_an_answer_of_ours(shop: SparkSession, statement: str) -> None:
+def test_words_of_others_get_an_answer_of_ours(spark: SparkSession, statement: str) -> None:
     with pytest.raises(StatementSyntaxError, match="What to do: "):
-        shop.sql(statement)
+        spark.sql(statement)
 
 
 def test_a_trigger_on_update_is_a_schedule_in_every_statement_that_shows_it(shop: SparkSession) -> None:

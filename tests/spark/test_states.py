@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.oracle.scenario import Scenario
+from tests.pipeline import in_turn
 from tests.spark.statements import answer, done, shown
 
 VISITS = "(1, 'ann', 5), (1, 'ann', 6), (1, 'bob', 1), (2, 'cid', 2), (2, NULL, 3), (NULL, 'ann', 4)"
@@ -74,7 +75,7 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", in_turn(PLACES, ["mapped", "scattered", "no statistics"]))
 def test_auto_looks_where_equal_keys_lie(shop: SparkSession, place: str) -> None:
     options, ranges, scatters = PLACES[place]
     shop.sql(f"CREATE TABLE src (id INT, half BIGINT) USING delta {options}")

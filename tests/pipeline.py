@@ -1,0 +1,79 @@
+"""What the pipeline runs of a test with many cases, and in which order files begin.
+
+Those without Spark begin first, then those that take minutes, so that the two processes end together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from typing import Any
+from zlib import crc32
+
+import pytest
+
+LONGEST = tuple(
+    f"tests/{each}.py"
+    for each in (
+        "spark/test_hosts",
+        "spark/test_docs",
+        "tpch/test_tpch",
+        "spark/test_immediate",
+        "oracle/test_random_queries",
+        "spark/test_sources_change",
+        "spark/test_expectations",
+        "spark/test_frozen",
+        "spark/test_statements_end_to_end",
+        "spark/test_names",
+        "spark/test_replication_cases",
+        "spark/test_demo",
+        "spark/test_cluster",
+        "spark/test_jvm_hosts",
+        "spark/test_storage_says",
+        "spark/test_definition_is_code",
+        "spark/test_crashes",
+        "spark/test_patterns_sources",
+        "spark/test_patterns_operators",
+        "spark/test_replication",
+        "spark/test_queue",
+        "oracle/test_all_of_sql",
+        "oracle/test_random_dml",
+        "spark/test_drop",
+        "spark/test_errors_named",
+        "spark/test_hidden_states",
+        "spark/test_half_made",
+        "spark/test_dry_run",
+    )
+)
+"""Files with Spark that take more than a minute, the longest first: one that began last would leave the other process without work."""
+
+WITHOUT_SPARK = ("tests/repository/", "tests/unit/")
+
+
+def rank(node: str) -> int:
+    """Return when the file of a test begins, as a number to sort by; the order of tests within a file is its own."""
+    file = node.partition("::")[0]
+    if file.startswith(WITHOUT_SPARK):
+        return -1
+    return LONGEST.index(file) if file in LONGEST else len(LONGEST)
+
+
+def turn(text: str) -> tuple[int, int]:
+    """Read "1/2": the first of two turns."""
+    number, _, of = text.partition("/")
+    if not (number.isdigit() and of.isdigit() and 0 < int(number) <= int(of)):
+        raise ValueError(f"{text!r} is no turn: write 1/2 for the first of two")
+    return int(number), int(of)
+
+
+def has_turn(node: str, number: int, of: int) -> bool:
+    """Tell whether a file with Spark is in this turn; those without are in each. All turns together are everything."""
+    file = node.partition("::")[0]
+    if file.startswith(WITHOUT_SPARK):
+        return True
+    drawn = LONGEST.index(file) if file in LONGEST else crc32(file.encode())
+    return drawn % of == number - 1
+
+
+def in_turn(cases: Iterable[Any], chosen: Container[Any]) -> list[Any]:
+    """Return all cases as parameters of a test: the chosen ones, one of each kind, for the pipeline, the others for `./run fuzz`."""
+    return [pytest.param(each, marks=[] if each in chosen else pytest.mark.fuzz) for each in cases]
