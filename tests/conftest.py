@@ -52,9 +52,6 @@ def starts_spark(config: pytest.Config) -> bool:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write what fixtures expect anew, instead of comparing it")
     parser.addoption("--wheel", help="the wheel that tests of an installation install, instead of one that they build")
-    parser.addoption(
-        "--turn", type=pipeline.turn, metavar="N/M", help="of the files with Spark those of this turn, as on one of M machines"
-    )
     parser.addoption("--layouts", action="store_true", help="try every query that is created again over sources of each layout")
 
 
@@ -69,11 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("SPARK_SUBMIT_OPTS", archive.options(archive_of(config)))
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if asked := config.getoption("turn"):
-        left_out = [item for item in items if not pipeline.has_turn(item.nodeid, *asked)]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if pipeline.has_turn(item.nodeid, *asked)]
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: pipeline.rank(item.nodeid))
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 from typing import Any
-from zlib import crc32
 
 import pytest
 
@@ -55,23 +54,6 @@ def rank(node: str) -> int:
     if file.startswith(WITHOUT_SPARK):
         return -1
     return LONGEST.index(file) if file in LONGEST else len(LONGEST)
-
-
-def turn(text: str) -> tuple[int, int]:
-    """Read "1/2": the first of two turns."""
-    number, _, of = text.partition("/")
-    if not (number.isdigit() and of.isdigit() and 0 < int(number) <= int(of)):
-        raise ValueError(f"{text!r} is no turn: write 1/2 for the first of two")
-    return int(number), int(of)
-
-
-def has_turn(node: str, number: int, of: int) -> bool:
-    """Tell whether a file with Spark is in this turn; those without are in each. All turns together are everything."""
-    file = node.partition("::")[0]
-    if file.startswith(WITHOUT_SPARK):
-        return True
-    drawn = LONGEST.index(file) if file in LONGEST else crc32(file.encode())
-    return drawn % of == number - 1
 
 
 def in_turn(cases: Iterable[Any], chosen: Container[Any]) -> list[Any]:
