@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import cache, partial
+from functools import cache
 from math import ceil
 from typing import TypeAlias
 
@@ -64,7 +64,7 @@ def freshness(spark: SparkSession, found: Sequence[Entry]) -> dict[str, Freshnes
     """Return the freshness of all stream tables, by path. All are needed, because the schedule of one may count for another."""
     read = {source for entry in found for source in entry.definition.sources}
     vector = Vector.read(spark, sorted(read))
-    changed_at: ChangedAt = cache(partial(_changed_at, spark))  # many tables have read one source up to one version
+    changed_at = _asked_once(spark)
     since = {entry.path: _current_until(entry, vector, changed_at) for entry in found}
     # A suspended table is not refreshed by its schedule, but counts as late. RESUME and a request make no table late.
     poll = read_setting(spark, POLL)
@@ -138,6 +138,17 @@ def _left_to_the_tables(entry: Entry, frontier: Frontier, now: datetime) -> date
         return None
     ends = clock.day_ends(frontier.sources[CLOCK.path], entry.definition.settings["spark.sql.session.timeZone"])
     return ends and min(ends, now)
+
+
+def _asked_once(spark: SparkSession) -> ChangedAt:
+    """Return what asks the log once where many tables have read one source up to one version."""
+
+    @cache
+    def asked(path: str, before: Version, latest: Version | None, *_: str | None) -> tuple[bool, datetime | None]:
+        return _changed_at(spark, path, before, latest)
+
+    # A version without a known commit equals several that differ from each other.
+    return lambda path, before, latest: asked(path, before, latest, before.commit, latest.commit if latest else None)
 
 
 def _changed_at(spark: SparkSession, path: str, before: Version, latest: Version | None) -> tuple[bool, datetime | None]:

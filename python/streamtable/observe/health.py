@@ -130,13 +130,13 @@ def _consumer_health(spark: SparkSession, queue: Queue) -> list[Health]:
 def _consumers(spark: SparkSession, queue: Queue, inputs: Inputs) -> Iterator[Health]:
     vector, unread = Vector.read(spark, sorted({each.path for each in inputs.opened})), _unread_of(spark)
     for consumer in consumers.of(spark, queue):
-        other = history.recreated(spark, consumer, inputs, consumer.finished) or inputs.overwritten(
-            consumer.position, consumer.commits
-        )
+        other = history.recreated(spark, consumer, inputs, consumer.finished)
+        older = inputs.overwritten(consumer.position, consumer.commits)
         for table, version in zip(inputs.opened, inputs.times.versions(consumer.finished), strict=True):
             source = Health(f"{queue}: {consumer.name}", str(table), table.path, SourceState.OK)
             table_id = "" if table == other else table.table_id
-            yield _health(spark, source, Version(table_id, version), vector, _CONSUMER, unread)
+            found = _health(spark, source, Version(table_id, version), vector, _CONSUMER, unread)
+            yield _replaced(found, version, _CONSUMER) if table == older and table != other else found
 
 
 Unread: TypeAlias = Callable[[str, int, int, str | None], tuple[Sequence[CommitSummary], bool]]
@@ -174,7 +174,7 @@ def _health(spark: SparkSession, source: Health, read: Version | None, vector: V
     if read.table_id != latest.table_id or read.number > latest.number:
         return replace(found, state=SourceState.RECREATED, warning=f"it was recreated: {reader.otherwise}")
     if latest.replaces(read):
-        return replace(found, state=SourceState.LOST, warning=f"{replaced(source.path, read.number)}: {reader.otherwise}")
+        return _replaced(found, read.number, reader)
     try:
         pending, feed = unread(source.path, read.number, latest.number, read.commit)
     except HistoryLost as error:
@@ -186,6 +186,10 @@ def _health(spark: SparkSession, source: Health, read: Version | None, vector: V
         waiting=len(changing),
         behind_since=changing[0] if changing else None,
     )
+
+
+def _replaced(found: Health, version: int, reader: _Reader) -> Health:
+    return replace(found, state=SourceState.LOST, warning=f"{replaced(found.path, version)}: {reader.otherwise}")
 
 
 def _outlook(spark: SparkSession, found: Health, pending: Sequence[CommitSummary], now: datetime, reader: _Reader) -> Health:

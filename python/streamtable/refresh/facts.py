@@ -56,7 +56,7 @@ def facts_of(spark: SparkSession, run: Run) -> Facts:
 def foreign(spark: SparkSession, entry: Entry, frontier: Frontier) -> str | None:
     """Describe the first foreign commit since our last one that changed rows, or why the log no longer tells; else None."""
     table, latest = (entry.path, entry.definition.id), entry.state.version
-    after = max(frontier.base, _seen(spark, entry))
+    after = _seen(spark, entry, frontier.base)
     try:
         since = commits(spark, entry.path, after, latest) if after < latest else ()
     except HistoryLost as error:
@@ -69,11 +69,12 @@ def foreign(spark: SparkSession, entry: Entry, frontier: Frontier) -> str | None
     return None
 
 
-def _seen(spark: SparkSession, entry: Entry) -> int:
-    """Return the version of the table up to which only refreshes wrote it, as far as this process knows; else -1."""
+def _seen(spark: SparkSession, entry: Entry, base: int) -> int:
+    """Return the version of the table up to which only refreshes wrote it, as far as this process knows; at least `base`."""
     seen, latest = _ours.get((entry.path, entry.definition.id)), entry.state.latest
-    known = seen is not None and seen.number <= latest.number and is_same(spark, entry.path, seen, latest)
-    return seen.number if seen and known else -1
+    if seen is None or not base < seen.number <= latest.number or not is_same(spark, entry.path, seen, latest):
+        return base
+    return seen.number
 
 
 def _since(run: Run, frontier: Frontier) -> dict[str, tuple[CommitSummary, ...]]:

@@ -80,9 +80,9 @@ class AppliedTable:
         return self.relation.source_id != self.source.table_id or (self.position or 0) > self.source.version
 
     def _is_overwritten(self) -> bool:
-        if self.position is None or self.position != self.relation.position:
+        if self.relation.position is None:
             return False
-        read = Version(self.source.table_id, self.position, self.relation.commit)
+        read = Version(self.source.table_id, self.relation.position, self.relation.commit)
         return not is_same(self.session, self.source.path, read)
 
     def commit(self) -> str | None:

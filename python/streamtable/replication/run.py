@@ -135,7 +135,7 @@ def _advance(
     """Copy a table or apply its changes; return its progress, even if an error stopped it."""
     copying, table = relation.state == SyncState.DATA_COPY, None
     stopped_at, error = None, None
-    state, commit = relation.state, None
+    state = relation.state
     try:
         source = source_of(session, publications)
         target = subscription.target(session, relation.table)
@@ -146,19 +146,22 @@ def _advance(
         else:
             table.follow()
             state = _NEXT[state]
-        commit = table.commit()
     except Stopped as stopped:
         stopped_at, error = stopped.position, stopped.__cause__
     except (PySparkException, Py4JJavaError) as failed:
         error = failed
     done = table.done if table else Applied()
     position = table.position if table else relation.position
+    try:  # where an error stopped it, too: the commits before that are applied
+        commit = table.commit() if table and position != relation.position else relation.commit
+    except (PySparkException, Py4JJavaError) as failed:
+        commit, error = None, error or failed
     skipped = relation.skip is not None and position is not None and position >= relation.skip
     moved = replace(
         _counted(relation, done, error, copying),
         state=state,
         position=position,
-        commit=relation.commit if error and position == relation.position else commit,
+        commit=commit,
         target_id=table.target_id if table and error is None else relation.target_id,
         stopped_at=stopped_at,
         skip=None if skipped else relation.skip,

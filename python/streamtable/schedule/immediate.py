@@ -75,6 +75,7 @@ class _Following:
     def __init__(self, spark: SparkSession, places: Sequence[str]) -> None:
         self._spark, self._places = spark, places
         self._limit = TimeLimit(spark.sparkContext, setting_or_default(spark, IMMEDIATE_TIMEOUT))
+        self._recorded = False
         self.missed: dict[str, str] = {}
 
     def once(self) -> None:
@@ -120,14 +121,17 @@ class _Following:
                 self.missed[above] = f"{wanted[above]} was not refreshed: {name} cannot be read"
 
     def _too_late(self, cycle: Cycle, task: Task, started: float) -> str:
-        """Go on without a table whose refresh has no time left, and without its readers; record and return why.
+        """Go on without a table whose refresh has no time left, and without its readers; return why.
 
-        That is no failure of the table, for which a scheduler may have more time.
+        That is no failure of the table, for which a scheduler may have more time. The history of the first one says so:
+        the writer waits for each line.
         """
         for path in (task.path, *cycle.failed(task)):
             self.missed[path] = f"{cycle.names[path]} was not refreshed: {self._no_time} {_later(cycle.names[path])}"
         reason, took = f"{self._no_time} {_later(task.name)}", round(1000 * (time.perf_counter() - started))
-        write(self._spark, task.path, Record(Action.SKIPPED, reason, took, initiated_by=_CAUSE.initiator.value))
+        if not self._recorded:
+            write(self._spark, task.path, Record(Action.SKIPPED, reason, took, initiated_by=_CAUSE.initiator.value))
+            self._recorded = True
         return reason
 
     def _stopped(self, cycle: Cycle, task: Task, error: Exception, started: float) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from threading import RLock
 from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
-from streamtable.errors import InvalidStatement
+from streamtable.errors import HistoryLost, InvalidStatement
 from streamtable.language.names import UNREAD, Name, Query
 from streamtable.query.checks import find_source
 from streamtable.sql.builder import qualified
@@ -78,6 +78,9 @@ def open_feed(spark: SparkSession, wanted: Name | Query) -> Feed:
     """Return the feed of a table, a view or a query, shared by all its readers; `close_feed` gives it back."""
     relation = _open(spark, wanted)
     key = (id(spark.sparkContext), relation.identity)
+    if known := _feeds.get(key):
+        with suppress(HistoryLost):  # an older copy may have taken the place of a table since it looked
+            known.relation.inputs.latest()
     with _registry:
         known = _feeds.get(key)
         feed = Feed(key, relation) if known is None or known.relation.inputs.overtaken else known

@@ -3,7 +3,7 @@ package org.apache.spark.sql.streamtable
 import scala.util.matching.Regex
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.logical.{Expand, LogicalPlan}
 import org.apache.spark.sql.catalyst.util.quoteIfNeeded
 
 /**
@@ -17,10 +17,10 @@ private object Names {
     val found = plan.collectWithSubqueries { case node => node.expressions.flatMap(_.collect { case e => e }) }.flatten
     val told = parts(found.collect { case a: AttributeReference if a.qualifier.nonEmpty => a.qualifier }.distinct)
     val own = plan.output.map(_.exprId).toSet
-    val names = found
-      .collect {
-        case a: Alias if isMade(a.name) && !own(a.exprId) => a.exprId -> told.replaceAllIn(a.name, "") -> a.name
-      }
+    // GROUPING SETS over a computed key: Spark 4.0 gives the columns of the sets the name of the key below them.
+    val ofSets = plan.collectWithSubqueries { case x: Expand => x.output.filterNot(x.child.outputSet.contains) }.flatten
+    val names = (found.collect { case a: Alias => a.toAttribute } ++ ofSets)
+      .collect { case a if isMade(a.name) && !own(a.exprId) => a.exprId -> told.replaceAllIn(a.name, "") -> a.name }
       .collect { case ((id, bare), name) if bare != name => id -> bare }
       .toMap
     if (names.isEmpty) plan

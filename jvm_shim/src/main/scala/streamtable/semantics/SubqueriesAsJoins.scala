@@ -68,9 +68,10 @@ private object SubqueriesAsJoins {
       val list = results.map(_.transform { case x: AttributeReference =>
         named.get(x.exprId).fold(x)(n => x.withName(n.name))
       })
+      val computed = keys.map { case Alias(key, _) => key; case key => key }
       Project(
         keepIds(list.map(_.asInstanceOf[NamedExpression]), a.output),
-        Aggregate(keys, keys ++ named.values, child))
+        Aggregate(computed, keys ++ named.values, child))
   }
 
   private def keepIds(list: Seq[NamedExpression], output: Seq[Attribute]): Seq[NamedExpression] = list.zip(output).map {
