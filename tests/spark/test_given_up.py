@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -37,6 +38,9 @@ WAYS_OF_CONNECT: dict[str, Callable[[Any], object]] = {
     "interrupt": lambda remote: remote.interruptAll(),
     "release the session": lambda remote: remote.client.release_session(),
 }
+
+STORED = 0.1
+"""After so many seconds Spark stores the next change of a statement; what comes sooner is stored with the change after it."""
 
 HIVE = {
     "hive.server2.thrift.bind.host": "127.0.0.1",
@@ -149,6 +153,7 @@ def test_a_statement_of_thrift_that_is_given_up_while_it_is_planned_leaves_no_jo
         cursor.execute_async(LONG)
         group = str(UUID(bytes=cursor._last_operation.handle.operationId.guid))
         with planning.given_up():
+            time.sleep(2 * STORED)
             WAYS[way](connection, cursor)
             wait_until(lambda: over(group))
 
