@@ -15,17 +15,21 @@ from streamtable.catalog.restored import restored
 from streamtable.delta import commit_ids, tables
 from streamtable.delta.commit_ids import commits_since, is_same
 from streamtable.delta.tables import Located, TableState, Version
-from streamtable.errors import HistoryLost
+from streamtable.errors import HistoryLost, ReplicationConflict
+from streamtable.language.names import Name
 from streamtable.language.stream_table.ast import RefreshMode
-from streamtable.queue import history
+from streamtable.observe import freshness, health
+from streamtable.queue import consumers, history
 from streamtable.queue.consumers import Consumer
 from streamtable.refresh import facts
 from streamtable.refresh.choose import Action, Facts, choose
-from streamtable.refresh.frontier import Frontier
+from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.refresh.targets import pinned
-from streamtable.replication import apply
+from streamtable.replication import apply, run
 from streamtable.replication.source import SourceTable
 from streamtable.replication.subscriptions import SubscribedTable
+from streamtable.replication.writer import Applied
+from streamtable.subscribing import feed
 from streamtable.subscribing import inputs as subscribed
 from streamtable.subscribing.inputs import Input, Inputs
 
@@ -230,3 +234,99 @@ def test_a_subscription_does_not_go_on_over_an_older_copy(
     if lost:
         with pytest.raises(HistoryLost, match="an older copy of s took its place"):
             table("read").follow()
+
+
+def test_a_crash_before_a_subscription_kept_its_position_hides_no_older_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The target records with its rows that version 11 was applied; the subscription still says 10."""
+    Log(monkeypatch, {10: "written again", 11: "d", 12: "e"})
+    monkeypatch.setattr(apply, "transaction", lambda *_: 11)
+    monkeypatch.setattr(apply, "state", lambda *_: TableState("/u", "mine", 0, {}, "", (), None))
+    relation = SubscribedTable("u", "id", "t", "ready", 10, None, None, None, "", target_id="mine", commit="read")
+    source = SourceTable("s", "/s", "t", 12, ("k",), None, False, ())
+    table = apply.AppliedTable(SPARK, source, Located(("u",), "delta", "/u"), relation, foreign_only=False)
+    assert table.position == 11 and table.is_lost()
+
+
+@pytest.mark.parametrize(
+    ("known", "after", "error", "kept"),
+    [
+        ("read", 10, None, "now"),
+        (None, 10, None, "now"),  # a subscription of an earlier release learns its commit
+        ("read", 11, None, "now"),
+        ("read", 11, apply.Stopped(12), "now"),  # version 11 was applied, 12 was not
+        ("read", 10, apply.Stopped(11), "read"),
+        (None, 10, HistoryLost("another"), None),  # what is there now is not what was read
+    ],
+)
+def test_a_subscription_keeps_the_commit_of_what_it_applied(
+    known: str | None, after: int, error: Exception | None, kept: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Table:
+        position, done, target_id = after, Applied(), "mine"
+
+        def follow(self) -> None:
+            if isinstance(error, apply.Stopped):
+                raise error from ReplicationConflict("a row is there already", 12)
+            if error:
+                raise error
+
+        def commit(self) -> str:
+            return "now"
+
+    monkeypatch.setattr(run, "source_of", lambda *_: None)
+    monkeypatch.setattr(run, "AppliedTable", lambda *_: Table())
+    relation = SubscribedTable("u", "id", "t", "ready", 10, None, None, None, "", target_id="mine", commit=known)
+    subscription: Any = SimpleNamespace(target=lambda *_: None, origin="any")
+    moved, _, failed = run._advance(SPARK, subscription, relation, [])
+    assert (moved.position, moved.commit, failed is None) == (after, kept, error is None)
+
+
+def test_a_new_subscriber_does_not_end_with_those_whose_table_an_older_copy_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody had looked since: the new one got the old relation, and its first look failed."""
+    log = Log(monkeypatch, {10: "read"})
+    closed = list[object]()
+
+    class Relation:
+        identity = "t"
+
+        def __init__(self) -> None:
+            self.inputs = Inputs(SPARK, [Input("/s", (), "t", "{}")], lambda *_: None)
+
+        def close(self) -> None:
+            closed.append(self)
+
+    monkeypatch.setattr(feed, "_open", lambda *_: Relation())
+    spark: Any = SimpleNamespace(sparkContext=object())
+    first, second = (feed.open_feed(spark, Name(("t",))) for _ in range(2))
+    assert first is second and len(closed) == 1
+    assert first.relation.inputs.latest() == (10,)
+    log.found = {8: "a", 9: "c", 10: "d"}
+    third = feed.open_feed(spark, Name(("t",)))
+    assert third is not first and third.relation.inputs.latest() == (10,)
+    with pytest.raises(HistoryLost, match="an older copy"):
+        first.relation.inputs.latest()
+    for each in (first, second, third):
+        feed.close_feed(each)
+    assert closed[1:] == [first.relation, third.relation] and not feed._feeds
+
+
+def test_what_was_read_before_commits_were_known_tells_nothing_of_what_was_read_since(monkeypatch: pytest.MonkeyPatch) -> None:
+    Log(monkeypatch, {6: "written again"})
+    asked, latest = freshness._asked_once(SPARK), Version("t", 6, "written again")
+    assert asked("/s", Version("t", 6), latest) == (False, None)
+    assert asked("/s", Version("t", 6, "read"), latest) == (True, None)
+
+
+def test_the_health_of_a_consumer_over_an_older_copy_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, inputs = reader(monkeypatch, {9: "b", 10: "read"})
+    consumer = Consumer("c", 10, 0, NOW, NOW, NOW, tables=("t",), commits=inputs.commits_of(10))
+    log, inputs = reader(monkeypatch, {9: "c", 10: "d", 11: "e"})
+    vector = Vector({"/s": log.latest}, NOW)
+    monkeypatch.setattr(health, "Vector", SimpleNamespace(read=lambda *_: vector))
+    monkeypatch.setattr(consumers, "of", lambda *_: [consumer])
+    monkeypatch.setattr(health, "reads_feed", lambda *_: True)
+    monkeypatch.setattr(health, "_outlook", lambda spark, found, *_: found)
+    queue: Any = "q"
+    (found,) = health._consumers(SPARK, queue, inputs)
+    assert (found.state, found.read) == (health.SourceState.LOST, 10)
+    assert "version 10 of the table at /s is another one than was read" in str(found.warning)

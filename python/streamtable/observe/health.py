@@ -136,7 +136,7 @@ def _consumers(spark: SparkSession, queue: Queue, inputs: Inputs) -> Iterator[He
             source = Health(f"{queue}: {consumer.name}", str(table), table.path, SourceState.OK)
             table_id = "" if table == other else table.table_id
             found = _health(spark, source, Version(table_id, version), vector, _CONSUMER, unread)
-            yield _replaced(found, version, _CONSUMER) if table == older and table != other else found
+            yield _lost(found, version, _CONSUMER) if table == older and table != other else found
 
 
 Unread: TypeAlias = Callable[[str, int, int, str | None], tuple[Sequence[CommitSummary], bool]]
@@ -174,7 +174,7 @@ def _health(spark: SparkSession, source: Health, read: Version | None, vector: V
     if read.table_id != latest.table_id or read.number > latest.number:
         return replace(found, state=SourceState.RECREATED, warning=f"it was recreated: {reader.otherwise}")
     if latest.replaces(read):
-        return _replaced(found, read.number, reader)
+        return _lost(found, read.number, reader)
     try:
         pending, feed = unread(source.path, read.number, latest.number, read.commit)
     except HistoryLost as error:
@@ -188,7 +188,7 @@ def _health(spark: SparkSession, source: Health, read: Version | None, vector: V
     )
 
 
-def _replaced(found: Health, version: int, reader: _Reader) -> Health:
+def _lost(found: Health, version: int, reader: _Reader) -> Health:
     return replace(found, state=SourceState.LOST, warning=f"{replaced(found.path, version)}: {reader.otherwise}")
 
 

@@ -152,10 +152,12 @@ def _advance(
         error = failed
     done = table.done if table else Applied()
     position = table.position if table else relation.position
-    try:  # where an error stopped it, too: the commits before that are applied
-        commit = table.commit() if table and position != relation.position else relation.commit
-    except (PySparkException, Py4JJavaError) as failed:
-        commit, error = None, error or failed
+    commit = relation.commit
+    if table and not (error and position == relation.position):
+        try:  # where an error stopped it, too: the commits before that are applied
+            commit = table.commit()
+        except (PySparkException, Py4JJavaError) as failed:
+            commit, error = None, error or failed
     skipped = relation.skip is not None and position is not None and position >= relation.skip
     moved = replace(
         _counted(relation, done, error, copying),
