@@ -1,7 +1,5 @@
 package org.apache.spark.sql.delta.streamtable
 
-import java.util.{LinkedHashMap, Map => JavaMap}
-
 import scala.jdk.CollectionConverters._
 import scala.util.chaining._
 
@@ -25,17 +23,11 @@ private[streamtable] object Snapshots {
   private def table(latest: Snapshot): Table = (latest.deltaLog.dataPath, latest.metadata.id)
 
   /** File lists by version: Delta's own list of a version costs a Spark job where its checksum does not have it. */
-  private val files =
-    java.util.Collections.synchronizedMap(new LinkedHashMap[(Table, Long), Seq[AddFile]](kept, 0.75f, true) {
-      override def removeEldestEntry(eldest: JavaMap.Entry[(Table, Long), Seq[AddFile]]): Boolean =
-        size > kept || size > 2 && values.asScala.map(_.size).sum > manyFiles
-    })
+  private val files = Recent.map[(Table, Long), Seq[AddFile]](lists =>
+    lists.size > kept || lists.size > 2 && lists.values.asScala.map(_.size).sum > manyFiles)
 
   /** The latest version of each table that this driver saw, and its commit. */
-  private val seen =
-    java.util.Collections.synchronizedMap(new LinkedHashMap[Path, (Long, Option[String])](kept, 0.75f, true) {
-      override def removeEldestEntry(eldest: JavaMap.Entry[Path, (Long, Option[String])]): Boolean = size > manyTables
-    })
+  private val seen = Recent.map[Path, (Long, Option[String])](_.size > manyTables)
 
   def latest(spark: SparkSession, path: String): Snapshot = {
     Planted.refuseHiddenLinks(path)

@@ -3,7 +3,6 @@ package org.apache.spark.sql.delta.streamtable
 import java.io.FileNotFoundException
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
-import java.util.{LinkedHashMap, Map => JavaMap}
 
 import scala.util.{Try, Using}
 import scala.util.chaining._
@@ -23,10 +22,7 @@ private[streamtable] object CommitIds {
   private val (commitInfo, near) = ("\"commitInfo\"", 40)
 
   /** By log, version and time of the file: this driver reads a file once. */
-  private val known =
-    java.util.Collections.synchronizedMap(new LinkedHashMap[(Path, Long, Long), String](64, 0.75f, true) {
-      override def removeEldestEntry(eldest: JavaMap.Entry[(Path, Long, Long), String]): Boolean = size > most
-    })
+  private val known = Recent.map[(Path, Long, Long), String](_.size > most)
 
   /** Of the latest version: its checksum has the id, and came with the snapshot. */
   def of(latest: Snapshot): Option[String] =
