@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -24,14 +24,21 @@ ADAPTIVE = "spark.sql.adaptive.enabled"
 
 
 @contextmanager
-def planned_once(spark: SparkSession) -> Iterator[None]:
-    """Let DML of a few rows in this session be planned once, not again after each of its stages; our own sessions decide themselves."""
-    before = str(spark.conf.get(ADAPTIVE))
-    spark.conf.set(ADAPTIVE, "false")
+def with_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Give a session some other settings for a while."""
+    before = {key: spark.conf.get(key, None) for key in settings}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
     try:
         yield
     finally:
-        spark.conf.set(ADAPTIVE, before)
+        for key, known in before.items():
+            spark.conf.unset(key) if known is None else spark.conf.set(key, known)
+
+
+def planned_once(spark: SparkSession) -> AbstractContextManager[None]:
+    """Let DML of a few rows in this session be planned once, not again after each of its stages; our own sessions decide themselves."""
+    return with_settings(spark, {ADAPTIVE: "false"})
 
 
 _numbers = itertools.count()

@@ -22,6 +22,7 @@ from pyspark.sql.types import IntegerType, LongType
 from tests.oracle.comparison import assert_exact, bag, spelled
 from tests.oracle.copies import Copies
 from tests.oracle.random_queries import queries
+from tests.oracle.scenario import with_settings
 from tests.oracle.together import together
 from tests.oracle.workload import SETTINGS, SOURCES, create_sources, names, statements
 from tests.oracle.workload import rows as some_rows
@@ -125,14 +126,8 @@ def check(spark: SparkSession, drawn: list[str], seed: int, rounds: int, typed: 
 def different_settings(spark: SparkSession, rnd: random.Random) -> Iterator[str]:
     """Give a session some other settings for a while, and say which."""
     drawn = {key: rnd.choice(values) for key, values in SETTINGS.items() if rnd.random() < 0.4}
-    before = {key: spark.conf.get(key, None) for key in drawn}
-    for key, value in drawn.items():
-        spark.conf.set(key, value)
-    try:
+    with with_settings(spark, drawn):
         yield f"under {drawn},"
-    finally:
-        for key, known in before.items():
-            spark.conf.unset(key) if known is None else spark.conf.set(key, known)
 
 
 def batches(number: int) -> settings:
