@@ -562,8 +562,9 @@ def test_the_thread_tries_again_after_the_pause_and_not_at_the_next_look(monkeyp
     assert all(later - earlier >= 0.2 for earlier, later in pairwise(begun))
 
 
-def test_stop_waits_for_a_refresh_and_cancels_what_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    played = Played(table("a"))
+@contextmanager
+def refreshing(played: Played, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Scheduler, Event]]:
+    """Run a scheduler until its first refresh has begun; the refresh ends when the event is set."""
     begun, may_end = Event(), Event()
 
     def slow(task: Task, attempt: int, stopping: Event) -> Refreshed | Failed:
@@ -574,6 +575,12 @@ def test_stop_waits_for_a_refresh_and_cancels_what_takes_too_long(monkeypatch: p
     monkeypatch.setattr(played, "refresh", slow)
     with started(played) as scheduler:
         begun.wait(20)
+        yield scheduler, may_end
+
+
+def test_stop_waits_for_a_refresh_and_cancels_what_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(table("a"))
+    with refreshing(played, monkeypatch) as (scheduler, may_end):
         assert not scheduler.stop(timeout=0.1)
         assert set(played.cancelled) == {"a"}
         may_end.set()
@@ -583,20 +590,12 @@ def test_stop_waits_for_a_refresh_and_cancels_what_takes_too_long(monkeypatch: p
 def test_stop_ends_also_where_spark_is_stopped_first(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """The error of the cancel was that of stop."""
     played = Played(table("a"))
-    begun, may_end = Event(), Event()
-
-    def slow(task: Task, attempt: int, stopping: Event) -> Refreshed | Failed:
-        begun.set()
-        may_end.wait(20)
-        return Failed("stopped")
 
     def gone(task: Task) -> None:
         raise AttributeError("'NoneType' object has no attribute 'sc'")
 
-    monkeypatch.setattr(played, "refresh", slow)
     monkeypatch.setattr(played, "cancel", gone)
-    with started(played) as scheduler:
-        begun.wait(20)
+    with refreshing(played, monkeypatch) as (scheduler, may_end):
         assert not scheduler.stop(timeout=0.1)
         may_end.set()
         assert scheduler.stop(timeout=20)
