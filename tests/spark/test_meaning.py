@@ -186,6 +186,7 @@ def test_a_query_is_the_same_each_time(s: Scenario, query: str) -> None:
     "query",
     [
         "SELECT upper(s) AS x, count(*) AS n FROM a GROUP BY upper(s)",
+        "SELECT upper(s) AS x, count(*) AS n FROM a GROUP BY ROLLUP (upper(s))",
         "SELECT upper(s) AS x, count(*) + (SELECT max(w) FROM b) AS n FROM a GROUP BY upper(s)",
         "SELECT * FROM (SELECT k, v FROM a) PIVOT (sum(v) AS t, max(v) FOR k IN (1, 2))",
         "SELECT s, v < second(now()) AS x, count(*) AS n FROM a GROUP BY s, v < second(now())",
