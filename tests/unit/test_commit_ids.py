@@ -97,22 +97,24 @@ def test_a_source_at_the_same_version_by_another_commit_is_not_unchanged(target:
 @pytest.mark.parametrize(
     ("commits", "lost"),
     [
-        ({10: "read", 11: "b"}, False),
-        ({10: "written again", 11: "b"}, True),
-        ({11: "b"}, False),  # cleaned up: there is nothing to judge by
+        ({10: "read", 11: "b"}, None),
+        ({10: "written again", 11: "b"}, "version 10 .* another one than was read: an older copy of its folder took its place"),
+        ({11: "b"}, "does not hold version 10 any more, which was read: nobody can tell"),  # an older copy that was cleaned up
+        ({12: "c"}, "does not hold all versions"),
     ],
 )
 def test_only_the_commits_after_the_one_that_was_read_are_its_changes(
-    commits: Mapping[int, str], lost: bool, monkeypatch: pytest.MonkeyPatch
+    commits: Mapping[int, str], lost: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = Log(monkeypatch, commits)
+    log, upto = Log(monkeypatch, commits), max(commits)
     if lost:
-        with pytest.raises(HistoryLost, match="an older copy of its folder took its place"):
-            commits_since(SPARK, "/s", TEN, 11)
+        with pytest.raises(HistoryLost, match=lost):
+            commits_since(SPARK, "/s", TEN, upto)
     else:
-        assert [each.version for each in commits_since(SPARK, "/s", TEN, 11)] == [11]
+        assert [each.version for each in commits_since(SPARK, "/s", TEN, upto)] == [11]
     assert log.asked == [10]
-    assert [each.version for each in commits_since(SPARK, "/s", Version("t", 10), 11)] == [11]
+    if 11 in commits:
+        assert [each.version for each in commits_since(SPARK, "/s", Version("t", 10), 11)] == [11]
     assert log.asked == [10], "a version of an earlier release asks for nothing"
     assert is_same(SPARK, "/s", TEN, Version("t", 10, "read")) and log.asked == [10], "the latest version answers for itself"
 

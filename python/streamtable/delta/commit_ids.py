@@ -29,14 +29,21 @@ def is_same(session: SparkSession, path: str, before: Version, latest: Version |
     return not latest.replaces(before)
 
 
-def commits_since(session: SparkSession, path: str, before: Version, upto: int, complete: bool = True) -> tuple[CommitSummary, ...]:
+def commits_since(session: SparkSession, path: str, before: Version, upto: int) -> tuple[CommitSummary, ...]:
     """Summarise the commits after a version that was read.
 
-    Raises HistoryLost when the log lacks one of them, or has another commit than the version that was read.
+    Raises HistoryLost when the log lacks one of them, has another commit than the version that was read, or does not tell.
     """
-    if not is_same(session, path, before):
+    now = before if before.commit is None else version_at(session, path, before.table_id, before.number)
+    if now.replaces(before):
         raise HistoryLost(replaced(path, before.number))
-    return commits(session, path, before.number, upto, complete)
+    found = commits(session, path, before.number, upto)
+    if now.commit is None and before.commit is not None:
+        raise HistoryLost(
+            f"the log of the table at {path} does not hold version {before.number} any more, which was read: "
+            "nobody can tell whether an older copy of its folder took its place"
+        )
+    return found
 
 
 def replaced(path: str, number: int) -> str:
