@@ -45,6 +45,7 @@ _SUBQUERIES = {
     "scalar_uncorrelated": "SELECT k, v FROM l WHERE v > (SELECT avg(w) FROM r)",
     "two_uncorrelated": "SELECT k, v, (SELECT count(*) FROM x) AS n FROM l WHERE EXISTS (SELECT 1 FROM r WHERE w = 2)",
     "scalar_beside_sum": "SELECT k, sum(v) - (SELECT min(w) FROM r) AS n FROM l GROUP BY k",
+    "in_beside_a_computed_key": "SELECT k % 2 AS odd, max(v) IN (SELECT w FROM r) AS i FROM l GROUP BY k % 2",
     "scalar_in_having": "SELECT k, count(*) AS n FROM l GROUP BY k HAVING count(*) > (SELECT count(*) FROM x WHERE x.k = 1)",
     "nested_exists": "SELECT k FROM l WHERE EXISTS (SELECT 1 FROM r WHERE r.k = l.k AND r.w IN (SELECT k FROM x))",
     "lateral": "SELECT l.k, l.v, q.m FROM l, LATERAL (SELECT max(w) AS m FROM r WHERE r.k = l.k) q",

@@ -62,7 +62,7 @@ private object SubqueriesAsJoins {
 
   /** An aggregate with subqueries beside its calls becomes a projection over it, where they can be joined. */
   private val splitAggregate: PartialFunction[LogicalPlan, LogicalPlan] = {
-    case a @ PhysicalAggregation(keys, calls, results, child) if results.exists(_.exists(isUncorrelated)) =>
+    case a @ PhysicalAggregation(keys, calls, results, child) if results.exists(_.exists(isJoinedAbove)) =>
       // Spark names the result of a call with its attributes' numbers, which differ each time.
       val named = calls.map(c => c.resultId -> Alias(c, Meaning.text(c))(c.resultId)).toMap
       val list = results.map(_.transform { case x: AttributeReference =>
@@ -79,6 +79,9 @@ private object SubqueriesAsJoins {
     case (Alias(e, _), out) => Alias(e, out.name)(out.exprId)
     case (e, out) => Alias(e, out.name)(out.exprId)
   }
+
+  /** A subquery whose join stands above an aggregate: its value is compared with results of the aggregate, or with nothing. */
+  private def isJoinedAbove(e: Expression): Boolean = e.isInstanceOf[InSubquery] || isUncorrelated(e)
 
   private def isUncorrelated(e: Expression): Boolean = e match {
     case s: ScalarSubquery => s.children.isEmpty
