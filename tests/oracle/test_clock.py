@@ -154,6 +154,26 @@ def test_a_date_stands_still_for_a_day_and_the_clock_never_goes_back(s: Scenario
     assert (action("daily"), action("instantly")) == ("NO_DATA", "NO_DATA")
 
 
+def test_a_date_of_a_view_of_another_time_zone_moves_with_that_zone(s: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokyo begins a day while New York is in the middle of one: the date stood still until the table's own zone began its day."""
+    moment = START
+    monkeypatch.setattr(clock, "now", lambda: moment)
+    zone = s.spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    try:
+        s.spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+        s.spark.sql("CREATE VIEW of_tokyo AS SELECT k, current_date() AS today FROM d")
+        s.spark.conf.set("spark.sql.session.timeZone", zone)
+        s.spark.sql("CREATE STREAM TABLE told_by_tokyo AS SELECT * FROM of_tokyo")
+    finally:
+        s.spark.conf.set("spark.sql.session.timeZone", zone)
+    s.queries["told_by_tokyo"] = ""
+    (before,) = s.spark.sql("SELECT DISTINCT today FROM told_by_tokyo").collect()
+    moment = START + timedelta(hours=12)
+    assert s.spark.sql("REFRESH STREAM TABLE told_by_tokyo").collect()[0]["action"] == "DIFFERENTIAL"
+    (after,) = s.spark.sql("SELECT DISTINCT today FROM told_by_tokyo").collect()
+    assert after[0] - before[0] == timedelta(days=1)
+
+
 def test_what_is_volatile_beyond_the_clock_is_refused(s: Scenario) -> None:
     with pytest.raises(InvalidQuery, match="DATE 'today' is another time each time"):
         s.spark.sql("CREATE STREAM TABLE x AS SELECT k FROM d WHERE until = DATE 'today'")

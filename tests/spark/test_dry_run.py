@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.oracle.comparison import assert_exact
 from tests.oracle.scenario import FEED, Scenario
 from tests.versions import needs
 
@@ -212,3 +213,35 @@ def test_staleness_answers_beside_a_table_without_data(s: Scenario) -> None:
     s.spark.sql("CREATE STREAM TABLE un SCHEDULE '5m' WITH NO DATA AS SELECT k FROM t")
     (row,) = (each for each in s.spark.sql("SELECT * FROM staleness()").collect() if each["name"].endswith(".un"))
     assert (row["data_timestamp"], row["stale"]) == (None, True)
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("SELECT a.k, size(collect_list(struct(a.v, b.v))) AS n FROM a JOIN a AS b ON a.k = b.k GROUP BY a.k", "two fields"),
+        ("SELECT k, size(collect_list(named_struct('first name', v))) AS n FROM a GROUP BY k", "first name"),
+    ],
+)
+def test_states_that_delta_cannot_store_are_told(s: Scenario, query: str, why: str) -> None:
+    """CREATE failed in the words of Delta, when the states of the groups were written."""
+    s.source("a", "k INT, v INT", "(1, 1), (1, 2)")
+    s.spark.sql(f"CREATE STREAM TABLE states AS {query}")
+    s.spark.sql("INSERT INTO a VALUES (2, 3)")
+    done = s.spark.sql("REFRESH STREAM TABLE states").collect()[0]
+    assert done["action"] == "FULL" and "Delta cannot store the states" in done["reason"] and why in done["reason"]
+    assert_exact(s.spark, "states", query)
+
+
+def test_a_table_at_a_fixed_version_is_made_anew(s: Scenario) -> None:
+    """Another table got its name, and the stream table said that no source had changed."""
+    s.source("a", "k INT", "(1), (2)")
+    s.spark.sql("CREATE TABLE h (k INT) USING delta")
+    s.spark.sql("INSERT INTO h VALUES (1)")
+    query = "SELECT a.k FROM a JOIN h VERSION AS OF 1 AS h ON a.k = h.k"
+    s.spark.sql(f"CREATE STREAM TABLE fixed AS {query}")
+    assert s.spark.sql("REFRESH STREAM TABLE fixed").collect()[0]["action"] == "NO_DATA"
+    s.spark.sql("DROP TABLE h")
+    s.spark.sql("CREATE TABLE h (k INT) USING delta")
+    s.spark.sql("INSERT INTO h VALUES (2)")
+    assert s.spark.sql("REFRESH STREAM TABLE fixed").collect()[0]["action"] == "REINITIALIZE"
+    assert_exact(s.spark, "fixed", query)

@@ -109,6 +109,22 @@ def test_a_union_of_many_branches_is_one_distinct(tables: dict[str, list[dict[st
     assert bag(merged, world) == bag(tree, world)
 
 
+def distinct(of: Operator, type_: str, sql: str = "k") -> Aggregate:
+    return Aggregate(of, (Item("g", "g", scalar(sql, type=type_)),), ())
+
+
+@pytest.mark.parametrize("type_", ["STRING COLLATE UTF8_LCASE", "DOUBLE", "ARRAY<FLOAT>", "MAP<STRING,INT>"])
+def test_a_distinct_stays_where_what_is_above_tells_equal_values_apart(type_: str) -> None:
+    below = distinct(L, type_)
+    for tree in (
+        distinct(project(below, h="CAST(g AS STRING)"), "STRING", "h"),
+        distinct(Filter(below, (scalar("g < 2"),)), type_, "g"),
+    ):
+        assert merge_distincts(tree) == tree
+    moved = distinct(union("h", project(below, h="g"), kept(R, "rk")), type_, "h")
+    assert sum(isinstance(node, Aggregate) for node in walk(merge_distincts(moved))) == 1, "columns that move tell nothing"
+
+
 @pytest.mark.parametrize("name", PARTNERS)
 @settings(max_examples=60, deadline=None)
 @given(tables=TABLES)

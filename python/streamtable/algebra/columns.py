@@ -36,7 +36,8 @@ class Scalar:
 
     `clock`: `sql` contains `NOW`, and the operator decides which instant that is. `sides`: the two expressions that an equality
     compares. `open`: the value depends on the order of equal rows, which nothing decides. `fails`: some values are an error, such
-    as a division by zero. `unshown`: what tells it apart from others with the same `text`, such as the patterns of LIKE ANY.
+    as a division by zero. `rounds`: floating numbers are added up in an order that nothing decides. `unshown`: what tells it apart
+    from others with the same `text`, such as the patterns of LIKE ANY.
     """
 
     sql: exp.Expr
@@ -49,6 +50,7 @@ class Scalar:
     subqueries: tuple[str, ...] = ()
     sides: tuple[Scalar, Scalar] | None = None
     open: bool = False
+    rounds: bool = False
     fails: bool = False
     unshown: tuple[str, ...] = ()
 

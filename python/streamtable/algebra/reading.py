@@ -226,6 +226,7 @@ class _Reader:
             clock=node.get("clock", False),
             subqueries=(*node["subqueries"], *(("OuterReference",) if node.get("outer") else ())),
             open=node.get("open", False),
+            rounds=node.get("rounds", False),
             fails=node.get("fails", False),
             unshown=tuple(node.get("unshown", ())),
             sides=(self.scalar(sides[0]), self.scalar(sides[1])) if (sides := node.get("sides")) else None,

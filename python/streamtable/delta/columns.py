@@ -29,7 +29,7 @@ from pyspark.sql.types import (
     VariantType,
 )
 
-__all__ = ["RESERVED", "needs_mapping", "unstorable"]
+__all__ = ["RESERVED", "needs_mapping", "refused_states", "unstorable"]
 
 RESERVED = frozenset({"_change_type", "_commit_version", "_commit_timestamp", "_metadata"})
 """Names that the change data feed adds to a table's own columns, and the one by which Delta finds rows marked as deleted."""
@@ -80,3 +80,23 @@ def unstorable(of: DataType, place: str = "", collations: bool = False) -> Itera
 def needs_mapping(name: str) -> bool:
     """Tell whether a column of this name needs column mapping, which gives the column another name in the files."""
     return re.search(r"[ ,;{}()\n\t=]", name) is not None
+
+
+def refused_states(of: DataType, place: str = "") -> Iterator[str]:
+    """Yield why Delta stores no column of this type in a table without column mapping, whose own columns have plain names."""
+    match of:
+        case StructType(fields=fields):
+            names = [each.name.casefold() for each in fields]
+            for each in fields:
+                if names.count(each.name.casefold()) > 1:
+                    yield f"two fields of {place or 'a row'} are called {each.name}"
+                if needs_mapping(each.name):
+                    yield f"the field name {each.name} needs column mapping"
+                yield from refused_states(each.dataType, each.name)
+        case ArrayType(elementType=element):
+            yield from refused_states(element, place)
+        case MapType(keyType=key, valueType=value):
+            yield from refused_states(key, place)
+            yield from refused_states(value, place)
+        case _:
+            yield from (f"it does not store the type {kind}" for _, kind in unstorable(of))

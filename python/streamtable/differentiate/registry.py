@@ -48,6 +48,7 @@ from streamtable.differentiate import (
     working_table,
 )
 from streamtable.differentiate.aggregate_step import AggregateStep
+from streamtable.differentiate.rounding import looked_at
 from streamtable.sql.builder import column
 
 __all__ = ["RULES", "RuleFinding", "findings", "label", "obstacle", "prunes_nothing"]
@@ -105,10 +106,24 @@ def findings(tree: Operator) -> tuple[RuleFinding, ...]:
     return tuple(_finding(operator) for operator in walk(tree))
 
 
-def obstacle(tree: Operator) -> RuleFinding | None:
-    """Return the first operator or column of `tree` that cannot be maintained, or None."""
+def obstacle(tree: Operator, stored: bool = True) -> RuleFinding | None:
+    """Return the first operator or column of `tree` that cannot be maintained, or None.
+
+    `stored`: the stream table stands for the rows before a change, as it does unless expectations drop some.
+    """
     refused = (found for found in findings(tree) if not found.incremental)
-    return next(chain(refused, _names_of_ours(tree), _states_not_stored(tree), _rows_alike(tree)), None)
+    rest = chain(_names_of_ours(tree), _states_not_stored(tree), _rows_alike(tree), _rounded(tree, stored))
+    return next(chain(refused, rest), None)
+
+
+def _rounded(tree: Operator, stored: bool) -> Iterator[RuleFinding]:
+    for operator, scalar in looked_at(tree, stored):
+        yield RuleFinding(
+            label(operator),
+            False,
+            f"{scalar.text} uses a floating sum of a window whose rounding depends on the order of equal rows: "
+            "order by more columns with ROWS, or sum DECIMAL",
+        )
 
 
 def _names_of_ours(tree: Operator) -> Iterator[RuleFinding]:

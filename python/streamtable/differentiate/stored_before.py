@@ -67,7 +67,7 @@ from streamtable.differentiate.deltas import Deltas, came_and_went, difference, 
 from streamtable.differentiate.left_join import linear
 from streamtable.differentiate.restrict import equalities, keyed, restrict
 
-__all__ = ["BEFORE", "delta_of_query"]
+__all__ = ["BEFORE", "delta_of_query", "stands_for_before"]
 
 BEFORE = "table_before"
 """Names the rows of the stream table at the frontier. Their columns have the ids of the query's columns."""
@@ -107,6 +107,14 @@ def delta_of_query(tree: Operator, deltas: Deltas, judged: Operator | None = Non
     else:
         rows = restrict(deltas.new(low.child), low.partition, affected)
     return difference(replaced(tree, low, replace(low, child=rows)), stored)
+
+
+def stands_for_before(tree: Operator) -> tuple[Operator, ...]:
+    """Return the operators from the root down for whose rows before a change the stream table stands, whatever changes."""
+    if _ends_with_limit(tree):
+        return tuple(each for each, _ in _descent(tree))
+    chain = _chain(tree)
+    return chain.operators if chain and chain.filters else ()
 
 
 def _left_joined(tree: Operator, deltas: Deltas) -> Operator | None:

@@ -59,7 +59,7 @@ class AnalysedQuery:
     @cached_property
     def obstacle(self) -> RuleFinding | None:
         """Return why the query cannot be maintained incrementally, or None when it can."""
-        return self.rejected or obstacle(self.tree)
+        return self.rejected or obstacle(self.tree, stored=self.judged is None)
 
     def outside(self, rows: DataFrame) -> DataFrame:
         """Return those of the table's rows that are the query's: all but the frozen ones."""

@@ -35,7 +35,8 @@ _CHANGING = re.compile(
     r"|operatorPipeSyntaxEnabled|allowNamedFunctionArguments|lateralColumnAlias\.enableImplicitResolution"
     r"|cteRecursionLevelLimit|cteRecursionRowLimit|pivotMaxValues|transposeMaxValues|crossJoin\.enabled"  # what is still an answer
     r"|timestampType|charAsVarchar|readSideCharPadding|preserveCharVarcharTypeInfo"  # what a type is
-    r"|chunkBase64String\.enabled|icu\.caseMappings\.enabled"
+    r"|chunkBase64String\.enabled|icu\.caseMappings\.enabled"  # what functions give
+    r"|jsonGenerator\..*|json\..*|columnNameOfCorruptRecord"
     r")"
 )
 """Further settings that change what a query means. A definition holds those that are set. Settings of speed are not among them."""

@@ -17,6 +17,7 @@ from streamtable.algebra.columns import POSITION, WEIGHT
 from streamtable.algebra.operators import Aggregate
 from streamtable.algebra.render import render
 from streamtable.algebra.sources import CLOCK, Snapshot
+from streamtable.delta.columns import refused_states
 from streamtable.delta.rows import ChangeSet
 from streamtable.delta.tables import Version, versions
 from streamtable.differentiate.aggregate_step import AggregateStep
@@ -56,7 +57,7 @@ def rejected(analysed: AnalysedQuery) -> RuleFinding | None:
 
     Each source is changed alone, then all of them at once, because the terms of a delta depend on the set of changed sources.
     """
-    if obstacle(analysed.tree):
+    if obstacle(analysed.tree, stored=analysed.judged is None):
         return None
     key = analysed.fingerprint
     if key not in _verdicts:
@@ -94,9 +95,15 @@ def _try_all(analysed: AnalysedQuery) -> RuleFinding | None:
                 names = [c.id for c in analysed.tree.columns]
                 arrangements = arrangements_of(analysed.tree, _PLACE, names, analysed.fingerprint)
                 _DryRun(analysed, workspace, _PLACE, 0, names, target, before, arrangements, {}, None, _LOAD).run()
+    except _NotStored as error:
+        return RuleFinding("Aggregate", False, str(error))
     except (PySparkException, ValueError, RecursionError) as error:
         return _finding(error)
     return None
+
+
+class _NotStored(Exception):
+    """Delta cannot store the states of a group, for the reason in the text."""
 
 
 class _Unread(Workspace):
@@ -165,7 +172,7 @@ class _DryRun(Differential):
         for step in self.steps:
             self.workspace.query(step.left())
             if not self.arrangements[step.aggregate].visible:
-                self.arrived(step)
+                _check(step, self.arrived(step))
         if self.top is not None:
             self.workspace.query(select([column(each) for each in self.ids()], self.delta(self.root)))
             return
@@ -173,6 +180,13 @@ class _DryRun(Differential):
         self.workspace.name("net", self.workspace.query(self.net(self.root)))
         self.workspace.name("present", self._located(self.analysed.frame.toDF(*self.ids())))
         self.workspace.query(by_content("net", columns, "present", Measured(1, 1, ())))
+
+
+def _check(step: AggregateStep, states: DataFrame) -> None:
+    """Raise _NotStored for states that no arrangement can hold."""
+    if why := next(refused_states(states.schema), None):
+        calls = ", ".join(call.value.text for call in step.aggregate.calls)
+        raise _NotStored(f"Delta cannot store the states of its groups ({calls}): {why}")
 
 
 def _without_rows(workspace: Workspace, frame: DataFrame) -> DataFrame:

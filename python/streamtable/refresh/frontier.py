@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -10,6 +11,7 @@ from functools import lru_cache
 
 from pyspark.sql import SparkSession
 
+from streamtable.catalog.entries import Entry
 from streamtable.catalog.restored import UNREADABLE, restored
 from streamtable.delta.latest import LatestVersions
 from streamtable.delta.tables import Version
@@ -19,7 +21,10 @@ from streamtable.query.states import Decided
 from streamtable.refresh.cost import Ran
 from streamtable.refresh.counts import Counts
 
-__all__ = ["Frontier", "Vector"]
+__all__ = ["Frontier", "Vector", "decided_by_versions"]
+
+_AT_A_VERSION = re.compile(r"\bAS\s+OF\b|@v?\d", re.IGNORECASE)
+"""Where a query may read a table at a fixed version. A text or a comment may look the same."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,15 @@ class Frontier:
     def of(cls, text: str | None) -> Frontier | None:
         """Read a frontier back; None for a missing or unreadable record."""
         return None if text is None else _read(text)
+
+
+def decided_by_versions(entry: Entry, frontier: Frontier) -> bool:
+    """Tell whether equal versions of the sources mean equal contents: nothing unversioned, no view or function.
+
+    A table at a fixed version is no source. Only an analysis finds out that another table has its name.
+    """
+    fixed = _AT_A_VERSION.search(entry.definition.statement.query.text)
+    return frontier.exact and not entry.views and not entry.functions and fixed is None
 
 
 @lru_cache(maxsize=2048)  # more than the tables of a catalog: a look of the console or for alerts asks several times for each

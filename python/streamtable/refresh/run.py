@@ -42,7 +42,7 @@ from streamtable.refresh.choose import FORGOTTEN, NOT_POPULATED, Action, Choice,
 from streamtable.refresh.dry_run import reject, rejected
 from streamtable.refresh.execute import Run, refresh_full, refresh_incremental
 from streamtable.refresh.facts import facts_of, foreign
-from streamtable.refresh.frontier import Frontier, Vector
+from streamtable.refresh.frontier import Frontier, Vector, decided_by_versions
 from streamtable.refresh.history import errors_in_a_row, history
 from streamtable.refresh.lineage import Report, reported
 from streamtable.refresh.phases import Phase, Phases
@@ -54,7 +54,7 @@ from streamtable.sessions.internal import lend
 from streamtable.settings.session import TRACES, setting_or_default
 from streamtable.tracing import phase, tell, traced
 
-__all__ = ["Outcome", "begin", "decided", "decided_by_versions", "outcome", "populate", "refresh"]
+__all__ = ["Outcome", "begin", "decided", "outcome", "populate", "refresh"]
 
 
 _INITIAL = Cause(Initiator.INITIAL)
@@ -202,11 +202,6 @@ def _in_place(spark: SparkSession, entry: Entry) -> bool:
     return all(
         len(parts) == len(entry.definition.statement.name.parts) and find_table(spark, parts).path == path for parts, path in named
     )
-
-
-def decided_by_versions(entry: Entry, frontier: Frontier) -> bool:
-    """Tell whether equal versions of the sources mean equal contents: nothing unversioned, no view or function."""
-    return frontier.exact and not entry.views and not entry.functions
 
 
 def _carry_out(run: Run, choice: Choice) -> Outcome:

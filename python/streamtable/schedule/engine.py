@@ -26,9 +26,8 @@ from streamtable.errors import ConcurrentRefresh, StreamTableNotFound, StreamTab
 from streamtable.language.stream_table.schedule import Cron, session_zone
 from streamtable.refresh.choose import Action
 from streamtable.refresh.compact import maintain
-from streamtable.refresh.frontier import Frontier, Vector
+from streamtable.refresh.frontier import Frontier, Vector, decided_by_versions
 from streamtable.refresh.records import Cause, Initiator, Record
-from streamtable.refresh.run import decided_by_versions
 from streamtable.schedule.cycle import Refreshed, Task, as_it_is, carry_out
 from streamtable.schedule.due import ScheduledTable
 from streamtable.schedule.failures import backoff, failure_record, is_transient, write, write_failure

@@ -4,6 +4,7 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, AggregateFunction}
+import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.util.DateTimeUtils.{
@@ -11,6 +12,7 @@ import org.apache.spark.sql.catalyst.util.DateTimeUtils.{
   convertSpecialTimestamp,
   convertSpecialTimestampNTZ
 }
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
 
 /**
@@ -27,13 +29,29 @@ private object Clock {
 
   /** Whether the expression gives the same value each time that it is evaluated for the same row at the same instant. */
   def isRepeatable(e: Expression): Boolean =
-    e.deterministic && !e.exists(x => x.isInstanceOf[CurrentUser] || Versions.isCurrentTime(x))
+    e.deterministic && !e.exists(x => x.isInstanceOf[CurrentUser] || Versions.isCurrentTime(x) || drawsVector(x))
 
-  /** How much of the clock decides the result: nothing, the date, or the instant. */
+  /** Encryption that draws a vector of its own for each row, which Spark takes for deterministic. */
+  private def drawsVector(e: Expression): Boolean = e match {
+    case AesEncrypt(_, _, mode, _, iv, _) => drawsVector(mode, iv)
+    case s: StaticInvoke if s.functionName == "aesEncrypt" => drawsVector(s.arguments(2), s.arguments(4))
+    case _ => false
+  }
+
+  /** Whether a vector is drawn in this mode: ECB has none, and otherwise an empty one is drawn. */
+  private def drawsVector(mode: Expression, iv: Expression): Boolean = {
+    def text(e: Expression) = if (e.foldable) Option(e.eval()) else None
+    val ecb = text(mode).exists(_.toString.equalsIgnoreCase("ECB"))
+    val isGiven = text(iv).exists { case bytes: Array[Byte] => bytes.nonEmpty; case other => other.toString.nonEmpty }
+    !ecb && !isGiven
+  }
+
+  /** How much of the clock decides the result: nothing, the date in the session's time zone, or the instant. A view may have another zone. */
   def granularity(plan: LogicalPlan): String = {
     val read = plan.collectWithSubqueries { case p => p.expressions.flatMap(_.collect(asRead(now))) }.flatten
+    val zone = SQLConf.get.sessionLocalTimeZone
     val ofDate = read.filter(_.exists {
-      case Cast(a: Attribute, DateType, _, _) => a.exprId == now.exprId; case _ => false
+      case Cast(a: Attribute, DateType, of, _) => a.exprId == now.exprId && of.forall(_ == zone); case _ => false
     })
     if (read.isEmpty) "" else if (ofDate.size == read.size) "date" else "instant"
   }

@@ -324,7 +324,7 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
       e,
       expression(valueOf(e)) ~ ("open" -> e.exists {
         case w: WindowExpression => Ties.isLeftOpen(w, columns); case _ => false
-      }))
+      }) ~ ("rounds" -> Option.when(e.exists { case w: WindowExpression => Ties.rounds(w); case _ => false })(true)))
 
   /** Where the frame is all rows up to the current one: the aggregate call whose value over the rows before adds up with the function's. */
   private def running(e: NamedExpression): Option[JObject] = valueOf(e) match {

@@ -7,12 +7,15 @@ import org.apache.spark.sql.types._
 
 /**
  * Orders that leave the answer open, completed by the other columns of the input: rows that are then still equal are equal in all
- * that can be compared, so it does not matter which comes first. Spark would take any; a table that is maintained has to take the
- * same ones each time.
+ * that tells values apart (`Identity`), so it does not matter which comes first. Spark would take any; a table that is maintained has
+ * to take the same ones each time.
  *
  * A RANGE frame ends with the peers of a row, so its order stays as it is, as that of rank and the like. Where a function asks for the
  * order of rows and its RANGE frame is one of rows as well (the whole partition; first_value from its start), it becomes that. What
  * stays open then is for the reader to refuse.
+ *
+ * Sums of floating numbers depend on the order of their rows by rounding. Over a whole partition the order is completed as well. The
+ * peers of a RANGE frame are summed in any order, which the reader is told (`rounds`).
  *
  * max_by and min_by, of one value or of several, ask for an order too: theirs is completed by the value, where values can be compared.
  */
@@ -46,16 +49,19 @@ private object Ties {
     def unapply(e: Expression): Option[(Expression, Expression, Expression => Expression)] = Versions.severalBy(e)
   }
 
-  /** Whether rows with an equal order have an equal value, or none of the values is greater than another. */
-  private def decides(order: Expression, value: Expression): Boolean = !RowOrdering.isOrderable(value.dataType) ||
-    order.semanticEquals(value) || (order match {
+  /** Whether rows with an equal order have the same value, or nothing tells two values apart. */
+  private def decides(order: Expression, value: Expression): Boolean = telling(value).isEmpty ||
+    Identity.isIdentity(value.dataType) && (order.semanticEquals(value) || (order match {
       case CreateNamedStruct(children) => children.exists(_.semanticEquals(value))
       case _ => false
-    })
+    }))
 
   /** The order of max_by, then the value: of rows with an equal order the one with the greatest value counts. NULL is no order. */
   private def beside(order: Expression, value: Expression): Expression = {
-    val both = CreateNamedStruct(Seq(Literal("_order"), order, Literal("_value"), value))
+    val values = telling(value).zipWithIndex.flatMap { case (e, n) =>
+      Seq(Literal(if (n == 0) "_value" else s"_value$n"), e)
+    }
+    val both = CreateNamedStruct(Seq(Literal("_order"), order) ++ values)
     if (order.nullable) If(IsNull(order), Literal(null, both.dataType), both) else both
   }
 
@@ -64,8 +70,11 @@ private object Ties {
     if (countsRows(w)) w.windowSpec.orderSpec.isEmpty || leftOut(columns).nonEmpty
     else asksForOrder(w.windowFunction) && !isDecided(w)
 
+  /** Whether the value depends by rounding on the order in which Spark adds up rows that are equal in the order of the window. */
+  def rounds(w: WindowExpression): Boolean = asRounded(w.windowFunction) && !countsRows(w) && !isDecided(w)
+
   /** The columns by which no order can tell rows apart. */
-  def leftOut(columns: Seq[Attribute]): Seq[Attribute] = columns.filter(sortable(_).isEmpty)
+  def leftOut(columns: Seq[Attribute]): Seq[Attribute] = columns.filter(telling(_).isEmpty)
 
   private def completed(plan: LogicalPlan): LogicalPlan = plan match {
     case s: Sort if s.global => s.copy(order = complete(s.order, s.child.output))
@@ -92,21 +101,27 @@ private object Ties {
 
   private def complete(order: Seq[SortOrder], columns: Seq[Attribute]): Seq[SortOrder] = {
     val named = order.map(_.child.canonicalized).toSet
-    order ++ columns.distinct.flatMap(sortable).filterNot(e => named(e.canonicalized)).map(SortOrder(_, Ascending))
+    order ++ columns.distinct.flatMap(telling).filterNot(e => named(e.canonicalized)).map(SortOrder(_, Ascending))
   }
 
-  private def sortable(column: Attribute): Option[Expression] = column.dataType match {
-    case t if RowOrdering.isOrderable(t) => Some(column)
+  /** The expressions whose order tells all values apart: the value itself, then what equality does not see, such as the two zeros. */
+  private def telling(e: Expression): Seq[Expression] =
+    if (e.dataType.existsRecursively(Versions.isSpatial)) Nil
+    else sortable(e) ++ Option.when(!Identity.isIdentity(e.dataType))(Identity.build(Seq(e)))
+
+  private def sortable(e: Expression): Seq[Expression] = e.dataType match {
+    case t if RowOrdering.isOrderable(t) => Seq(e)
     case MapType(key, value, _) if RowOrdering.isOrderable(key) && RowOrdering.isOrderable(value) =>
-      Some(MapEntries(MapSort(column)))
-    case _ => None
+      Seq(MapEntries(MapSort(e)))
+    case _ => Nil
   }
 
   /** Whether rows are counted one by one, so that more columns in the order change nothing but ties. */
   private def countsRows(w: WindowExpression): Boolean = (w.windowFunction, w.windowSpec.frameSpecification) match {
     case (_: RankLike | _: CumeDist, _) => false
     case (_: RowNumberLike | _: FrameLessOffsetWindowFunction, _) => true
-    case (f, SpecifiedWindowFrame(_, UnboundedPreceding, UnboundedFollowing)) => asksForOrder(f) && !isDecided(w)
+    case (f, SpecifiedWindowFrame(_, UnboundedPreceding, UnboundedFollowing)) =>
+      (asksForOrder(f) || asRounded(f)) && !isDecided(w)
     case (_, SpecifiedWindowFrame(RowFrame, _, _)) => true
     case (
           AggregateExpression(First(_, false), _, _, _, _),
@@ -129,6 +144,17 @@ private object Ties {
         case other => Versions.severalBy(other).isDefined
       }
     case _: NthValue => true
+    case _ => false
+  }
+
+  /** Whether the function computes with floating numbers. An average of INT and smaller is a sum of whole numbers, which is exact. */
+  private def asRounded(function: Expression): Boolean = function match {
+    case AggregateExpression(f, _, _, _, _) =>
+      f match {
+        case _: Max | _: Min | _: First | _: Last | _: AnyValue | _: MaxMinBy | _: Collect[_] | _: Mode => false
+        case a: Average if a.child.dataType.isInstanceOf[IntegralType] => a.child.dataType == LongType
+        case other => other.dataType.existsRecursively(t => t == DoubleType || t == FloatType)
+      }
     case _ => false
   }
 
