@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -36,6 +37,20 @@ SMALL = LEAN | {
     "spark.log.level": "ERROR",
 }
 
+
+class Defects(logging.Handler):
+    """What the engine logs where Spark rejects the delta of a query whose operators all have rules."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told = list[str]()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if (text := record.getMessage()).startswith("defect: "):
+            self.told.append(text)
+
+
+DEFECTS = Defects()
 UNIT = Path(__file__).parent / "unit"
 STARTED = pytest.StashKey[SparkSession]()  # the session under test, from the first test that needs one
 
@@ -62,6 +77,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("random" if "EXAMPLES" in os.environ else "settled")
     if not is_since("4.2"):  # PySpark leaves it to Python to close the sockets of its answers
         config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
+    logging.getLogger("streamtable").addHandler(DEFECTS)
     if starts_spark(config):
         os.environ.setdefault("SPARK_SUBMIT_OPTS", archive.options(archive_of(config)))
 
@@ -94,6 +110,15 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
     whole = session.config.getoption("numprocesses", default=None) and starts_spark(session.config)
     with archive.making(archive_of(session.config)) if whole else nullcontext():
         return (yield)
+
+
+@pytest.fixture(autouse=True)
+def no_defect(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test with a query whose delta Spark rejects: it would be FULL, and exact."""
+    yield
+    told = DEFECTS.told[:]
+    DEFECTS.told.clear()
+    assert not told or request.node.get_closest_marker("defects"), told
 
 
 @pytest.fixture(scope="session")

@@ -54,6 +54,7 @@ def wrong_rule(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 SUMS = "SELECT k, sum(v) AS s FROM t GROUP BY k"
 
 
+@pytest.mark.defects
 def test_a_delta_that_spark_rejects_is_refused_at_create(s: Scenario, wrong_rule: None) -> None:
     with pytest.raises(NotIncremental, match="Spark rejects the delta of this query"):
         s.spark.sql(f"CREATE STREAM TABLE g REFRESH MODE DIFFERENTIAL AS {SUMS}")
@@ -63,6 +64,7 @@ def test_a_delta_that_spark_rejects_is_refused_at_create(s: Scenario, wrong_rule
     assert (first.operator, first.incremental) == ("Delta", False)
 
 
+@pytest.mark.defects
 @pytest.mark.parametrize("known", [True, False], ids=["in this process", "in another one"])
 def test_a_delta_that_spark_rejects_is_full_with_the_reason(s: Scenario, wrong_rule: None, known: bool) -> None:
     s.stream("g", SUMS, mode="AUTO")
@@ -73,6 +75,7 @@ def test_a_delta_that_spark_rejects_is_full_with_the_reason(s: Scenario, wrong_r
     assert "Spark rejects the delta" in done["reason"]
 
 
+@pytest.mark.defects
 def test_a_rule_that_went_wrong_since_create_falls_back(s: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     s.stream("g", SUMS, mode="AUTO")
     s.change("INSERT INTO t VALUES (1, 1, 'z')")
