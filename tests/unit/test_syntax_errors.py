@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from streamtable.errors import StatementSyntaxError
-from streamtable.language.advice import NO_SCHEDULE
+from streamtable.errors import InvalidStatement, StatementSyntaxError
+from streamtable.language.advice_times import NO_SCHEDULE
 from streamtable.language.parse import parse
 from streamtable.language.syntax_errors import excerpt, place
 
@@ -147,7 +147,7 @@ def test_where_and_what_was_expected_and_found(text: str, column: int, expected:
         ("CREATE STREAM TABLE t REFRESH FULL AS SELECT 1", "write REFRESH MODE and then the mode"),
         (
             "CREATE STREAM TABLE t REFRESH EVERY '1m' AS SELECT 1",
-            "write the time of refreshes after SCHEDULE, for example SCHEDULE '1m'",
+            "write the time between two refreshes as a string: SCHEDULE '1m'",
         ),
         (
             "CREATE STREAM TABLE t REFRESH MODE INCREMENTAL AS SELECT 1",
@@ -189,7 +189,7 @@ def test_where_and_what_was_expected_and_found(text: str, column: int, expected:
         ("ALTER STREAM TABLE t schedule '5m'", "write SET SCHEDULE"),
         ("ALTER STREAM TABLE t state none", "write SET STATE"),
         ("CREATE STREAM TABLE t STATE = 'NONE' AS SELECT 1", "did you mean NONE?"),
-        ("CREATE STREAM TABLE t SCHEDULE @hourly AS SELECT 1", "write SCHEDULE CRON '*/5 * * * *'"),
+        ("CREATE STREAM TABLE t SCHEDULE @hourly AS SELECT 1", "write SCHEDULE CRON '@hourly'"),
         (
             "CREATE STREAM TABLE t (a INT) AS SELECT 1",
             "leave the type out: a column gets the type that the query gives it",
@@ -239,6 +239,56 @@ def test_where_and_what_was_expected_and_found(text: str, column: int, expected:
 )
 def test_what_to_do(text: str, hint: str | None) -> None:
     assert refusal(text).hint == hint
+
+
+@pytest.mark.parametrize(
+    ("after", "meant"),
+    [
+        ("@Weekly", "CRON '@weekly'"),
+        ("*/15 * * * *", "CRON '*/15 * * * *'"),
+        ("0 6 * * *", "CRON '0 6 * * *'"),
+        ("0 6 * * mon-fri AT TIME ZONE 'Europe/Berlin'", "CRON '0 6 * * mon-fri' AT TIME ZONE 'Europe/Berlin'"),
+        ("0 0 6 ? * MON-FRI", "CRON '0 0 6 ? * MON-FRI'"),
+        ("EVERY DAY AT '06:00'", "CRON '0 6 * * *'"),
+        ("EVERY 1 DAY AT '06:00'", "CRON '0 6 * * *'"),
+        ("DAILY AT 6:30 pm", "CRON '30 18 * * *'"),
+        ("AT '23:59:00'", "CRON '59 23 * * *'"),
+        ("EVERY MONDAY AT 7", "CRON '0 7 * * mon'"),
+        ("EVERY WEEKDAY AT '06:00'", "CRON '0 6 * * mon-fri'"),
+        ("MONTHLY", "CRON '@monthly'"),
+        ("EVERY '@daily'", "CRON '@daily'"),
+        ("'on update'", "ON UPDATE, without quotes"),
+        ("'on update at most every 5 minutes'", "ON UPDATE AT MOST EVERY '5m'"),
+        ("'hourly'", "CRON '@hourly'"),
+        ("'every day at 6'", "CRON '0 6 * * *'"),
+        ("'downstream'", "CALCULATED, without quotes"),
+        ("OFF", "MANUAL"),
+    ],
+)
+def test_a_schedule_in_other_words_is_said_as_the_one_that_is_meant(after: str, meant: str) -> None:
+    for text in (f"CREATE STREAM TABLE t SCHEDULE {after} COMMENT 'x' AS SELECT 1", f"ALTER STREAM TABLE t SET SCHEDULE {after};"):
+        with pytest.raises((StatementSyntaxError, InvalidStatement)) as caught:
+            parse(text)
+        assert caught.value.hint == f"write SCHEDULE {meant}"
+    parse(f"ALTER STREAM TABLE t SET SCHEDULE {meant.removesuffix(', without quotes')}")
+
+
+@pytest.mark.parametrize(
+    ("after", "told"),
+    [
+        ("EVERY WEEK AT '06:00'", "each Monday at 06:00"),
+        ("EVERY 2 DAYS AT '06:00'", "each Monday at 06:00"),
+        ("@often", "each Monday at 06:00"),
+        ("0 99 * * *", "each Monday at 06:00"),
+        ("AT '25:00'", "each Monday at 06:00"),
+        ("5", "write the number with its unit, as a string: SCHEDULE '5m' for minutes"),
+        ("CRON */5 * * * *", "put it in quotes: CRON '*/5 * * * *'"),
+        ("CRON @hourly", "put it in quotes: CRON '@hourly'"),
+        ("ON UPDATE AT MOST EVERY DAY", "write ON UPDATE AT MOST EVERY '1d'"),
+    ],
+)
+def test_a_schedule_that_nobody_can_compute_is_explained(after: str, told: str) -> None:
+    assert told in (refusal(f"CREATE STREAM TABLE t SCHEDULE {after} AS SELECT 1").hint or "")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from streamtable.language.advice import NO_SCHEDULE
+from streamtable.language.advice_times import NO_SCHEDULE
 from streamtable.language.comments import pieces
 from streamtable.language.stream_table.in_words import scheduled
 from streamtable.sql.literals import listed, quote_name, words
