@@ -91,7 +91,7 @@ _NO_TYPES = "the query decides what they hold"
             _NO_WAREHOUSE,
         ),
         ("ALTER DYNAMIC TABLE n SET TAG a = '(0)' (b)", [], "TAG a = '(0)' (b) has no like here"),
-        ("ALTER DYNAMIC TABLE n CLUSTER BY (a)", [], "CREATE OR REPLACE STREAM TABLE with another CLUSTER BY"),
+        ("ALTER DYNAMIC TABLE n CLUSTER BY (a)", [], "CREATE OR REPLACE STREAM TABLE, with the same query, changes the CLUSTER BY"),
         ("ALTER DYNAMIC TABLE n RESUME RECLUSTER", [], "spark.streamtable.maintenance.smallFiles"),
         ('ALTER DYNAMIC TABLE n SWAP WITH "m m"', [], "three times, exchanges n and `m m`"),
         ("ALTER DYNAMIC TABLE n REFRESH COPY SESSION", ["REFRESH STREAM TABLE n"], "leave COPY SESSION out"),

@@ -25,7 +25,7 @@ _ALTER = rf"ALTER\s+{_ONE}\s+"
 _SHOW = rf"SHOW\s+{_KINDS}(?P<selection>.*)"
 _OTHER = rf"(?P<verb>[A-Z]+(?:\s+CREATE)?)\s+{_ONE}(?P<rest>.*)"
 
-_ANEW = "CREATE OR REPLACE STREAM TABLE with another CLUSTER BY and the same query changes the layout"
+_ANEW = "CREATE OR REPLACE STREAM TABLE, with the same query, changes the CLUSTER BY of a table that nothing reads"
 _ALONE = "leave it out: the scheduler compacts, as spark.streamtable.maintenance.smallFiles says"
 
 # A statement, ours, and what to know. In `ours` {name} is the table, {rest} what follows, and {to} another name.
