@@ -138,6 +138,12 @@ _NO_TYPES = "the query decides what they hold"
         ('DROP DYNAMIC TABLE IF EXISTS "a b"."c`"', ["DROP STREAM TABLE IF EXISTS `a b`.`c```"], ""),
         ('DESCRIBE DYNAMIC TABLE "a b"', ["DESCRIBE STREAM TABLE `a b`"], ""),
         ("DROP DYNAMIC TABLE n (a)", [], "DROP DYNAMIC TABLE n (a) has no like here"),
+        (
+            "ALTER DYNAMIC TABLE n RENAME COLUMN a TO b",
+            [],
+            "has no like here: expected TO, found 'COLUMN'; the query has the columns",
+        ),
+        ("SUSPEND DYNAMIC TABLE n", [], "write ALTER STREAM TABLE n SUSPEND"),
         ("SHOW CREATE MATERIALIZED LAKE VIEW n", ["SHOW CREATE STREAM TABLE n"], ""),
         ("SHOW MATERIALIZED LAKE VIEWS IN s", ["SHOW STREAM TABLES IN s"], ""),
         (

@@ -293,6 +293,23 @@ def test_a_word_too_many_or_in_the_wrong_place_is_answered(text: str, told: str)
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "SUSPEND STREAM TABLE IF EXISTS a.`b c`",
+        "RESUME MATERIALIZED VIEW t",
+        "DESC HISTORY STREAM TABLE t",
+        "DESCRIBE EXTENDED MATERIALIZED VIEW a.t",
+        "VERIFY STREAM TABLE a, b , c;",
+        "APPLY CHANGES INTO t FROM s KEYS (a) SEQUENCE BY b",
+    ],
+)
+def test_a_whole_statement_that_an_error_says_to_write_parses(text: str) -> None:
+    hint = refusal(text).hint or ""
+    assert hint.startswith("write")
+    parse(hint.removeprefix("write"))
+
+
+@pytest.mark.parametrize(
     ("after", "meant"),
     [
         ("@Weekly", "CRON '@weekly'"),

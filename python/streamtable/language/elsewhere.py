@@ -89,7 +89,8 @@ def _refused(statement: str, parse: Check) -> str | None:
     try:
         parse(statement)
     except StreamTableError as error:
-        return re.sub(r"^line \d+, column \d+: ", "", error.reason.splitlines()[0])
+        why = re.sub(r"^line \d+, column \d+: ", "", error.reason.splitlines()[0])
+        return f"{why}; {error.hint}" if error.hint and "\n" not in error.hint else why
     return None
 
 
