@@ -34,6 +34,7 @@ NAMES = {  # what stands for a rule or a terminal: Spark reads it, or everybody 
     "property_value": "value",
     "setting_value": "value",
     "string": "'text'",
+    "pattern": "'text'",
     "STRING": "'text'",
     "INTEGER": "number",
     "WHOLE": "number",

@@ -575,6 +575,7 @@ def test_an_error_that_nobody_asks_for_is_not_kept_for_long(
         ("REFRESH ALL STREAM TABLES", "leave ALL out: STREAM TABLES without a name are all of them"),
         ("SHOW STREAM TABLE", "SHOW STREAM TABLES lists all of them, DESCRIBE STREAM TABLE name tells of one"),
         ("SHOW STRAEM TABLES", "did you mean STREAM?"),
+        ("DESCRIBE EXTENDED MATERIALIZED VIEW slip", "write DESCRIBE STREAM TABLE EXTENDED slip"),
         ("SHOW REFRESH HISTROY", "did you mean HISTORY?"),
         ("EXPLAIN STREAM TABEL slip", "did you mean TABLE?"),
         ("CREATE SUBSCRIPTON slip CONNECTION 'x' PUBLICATION p", "did you mean SUBSCRIPTION?"),

@@ -14,6 +14,7 @@ from streamtable.delta.tables import find_table
 from streamtable.errors import (
     DependentsExist,
     DirectWriteRefused,
+    InvalidQuery,
     InvalidStatement,
     NotIncremental,
     NotSupported,
@@ -117,6 +118,9 @@ def test_a_slip_in_the_second_word_is_told(spark: SparkSession, slip: str) -> No
         "SUSPEND STREAM TABLE mv",
         "VACUUM MATERIALIZED VIEW mv",
         "DESCRIBE HISTORY STREAM TABLE mv",
+        "UNDROP DYNAMIC TABLE mv",
+        "SHOW DYNAMIC TABLES IN ACCOUNT",
+        "ALTER MATERIALIZED VIEW IF EXISTS mv SUSPEND",
         "EXPLAIN EXTENDED STREAM TABLE mv",
         "SHOW HISTORY FOR mv",
         "BEGIN SUSPEND STREAM TABLE mv; END",
@@ -125,6 +129,12 @@ def test_a_slip_in_the_second_word_is_told(spark: SparkSession, slip: str) -> No
 def test_words_of_others_get_an_answer_of_ours(spark: SparkSession, statement: str) -> None:
     with pytest.raises(StatementSyntaxError, match="What to do: "):
         spark.sql(statement)
+
+
+@pytest.mark.parametrize("ending", ["WITH NO DATA", "WITH DATA"])
+def test_what_postgres_has_behind_the_query_is_answered(shop: SparkSession, ending: str) -> None:
+    with pytest.raises(InvalidQuery, match=f"What to do: (write|leave) {ending}"):
+        shop.sql(f"CREATE MATERIALIZED VIEW mv AS {QUERY} {ending}")
 
 
 def test_a_trigger_on_update_is_a_schedule_in_every_statement_that_shows_it(shop: SparkSession) -> None:

@@ -50,6 +50,57 @@ def test_a_query_that_only_spark_understands_is_no_obstacle(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
+    "query",
+    [
+        "WITH t AS (SELECT * FROM a) SELECT * FROM t",
+        "WITH T AS (SELECT * FROM a), u AS (SELECT * FROM t) SELECT * FROM u JOIN `t` AS again ON true",
+        "SELECT * FROM (WITH t AS (SELECT * FROM a) SELECT * FROM t) AS inner_one",
+        "WITH RECURSIVE t AS (SELECT 1 AS n FROM a UNION ALL SELECT n + 1 FROM t WHERE n < 3) SELECT * FROM t",
+        "WITH RECURSIVE t MAX RECURSION LEVEL 9 AS (SELECT n FROM a UNION ALL SELECT n + 1 FROM t) SELECT * FROM t",
+        "WITH t AS (VALUES (1)) SELECT * FROM t JOIN a ON true",
+        "WITH t AS (TABLE a) SELECT * FROM t",
+        "SELECT id AS t FROM a AS t WHERE t.id > 0",
+        "SELECT * FROM elsewhere.t JOIN a ON true",
+        "SELECT * FROM t(10) JOIN a ON true",
+    ],
+)
+def test_a_name_that_is_no_table_in_its_query_is_no_cycle(tmp_path: Path, query: str) -> None:
+    made = folder(tmp_path, a=f"CREATE STREAM TABLE t AS {query}", b="CREATE STREAM TABLE a AS SELECT 1 AS id")
+    assert [each.name.parts[-1] for each in wanted_in(made, HERE)] == ["a", "t"]
+
+
+def test_tables_that_name_each_other_by_with_alone_are_put_in_order(tmp_path: Path) -> None:
+    made = folder(
+        tmp_path,
+        a="CREATE STREAM TABLE orders AS SELECT * FROM stg",
+        b="CREATE STREAM TABLE stg AS WITH orders AS (SELECT 1 AS id) SELECT * FROM orders",
+    )
+    assert [each.name.parts[-1] for each in wanted_in(made, HERE)] == ["stg", "orders"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT 1 AS id UNION ALL SELECT 2 UNION SELECT id FROM z",
+        "SELECT 1 AS id WHERE EXISTS (SELECT 1 FROM z)",
+        "SELECT 1 AS id WHERE 1 IN (SELECT id FROM Shop.Z)",
+        "SELECT * FROM (SELECT 1 AS id) AS one, LATERAL (SELECT * FROM z WHERE z.id = one.id) AS found",
+        "SELECT (SELECT max(id) FROM z) AS id",
+        "SELECT 1 AS id ORDER BY (SELECT max(id) FROM `z`)",
+        "WITH z AS (SELECT * FROM z) SELECT * FROM z",
+        "WITH y AS (SELECT * FROM z), z AS (SELECT 1 AS id) SELECT * FROM y JOIN z ON true",
+        "FROM z |> WHERE id > 1",
+        "VALUES ((SELECT max(id) FROM z))",
+        "TABLE z",
+        "SELECT * FROM `z` MATCH ~~ ((",
+    ],
+)
+def test_a_table_that_is_read_somewhere_in_a_query_comes_first(tmp_path: Path, query: str) -> None:
+    made = folder(tmp_path, a=f"CREATE STREAM TABLE a AS {query}", b="CREATE STREAM TABLE z AS SELECT 1 AS id")
+    assert [each.name.parts[-1] for each in wanted_in(made, HERE)] == ["z", "a"]
+
+
+@pytest.mark.parametrize(
     ("files", "said"),
     [
         ({}, "no .sql file"),
@@ -64,6 +115,7 @@ def test_a_query_that_only_spark_understands_is_no_obstacle(tmp_path: Path) -> N
             "read each other: .*x.*y",
         ),
         ({"a": "CREATE STREAM TABLE x AS SELECT * FROM x"}, "read each other: .*x.* reads .*x"),
+        ({"a": "CREATE STREAM TABLE x AS WITH x AS (SELECT * FROM X) SELECT * FROM x"}, "read each other: .*x.* reads .*x"),
     ],
 )
 def test_what_is_no_deployment_says_where(tmp_path: Path, files: dict[str, str], said: str) -> None:

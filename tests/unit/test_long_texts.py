@@ -20,7 +20,7 @@ from streamtable.language.stream_table.schedule import Every, duration
 from streamtable.sql.builder import _Spark, column, select, subquery, table, text
 
 LENGTH, SECONDS = 6_000, 2.0
-CLASSES = ["9", " ", "\n", "a", "é", "1s", "1 d ", "1.", "(", "'", "CLUSTER BY (", "IMMUTABLE WHERE ("]
+CLASSES = ["9", " ", "\n", "a", "é", "1s", "1 d ", "1.", "(", "'", "CLUSTER BY (", "IMMUTABLE WHERE (", "a.", "a,"]
 PLACES = [
     "CREATE STREAM TABLE t SCHEDULE '{} !' AS SELECT 1",
     "CREATE STREAM TABLE t SCHEDULE {} x AS SELECT 1",
@@ -35,6 +35,9 @@ PLACES = [
     "CREATE DYNAMIC TABLE t COMMENT {} x AS SELECT 1",
     "CREATE DYNAMIC TABLE t IMMUTABLE WHERE ({} x AS SELECT 1",
     "ALTER DYNAMIC TABLE t SET TARGET_LAG = '{} !'",
+    "ALTER DYNAMIC TABLE {} x",
+    "CREATE DYNAMIC TABLE t (a {} COMMENT 'x') AS SELECT 1",
+    "CREATE MATERIALIZED LAKE VIEW t (CONSTRAINT c CHECK {} ON MISMATCH DROP x) AS SELECT 1",
 ]
 
 
@@ -61,6 +64,11 @@ def test_a_long_text_of_any_characters_is_read_at_once(place: str) -> None:
     for characters in CLASSES:
         with at_most(SECONDS), suppress(StreamTableError):
             parse(place.replace("{}", characters * (LENGTH // len(characters))))
+
+
+def test_an_error_behind_a_long_list_is_told_at_once() -> None:
+    with at_most(SECONDS), suppress(StreamTableError):
+        parse(f"CREATE STREAM TABLE t ({'a, ' * 5_000}) AS SELECT 1")
 
 
 @pytest.mark.parametrize("escaped", [r"\'", r"\"", r"\'\"", r"(\'", "/*\\'*/", r"' \' \"", "`' \\'", "()"])

@@ -218,6 +218,8 @@ def test_the_operand_of_a_comparison_is_all_of_it() -> None:
         ("SELECT k FROM s WHERE c IS NOT JSON OBJECT WITH UNIQUE KEYS", "try_parse_json"),
         ("SELECT sum(k) OVER (ORDER BY k GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM s", "dense_rank()"),
         ("SELECT sum(k) OVER (ORDER BY k ROWS 1 PRECEDING EXCLUDE CURRENT ROW) FROM s", "two frames"),
+        ("SELECT k FROM s\nwith no data", "write WITH NO DATA in front of AS"),
+        ("SELECT k FROM s WITH DATA", "leave WITH DATA out"),
     ],
 )
 def test_what_to_write_instead(query: str, said: str) -> None:

@@ -45,6 +45,9 @@ REFUSED: list[tuple[type[Exception], str, str, str]] = [
         "'a.b'",
         "the property 'a.b' is named twice",
     ),
+    (InvalidStatement, "SHOW STREAM TABLES LIKE 'by%'", "'by%'", "* for any text"),
+    (InvalidStatement, "REFRESH STREAM TABLES IN s LIKE '%' FULL", "'%'", "* for any text"),
+    (InvalidStatement, "VERIFY STREAM TABLES LIKE 'a%|b'", "'a%|b'", "* for any text"),
     (InvalidStatement, "CREATE STREAM TABLE t TBLPROPERTIES (Owner = 'me') AS SELECT 1", "Owner", "reserved by Spark"),
     (
         InvalidStatement,

@@ -110,6 +110,7 @@ KEYWORDS = keywords()
 
 characters = st.characters(exclude_categories=["Cs"])
 texts = st.text(characters, max_size=8) | st.sampled_from(["'", "\\", "\\'", "''", '"', "`", "\\n", "/*", "--", "AS", ";"])
+patterns = texts.filter(lambda text: "%" not in text)
 identifiers = st.text(characters, min_size=1, max_size=8) | st.sampled_from(KEYWORDS)
 parts = identifiers.filter(lambda part: "/" not in part)
 names = st.lists(parts, min_size=1, max_size=3).map(lambda parts: Name(tuple(parts)))
@@ -272,15 +273,15 @@ statements = st.one_of(
     st.builds(DropStreamTable, names, st.booleans(), st.booleans()),
     st.builds(RefreshStreamTable, st.lists(names, min_size=1, max_size=3).map(tuple), st.booleans(), st.booleans(), st.booleans()),
     st.builds(AlterScheduler, st.booleans()),
-    st.builds(ShowStreamTables, st.none() | namespaces, st.none() | texts),
+    st.builds(ShowStreamTables, st.none() | namespaces, st.none() | patterns),
     st.builds(DescribeStreamTable, names, st.booleans()),
     st.builds(ShowCreateStreamTable, names),
     st.builds(ShowRefreshHistory, st.none() | names, st.none() | st.integers(0, 2**31 - 1)),
     st.builds(ShowDependencies, st.none() | names),
     st.builds(ExplainStreamTable, names, st.booleans()),
     st.builds(VerifyStreamTable, names),
-    st.builds(VerifyStreamTables, st.none() | namespaces, st.none() | texts),
-    st.builds(RefreshStreamTables, st.none() | namespaces, st.none() | texts, st.booleans(), st.booleans()),
+    st.builds(VerifyStreamTables, st.none() | namespaces, st.none() | patterns),
+    st.builds(RefreshStreamTables, st.none() | namespaces, st.none() | patterns, st.booleans(), st.booleans()),
 )
 
 

@@ -48,6 +48,7 @@ _OPENINGS: tuple[tuple[str, Said], ...] = (
     ),
     (rf"UNDROP\s+{_TABLE}", lambda _: "a stream table is dropped with its files: write its CREATE STREAM TABLE again"),
     (rf"DESC(?:RIBE)?\s+HISTORY\s+{_TABLE}", lambda found: f"write SHOW REFRESH HISTORY FOR {found['name']}"),
+    (rf"DESC(?:RIBE)?\s+(?:EXTENDED|FORMATTED)\s+{_TABLE}", lambda found: f"write DESCRIBE STREAM TABLE EXTENDED {found['name']}"),
     (
         rf"EXPLAIN\s+(?P<word>EXTENDED|FORMATTED|CODEGEN|COST)\s+(?:CREATE\b|{_TABLE})",
         lambda found: f"leave {found['word'].upper()} out: EXPLAIN says all that it knows; EXPLAIN DELTA has the SQL",

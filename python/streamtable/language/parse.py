@@ -109,6 +109,6 @@ def _read(text: str, start: str, minimum_seconds: int, stored: bool = False) -> 
         tree = _language().parse(blanked(whole(text)), start=start)
         return _ToStatement(text, minimum_seconds, stored).transform(tree)
     except UnexpectedInput as error:
-        raise from_elsewhere(text) or from_openings(text) or explain(text, error) from None
+        raise from_elsewhere(text, parse) or from_openings(text) or explain(text, error) from None
     except VisitError as error:  # lark's wrapping of what a method of the transformer raised
         raise error.orig_exc from None

@@ -113,7 +113,7 @@ def _following(parser: InteractiveParser) -> set[str]:
 
 
 def _after(parser: InteractiveParser, terminal: str) -> InteractiveParser:
-    copy: InteractiveParser = parser.copy()  # type: ignore[no-untyped-call]
+    copy: InteractiveParser = parser.copy(deepcopy_values=False)  # type: ignore[no-untyped-call]
     copy.feed_token(Token(terminal, ""))
     return copy
 

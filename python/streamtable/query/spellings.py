@@ -15,6 +15,8 @@ _NO_QUERY = r"\s*\((?!\s*(?:SELECT|WITH|VALUES|FROM|TABLE)\b)"
 _ORDERED = r"\s*\((?:[^()]|\([^()]*\))*\bORDER\s+BY\b"
 
 _SPELLINGS: tuple[tuple[str, str], ...] = (
+    (r"\bWITH\s+NO\s+DATA\s*$", "write WITH NO DATA in front of AS"),
+    (r"\bWITH\s+DATA\s*$", "leave WITH DATA out: a stream table is filled unless WITH NO DATA is written in front of AS"),
     (
         rf"\b(?:array_agg|collect_list){_ORDERED}",
         "for array_agg(x ORDER BY y) write transform(array_sort(array_agg(struct(y, x))), e -> e.x)",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -13,6 +14,8 @@ import sqlglot
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from sqlglot import exp
+from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
+from sqlglot.optimizer.scope import traverse_scope
 
 from streamtable.api.tables import StreamTables
 from streamtable.errors import DependentsExist, InvalidQuery, InvalidStatement, StreamTableError
@@ -21,12 +24,15 @@ from streamtable.language.parse import parse, parse_name
 from streamtable.language.scripts import split
 from streamtable.language.stream_table.ast import CreateStreamTable, DropStreamTable
 from streamtable.language.write import to_sql
-from streamtable.sql.literals import quote_full_name
+from streamtable.sql.literals import quote_full_name, unquote_name
 
 __all__ = ["Deed", "Step", "Wanted", "carried_out", "planned", "wanted_in"]
 
 SAME = "the definition is the same"
 SAME_PLAN = "the plan of the query is the same"
+
+_WORD = re.compile(r"`(?:[^`]|``)+`|\w+")
+_QUERIES = (exp.Query, exp.Values)
 
 
 class Deed(str, Enum):
@@ -123,29 +129,43 @@ def _wanted(sql: str, place: str, namespace: Sequence[str]) -> Wanted:
 
 
 def _sources_first(found: Mapping[Name, Wanted], namespace: Sequence[str]) -> list[Wanted]:
-    graph = nx.DiGraph()
+    graph, likely = nx.DiGraph(), list[tuple[Name, Name]]()
     graph.add_nodes_from(found)
     for name, wanted in found.items():
-        graph.add_edges_from((source, name) for source in _read(wanted.statement.query, namespace) if source in found)
+        read = _read(wanted.statement.query, namespace)
+        if read is None:
+            words = set(folded(map(unquote_name, _WORD.findall(wanted.statement.query.text))))
+            likely += [(source, name) for source in found if source.parts[-1] in words]
+        else:
+            graph.add_edges_from((source, name) for source in read if source in found)
     try:
-        order = list(nx.lexicographical_topological_sort(graph, key=str))
-    except nx.NetworkXUnfeasible:
         (first, *_), *_ = cycles = nx.find_cycle(graph)
-        names = " reads ".join(str(reader) for _, reader in reversed(cycles))
-        raise InvalidStatement(f"tables read each other: {names} reads {first if len(cycles) == 1 else cycles[-1][1]}") from None
-    return [found[name] for name in order]
+    except nx.NetworkXNoCycle:
+        for source, reader in likely:
+            if not nx.has_path(graph, reader, source):
+                graph.add_edge(source, reader)
+        return [found[name] for name in nx.lexicographical_topological_sort(graph, key=str)]
+    names = " reads ".join(str(reader) for _, reader in reversed(cycles))
+    raise InvalidStatement(f"tables read each other: {names} reads {first if len(cycles) == 1 else cycles[-1][1]}")
 
 
-def _read(query: Query, namespace: Sequence[str]) -> Iterator[Name]:
-    """Yield the names that may be tables in a query. They decide the order alone: Spark says what they are."""
+def _read(query: Query, namespace: Sequence[str]) -> set[Name] | None:
+    """Return the names of tables that a query reads; None for a query that only Spark understands.
+
+    They decide the order alone: Spark says what they are. What WITH defines is no table where it is in sight.
+    """
     try:
-        tree = sqlglot.parse_one(query.text, dialect="databricks")
-    except sqlglot.errors.SqlglotError:
-        return
-    for table in tree.find_all(exp.Table):
-        parts = [part.name for part in table.parts]
-        if 0 < len(parts) <= 3 and all(parts):
-            yield Name(folded((*namespace[: 3 - len(parts)], *parts)))
+        tree = normalize_identifiers(sqlglot.parse_one(query.text, dialect="databricks"), dialect="databricks")
+        scopes = traverse_scope(tree) if isinstance(tree, exp.Query) else []
+    except (sqlglot.errors.SqlglotError, RecursionError):
+        return None
+    seen = {id(table) for scope in scopes for table in scope.tables}
+    queries = (tree, *(each.this for each in tree.find_all(exp.CTE)))
+    if not all(isinstance(each, _QUERIES) for each in queries) or any(id(each) not in seen for each in tree.find_all(exp.Table)):
+        return None
+    tables = (each for scope in scopes for each in scope.sources.values() if isinstance(each, exp.Table))
+    named = ([part.name for part in table.parts] for table in tables if isinstance(table.this, exp.Identifier))
+    return {Name(folded((*namespace[: 3 - len(parts)], *parts))) for parts in named if len(parts) <= 3}
 
 
 def planned(spark: SparkSession, wanted: Sequence[Wanted], prune: bool) -> list[Step]:

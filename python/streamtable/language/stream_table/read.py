@@ -46,7 +46,7 @@ from streamtable.language.stream_table.schedule import Calculated, Manual
 from streamtable.language.stream_table.scheduler import AlterScheduler
 from streamtable.language.stream_table.state import SetState, StateMode
 from streamtable.language.transformer import Clause, Rules, second
-from streamtable.sql.literals import unquote_string
+from streamtable.sql.literals import quote_string, unquote_string
 
 __all__ = ["STREAM_TABLES", "StreamTableRules"]
 
@@ -233,6 +233,14 @@ class StreamTableRules(ScheduleRules, HistoryRules):
         self, at: Meta, namespace: Name | None, like: str | None, full: Meta | None, asynchronous: bool | None
     ) -> RefreshStreamTables:
         return RefreshStreamTables(namespace, like, full is not None, bool(asynchronous))
+
+    def pattern(self, at: Meta, token: Token) -> str:
+        """Return a pattern, in which * stands for any text; [%] is the character."""
+        value = self.string(at, token)
+        if "%" in value.replace("[%]", ""):
+            message = f"a pattern of names has * for any text, and {value!r} has a %"
+            raise self._invalid(at, message, f"write LIKE {quote_string(value.replace('%', '*'))}")
+        return value
 
     def waiting(self, at: Meta, asynchronous: Meta | None = None) -> bool:
         """Tell whether it is ASYNC."""

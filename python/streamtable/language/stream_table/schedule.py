@@ -11,7 +11,16 @@ from zoneinfo import ZoneInfo, available_timezones
 from croniter import CroniterBadDateError, croniter
 
 from streamtable.errors import InvalidStatement, near_names
-from streamtable.language.stream_table.in_words import DIGITS, LONGEST, MAXIMUM_SECONDS, MINIMUM_SECONDS, UNITS, spelt
+from streamtable.language.stream_table.in_words import (
+    DIGITS,
+    LONGEST,
+    MACROS,
+    MAXIMUM_SECONDS,
+    MINIMUM_SECONDS,
+    UNITS,
+    scheduled,
+    spelt,
+)
 from streamtable.sql.literals import quote_string
 
 DEBOUNCE_SECONDS = 1  # of ON UPDATE without AT MOST EVERY: a writer that never rests takes the place of nobody else
@@ -20,7 +29,6 @@ _UNIT_NAMES = ("weeks", "days", "hours", "minutes", "seconds")
 _PART = re.compile(r"\s*([0-9]+)\s*([^\W\d_]*)")
 _EXAMPLES = "write whole numbers with the units w, d, h, m, s, largest first: '30s', '5m', '1h30m', '1d'"
 
-_MACROS = ("@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually")
 _FIELDS = (
     ("second", "0-59"),
     ("minute", "0-59"),
@@ -32,7 +40,7 @@ _FIELDS = (
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>[0-9]{1,2})(?::?(?P<minutes>[0-9]{2}))?(?::?[0-9]{2})?")
 _CRON_EXAMPLES = (
     "write five fields (minute, hour, day of month, month, day of week) or six (with the second in front), such as "
-    f"'*/5 * * * *' or '0 6 * * mon-fri', or one of {', '.join(_MACROS)}"
+    f"'*/5 * * * *' or '0 6 * * mon-fri', or one of {', '.join(MACROS)}"
 )
 
 
@@ -241,13 +249,13 @@ def _every_hour(expression: str) -> bool:
 
 
 def _no_duration(text: str) -> InvalidStatement:
-    hint = _with(spelt(text), _EXAMPLES)
-    if text.strip().startswith("@") or len(text.split()) in (5, 6):
+    said = scheduled(text)
+    if said and said[0] != "'":
+        hint = f"write SCHEDULE {said}" + ("" if "'" in said else ", without quotes")
+    elif text.strip().startswith("@") or len(text.split()) in (5, 6):
         hint = f"if it is a cron expression, write SCHEDULE CRON {text!r}"
-    elif text.strip().upper() in ("MANUAL", "CALCULATED", "IMMEDIATE"):
-        hint = f"write SCHEDULE {text.strip().upper()}, without quotes"
-    elif text.strip().upper() in ("NONE", "NEVER", "OFF", "ON DEMAND"):
-        hint = "write SCHEDULE MANUAL, without quotes"
+    else:
+        hint = _with(spelt(text), _EXAMPLES)
     return InvalidStatement(f"{text!r} is not a duration", hint=hint)
 
 
@@ -264,8 +272,8 @@ def _no_unit(text: str, unit: str) -> InvalidStatement:
 
 
 def _check_macro(expression: str) -> None:
-    if expression.lower() not in _MACROS:
-        raise InvalidStatement(f"there is no cron macro {expression!r}.{near_names(expression, _MACROS)}", hint=_CRON_EXAMPLES)
+    if expression.lower() not in MACROS:
+        raise InvalidStatement(f"there is no cron macro {expression!r}.{near_names(expression, MACROS)}", hint=_CRON_EXAMPLES)
 
 
 def _wrong_number_of_fields(expression: str, fields: list[str]) -> InvalidStatement:

@@ -8,7 +8,8 @@ private object Slips {
   /** What people try, and what no statement opens with: `language/openings.py` says what to write instead. */
   private val tried = {
     val alone = Seq("SUSPEND", "PAUSE", "STOP", "DISABLE", "RESUME", "START", "UNPAUSE", "ENABLE", "RENAME") ++
-      Seq("OPTIMIZE", "VACUUM", "ANALYZE", "TRUNCATE", "UNDROP", "DESCRIBE HISTORY", "DESC HISTORY")
+      Seq("OPTIMIZE", "VACUUM", "ANALYZE", "TRUNCATE", "UNDROP", "DESCRIBE HISTORY", "DESC HISTORY") ++
+      Seq("DESCRIBE EXTENDED", "DESC EXTENDED", "DESCRIBE FORMATTED", "DESC FORMATTED")
     val explains = Seq("EXTENDED", "FORMATTED", "CODEGEN", "COST").map("EXPLAIN " + _)
     val creates = for {
       create <- Seq("CREATE", "CREATE OR REPLACE", "CREATE OR REFRESH")
