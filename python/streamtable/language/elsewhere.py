@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from streamtable.errors import StatementSyntaxError
 from streamtable.language.advice import NO_SCHEDULE
-from streamtable.language.comments import pieces
+from streamtable.language.comments import divided
 from streamtable.language.stream_table.in_words import scheduled
 from streamtable.sql.literals import words
 
@@ -52,7 +52,7 @@ _LEFT_OUT: tuple[tuple[str, str], ...] = (
 
 def from_elsewhere(text: str) -> StatementSyntaxError | None:
     """Return the error for a statement of another system, with ours in its hint; None for any other text."""
-    header, query = _divided(text)
+    header, query = divided(text)
     if created := _CREATE.fullmatch(header):
         kind, ours = created["kind"], "\n".join((*_lines(created), *([f"AS {query}"] if query else [])))
         left = [told for pattern, told in _LEFT_OUT if re.search(pattern, created["clauses"], re.IGNORECASE)]
@@ -64,17 +64,6 @@ def from_elsewhere(text: str) -> StatementSyntaxError | None:
     spelt, system = " ".join(kind.upper().split()), "Snowflake" if kind.upper().startswith("DYNAMIC") else "Fabric"
     hint = "\n".join((*left, "write", ours, ""))
     return StatementSyntaxError(f"{spelt} is a word of {system}: here it is STREAM TABLE", hint=hint)
-
-
-def _divided(text: str) -> tuple[str, str]:
-    """Return what stands before the AS of the query, without comments, and the query."""
-    kept, depth = list[str](), 0
-    for kind, start, end in pieces(text, strict=False):
-        depth += {"(": 1, ")": -1}.get(text[start:end], 0)
-        if kind == "as" and depth == 0:
-            return "".join(kept), text[end:].strip()
-        kept.append(" " if kind in ("line", "block") else text[start:end])
-    return "".join(kept).rstrip("; \n"), ""
 
 
 def _lines(created: re.Match[str]) -> Iterator[str]:
