@@ -187,6 +187,45 @@ def test_what_would_lose_frozen_rows_is_refused(shop: Project, server: Running) 
     verified(server)
 
 
+def test_rows_that_fail_are_counted_dropped_or_make_the_build_fail(shop: Project, server: Running) -> None:
+    name, path = "customers_without_orders", "models/marts/customers_without_orders.sql"
+    was = (shop.folder / path).read_text()
+    early = {"name": "early", "condition": "customer_id < 6"}
+
+    def ran(**config: object) -> tuple[str, str]:
+        written = ", ".join(f"{key}={value!r}" for key, value in config.items())
+        (shop.folder / path).write_text(f"{{{{ config({written}) }}}}\n{was}")
+        return shop.dbt("run", "-s", name).nodes[name]
+
+    def counted() -> list[tuple[object, ...]]:
+        return rows(server, f"SELECT expectation, on_violation, passed, failed FROM expectations('shop.{name}')")
+
+    assert ran(expectations=[early])[0] == "success"
+    assert counted() == [("early", "KEEP", 0, 1)]
+    dropping = [{**early, "on_violation": "drop row"}]
+    status, message = ran(expectations=dropping, on_configuration_change="fail")
+    assert (status, "Configuration changes were identified" in message) == ("error", True), message
+    assert ran(expectations=dropping)[0] == "success"
+    assert counted() == [("early", "DROP ROW", 0, 1)]
+    assert rows(server, f"SELECT count(*) FROM shop.{name}") == [(0,)]
+    status, message = ran(expectations=[{**early, "on_violation": "fail update"}])
+    assert (status, "STREAMTABLE_EXPECTATION_FAILED" in message) == ("error", True), message
+    assert counted() == [("early", "DROP ROW", 0, 1)]
+    status, message = ran(target_lag="1 hour")
+    assert (status, "there is no config `target_lag`: write `schedule`" in message) == ("error", True), message
+    assert ran(trigger="on update")[0] == "success"
+    assert "ON UPDATE" in str(rows(server, f"SHOW STREAM TABLES IN shop LIKE '{name}'"))
+    constrained = f"  - name: {name}\n    columns: [{{name: name, constraints: [{{type: not_null}}]}}]\n  - name: customer_value\n"
+    shop.edit("models/schema.yml", "  - name: customer_value\n", constrained)
+    assert ran()[0] == "success"
+    assert counted() == [("name_not_null", "FAIL UPDATE", 1, 0)]
+    shop.edit("models/schema.yml", constrained, "  - name: customer_value\n")
+    (shop.folder / path).write_text(was)
+    shop.done("run", "-s", name)
+    assert counted() == []
+    verified(server)
+
+
 def test_docs_show_stream_tables(shop: Project, server: Running) -> None:
     shop.done("docs", "generate")
     nodes = json.loads((shop.folder / "target" / "catalog.json").read_text())["nodes"]

@@ -124,6 +124,15 @@ def test_a_slip_in_the_second_word_is_told(spark: SparkSession, slip: str) -> No
         "EXPLAIN EXTENDED STREAM TABLE mv",
         "SHOW HISTORY FOR mv",
         "BEGIN SUSPEND STREAM TABLE mv; END",
+        "CREATE STREAMING TABLE t AS SELECT * FROM STREAM sales",
+        "CREATE STREAMING TABLE t COMMENT 'of flows'",
+        "CREATE OR REFRESH STREAMING TABLE t AS SELECT * FROM STREAM(sales)",
+        "CREATE STREAMING TABLE t (CONSTRAINT c EXPECT (id > 0)) SCHEDULE EVERY 1 HOUR AS SELECT * FROM STREAM sales",
+        "BEGIN CREATE STREAMING TABLE t AS SELECT 1 AS a; END",
+        "CREATE OR REFRESH LIVE TABLE t AS SELECT * FROM LIVE.sales",
+        "REFRESH STREAMING TABLE mv",
+        "ALTER STREAMING TABLE mv DROP SCHEDULE",
+        "DROP STREAMING TABLE IF EXISTS mv",
     ],
 )
 def test_words_of_others_get_an_answer_of_ours(spark: SparkSession, statement: str) -> None:
@@ -135,6 +144,24 @@ def test_words_of_others_get_an_answer_of_ours(spark: SparkSession, statement: s
 def test_what_postgres_has_behind_the_query_is_answered(shop: SparkSession, ending: str) -> None:
     with pytest.raises(InvalidQuery, match=f"What to do: (write|leave) {ending}"):
         shop.sql(f"CREATE MATERIALIZED VIEW mv AS {QUERY} {ending}")
+
+
+def test_a_streaming_table_is_answered_with_the_statement_alone_that_it_is(shop: SparkSession) -> None:
+    """Spark reads it since 4.1 and says that it is not supported, where people are told nothing of what they could write."""
+    text = "/* \U0001f600 */ CREATE STREAMING TABLE copied COMMENT '\U0001f600' AS SELECT * FROM STREAM sales"
+    ours = "CREATE STREAM TABLE copied COMMENT '\U0001f600' AS SELECT * FROM sales"
+    with pytest.raises(StatementSyntaxError, match="STREAMING TABLE is a word of pipelines") as refused:
+        shop.sql(text)
+    assert f"write\n{ours}\n" in str(refused.value)
+    shop.sql(ours)
+    assert_exact(shop, "copied", "SELECT * FROM sales")
+
+
+@pytest.mark.parametrize("source", ["STREAM sales", "STREAM(sales)", "LIVE.sales"])
+def test_a_table_that_is_read_as_pipelines_do_is_answered_with_its_name(shop: SparkSession, source: str) -> None:
+    with pytest.raises(InvalidQuery, match="name the table itself, without STREAM"):
+        shop.sql(f"CREATE STREAM TABLE t AS SELECT * FROM {source}")
+    assert answer(shop, "SHOW STREAM TABLES") == []
 
 
 def test_a_trigger_on_update_is_a_schedule_in_every_statement_that_shows_it(shop: SparkSession) -> None:

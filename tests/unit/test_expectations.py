@@ -17,13 +17,14 @@ from tests.unit.trees import Row, World, bag, kept, minus, project, rows
 from streamtable.algebra.operators import Operator
 from streamtable.algebra.trees import walk
 from streamtable.catalog.definition import Definition
+from streamtable.definitions.checks import check_properties
 from streamtable.differentiate.deltas import Shared
 from streamtable.differentiate.stored_before import BEFORE, delta_of_query
 from streamtable.errors import InvalidStatement
 from streamtable.language.names import Condition, Name
 from streamtable.language.parse import parse
 from streamtable.language.stream_table.ast import AlterStreamTable, CreateStreamTable
-from streamtable.language.stream_table.expectations import Expectation, Violation
+from streamtable.language.stream_table.expectations import AddExpectation, Expectation, Violation
 from streamtable.language.write import to_sql
 from streamtable.observe.calls import describe
 from streamtable.observe.expectations import MOST, VIOLATIONS
@@ -187,3 +188,13 @@ def test_a_limit_that_is_none_is_refused_however_long_it_is(function: str, limit
     arguments = ["st", "valid", limit] if function == VIOLATIONS.name else ["st", limit]
     with pytest.raises(InvalidStatement, match=f"the limit of {function} cannot be"):
         describe(cast("SparkSession", None), function, arguments)
+
+
+@pytest.mark.parametrize(("key", "name"), [("delta.constraints.positive", "positive"), ("DELTA.Constraints.a`b", "a`b")])
+def test_a_constraint_of_delta_is_answered_with_the_expectation_that_refuses_such_rows(key: str, name: str) -> None:
+    with pytest.raises(InvalidStatement) as refused:
+        check_properties([(key, "a > 0 -- )")])
+    advice = (refused.value.hint or "").partition("ALTER STREAM TABLE ... ")[2]
+    alter = parse(f"ALTER STREAM TABLE t {advice}")
+    assert isinstance(alter, AlterStreamTable)
+    assert alter.action == AddExpectation(Expectation(name, Condition("a > 0 -- )"), Violation.FAIL_UPDATE))

@@ -10,6 +10,7 @@ import re
 import sys
 from datetime import date, datetime, timezone
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from streamtable.errors import InvalidStatement, NotEnabled
 from streamtable.hosts.cli import sessions
 from streamtable.hosts.cli.output import Printer
 from streamtable.hosts.cli.status import STATUS, status_of
+from streamtable.observe.status_rows import LISTED
 
 
 def printed(capsys: pytest.CaptureFixture[str], *row: Any) -> Any:
@@ -142,6 +144,37 @@ def test_data_does_not_steer_the_terminal_of_who_reads_it(monkeypatch: pytest.Mo
     said = terminal.getvalue()
     assert {each for each in said if not each.isprintable()} <= {"\n", "\t"}, said
     assert said.count(r"\x1b[2J") >= 8 and r"\x9b31m" in said and r"\u009b31m" in said
+
+
+def listing(*names: str) -> Any:
+    """Return a session that answers SHOW STREAM TABLES with tables of these names."""
+    rows = [Row(**{each: status_row(name, schedule="'5m'")[each] for each in LISTED.names}) for name in names]
+    return SimpleNamespace(sql=lambda _: SimpleNamespace(columns=LISTED.names, take=lambda most: rows[:most]))
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_people_who_list_stream_tables_see_a_line_for_each_whose_name_is_whole_or_cut(
+    monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    """With all 15 columns a name stood in letters of three over seven lines."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", str(width))
+    long = f"shop.{'a_long_name_' * 10}end"
+    Printer(as_json=False).answer(listing("spark_catalog.shop.t", f"spark_catalog.{long}"), "SHOW STREAM TABLES", 10)
+    head, _, short, cut = re.sub(r"\x1b\[[\d;]*m", "", terminal.getvalue()).splitlines()
+    assert head.startswith("name ") and re.match(r"shop\.t +fresh ", short) and re.match(r"shop\.a_\S*…\S*end +fresh ", cut)
+    assert max(map(len, (head, short, cut))) <= width
+    assert ("schedule" in head and "'5m'" in short) == (width == 160)
+
+
+def test_programs_that_list_stream_tables_get_every_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    for terminal, as_json in ((Terminal(), True), (io.StringIO(), False)):
+        monkeypatch.setattr(sys, "stdout", terminal)
+        Printer(as_json).answer(listing("spark_catalog.shop.t"), "SHOW STREAM TABLES", 10)
+        said = terminal.getvalue()
+        assert "spark_catalog.shop.t" in said and all(column in said for column in LISTED.names)
 
 
 def test_what_goes_into_a_file_keeps_its_characters(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,14 +18,11 @@
 {#-- What stands between the name and AS. #}
 {% macro clauses(query) %}
   {% set found = [] %}
-  {% if config.persist_column_docs() and model.columns %}
-    {% do found.append(streamtable.column_list(query)) %}
-  {% endif %}
-  {% if config.get('schedule') %}
-    {% do found.append('schedule ' ~ streamtable.schedule(config.get('schedule'))) %}
-  {% endif %}
-  {% if config.get('trigger') %}
+  {% do found.append(streamtable.listed(query)) %}
+  {% if config.get('trigger') %} {#-- the nearer one of the two cannot be told: a trigger goes before a schedule #}
     {% do found.append('trigger ' ~ config.get('trigger')) %}
+  {% elif config.get('schedule') %}
+    {% do found.append('schedule ' ~ streamtable.schedule(config.get('schedule'))) %}
   {% endif %}
   {% if config.get('refresh_mode') %}
     {% do found.append('refresh mode ' ~ config.get('refresh_mode')) %}
@@ -34,7 +31,7 @@
     {% do found.append('state ' ~ config.get('state')) %}
   {% endif %}
   {% if config.get('frozen_where') %}
-    {% do found.append('frozen where (' ~ config.get('frozen_where') ~ '\n)') %}
+    {% do found.append('frozen where ' ~ streamtable.condition(config.get('frozen_where'))) %}
   {% endif %}
   {% do found.append(streamtable.columns('partitioned by', config.get('partition_by'))) %}
   {% do found.append(streamtable.columns('cluster by', config.get('cluster_by') or config.get('liquid_clustered_by'))) %}
@@ -79,8 +76,15 @@
 {% endmacro %}
 
 
-{#-- The columns with their descriptions. #}
-{% macro column_list(query) %}
+{#-- The columns with their descriptions, and what each row is to meet: one list in parentheses. #}
+{% macro listed(query) %}
+  {% set described = streamtable.described_columns(query) if config.persist_column_docs() and model.columns else [] %}
+  {% set each = described + streamtable.expectations() %}
+  {{ return('(' ~ each | join(', ') ~ ')' if each else '') }}
+{% endmacro %}
+
+
+{% macro described_columns(query) %}
   {% set described = {} %}
   {% for column in model.columns.values() if column.description %}
     {% do described.update({column.name | lower: column.description}) %}
@@ -90,16 +94,28 @@
     {% set comment = described.get(name | lower) %}
     {% do specs.append(streamtable.name(name) ~ (' comment ' ~ streamtable.text(comment) if comment else '')) %}
   {% endfor %}
-  {{ return('(' ~ specs | join(', ') ~ ')') }}
+  {{ return(specs) }}
 {% endmacro %}
 
 
 {% macro columns(words, names) %}
   {% set quoted = [] %}
   {% for each in ([names] if names is string else names or []) %}
-    {% do quoted.append(each if each.startswith('`') else streamtable.name(each)) %}
+    {% do quoted.append(streamtable.column(each)) %}
   {% endfor %}
   {{ return(words ~ ' (' ~ quoted | join(', ') ~ ')' if quoted else '') }}
+{% endmacro %}
+
+
+{#-- A column as it is written in a configuration, with backticks or without. #}
+{% macro column(written) %}
+  {{ return(written if written.startswith('`') else streamtable.name(written)) }}
+{% endmacro %}
+
+
+{#-- A condition in parentheses. It may end with a comment, and that with a backslash, which takes the next line along. #}
+{% macro condition(written) %}
+  {{ return('(' ~ written ~ '\n\n)') }}
 {% endmacro %}
 
 

@@ -31,6 +31,7 @@ from streamtable.algebra.operators import (
 )
 from streamtable.algebra.set_operations import set_operation
 from streamtable.algebra.sources import Source
+from streamtable.errors import InvalidQuery
 from streamtable.sql.builder import cast, column, number, string
 
 __all__ = ["BoundQuery", "read_plan"]
@@ -63,7 +64,10 @@ class BoundQuery:
 
 
 def read_plan(text: str, reading: str) -> BoundQuery:
-    """Build the tree of the PlanReader's JSON `text`. The shim keeps the plan's expressions under the name `reading`."""
+    """Build the tree of the PlanReader's JSON `text`. Raises InvalidQuery for one that reads a stream.
+
+    The shim keeps the plan's expressions under the name `reading`.
+    """
     document = json.loads(text)
     tree = _Reader(reading).operator(document["plan"])
     for obstacle in document.get("obstacles", ()):
@@ -122,8 +126,9 @@ class _Reader:
             case "Sort":
                 # A bag has no order; an order that decides about rows stands under a LIMIT.
                 return self.child(node)
-            case name if node.get("streaming"):
-                return self.unsupported(node, "a streaming source has no versions to refresh between")
+            case _ if node.get("streaming"):
+                hint = "name the table itself, without STREAM: its changes are read anyway"
+                raise InvalidQuery("the query reads a stream, of which no refresh could read all rows", hint=hint)
             case _ if source := node.get("source"):
                 return self.unsupported(node, f"source {source} is not a Delta table: it has no change history", "Scan")
             case name if not node.get("children"):

@@ -23,9 +23,10 @@ from streamtable.errors import (
     near_names,
 )
 from streamtable.jvm.handles import namespace_of
-from streamtable.language.names import Name
+from streamtable.language.names import Condition, Name
 from streamtable.language.parse import parse_schedule
 from streamtable.language.stream_table.ast import CreateStreamTable
+from streamtable.language.stream_table.expectations import Expectation, Violation
 from streamtable.language.stream_table.schedule import (
     Cron,
     Every,
@@ -38,6 +39,7 @@ from streamtable.language.stream_table.schedule import (
     on_update,
     session_zone,
 )
+from streamtable.language.stream_table.write import expectation_sql
 from streamtable.query.analyse import AnalysedQuery, analyse, release
 from streamtable.query.captured import captured_settings
 from streamtable.query.checks import allow, refuse_session_names, temporary_view_refused
@@ -135,15 +137,19 @@ def check_schedule(spark: SparkSession, schedule: Schedule, settings: Mapping[st
 
 _MAPPING = "delta.columnMapping.mode"
 
+_CONSTRAINTS = "delta.constraints."
+
 _IMPOSSIBLE = {"delta.appendonly": "true", "delta.enabledeletionvectors": "false"}
 
 
 def check_properties(properties: Iterable[tuple[str, str]]) -> None:
     """Raise InvalidStatement for properties of Delta under which a refresh cannot remove rows, and for constraints."""
     for key, value in properties:
-        if key.casefold().startswith("delta.constraints."):
+        if key.casefold().startswith(_CONSTRAINTS):
+            expected = Expectation(key[len(_CONSTRAINTS) :], Condition(value), Violation.FAIL_UPDATE)
             message = f"a stream table cannot have the constraint '{key}': its rows are those of the query"
-            raise InvalidStatement(message, hint="put the condition into the query: WHERE, or raise_error()")
+            hint = f"write an expectation, in the list behind the name or as ALTER STREAM TABLE ... ADD {expectation_sql(expected)}"
+            raise InvalidStatement(message, hint=hint)
         if _IMPOSSIBLE.get(key.casefold()) == value.strip().casefold():
             raise InvalidStatement(
                 f"a stream table cannot have '{key}' = '{value}': a refresh marks rows as deleted, in deletion vectors",

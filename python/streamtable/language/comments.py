@@ -127,6 +127,17 @@ def pieces(text: str, start: int = 0, *, strict: bool = True, unclosed: set[str]
         position = end
 
 
+def divided(text: str) -> tuple[str, str]:
+    """Return what stands before the AS of the query, without comments, and the query."""
+    kept, depth = list[str](), 0
+    for kind, start, end in pieces(text, strict=False):
+        depth += {"(": 1, ")": -1}.get(text[start:end], 0)
+        if kind == "as" and depth == 0:
+            return "".join(kept), text[end:].strip()
+        kept.append(" " if kind in ("line", "block") else text[start:end])
+    return "".join(kept).rstrip("; \n"), ""
+
+
 def _end_of_block(text: str, start: int, strict: bool) -> int:
     depth = 0
     for mark in _BLOCK_MARKS.finditer(text, start):

@@ -18,6 +18,7 @@ from streamtable.language.comments import blanked
 from streamtable.language.elsewhere import from_elsewhere
 from streamtable.language.names import Name
 from streamtable.language.openings import from_openings
+from streamtable.language.pipelines import from_pipelines
 from streamtable.language.queue.ast import QueueStatement
 from streamtable.language.queue.read import QUEUES, QueueRules
 from streamtable.language.replication.ast import ReplicationStatement
@@ -109,6 +110,6 @@ def _read(text: str, start: str, minimum_seconds: int, stored: bool = False) -> 
         tree = _language().parse(blanked(whole(text)), start=start)
         return _ToStatement(text, minimum_seconds, stored).transform(tree)
     except UnexpectedInput as error:
-        raise from_elsewhere(text, parse) or from_openings(text) or explain(text, error) from None
+        raise from_elsewhere(text, parse) or from_pipelines(text) or from_openings(text) or explain(text, error) from None
     except VisitError as error:  # lark's wrapping of what a method of the transformer raised
         raise error.orig_exc from None

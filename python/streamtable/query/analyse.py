@@ -28,7 +28,7 @@ from streamtable.query.expectations import Judged, form_of, judge, refuse_volati
 from streamtable.query.fingerprint import Json, _used, fingerprint_of
 from streamtable.query.frozen import Frozen, freeze, refuse_moving
 from streamtable.query.rewrite import rewritten
-from streamtable.query.spellings import instead
+from streamtable.query.spellings import instead, of_pipelines
 from streamtable.query.states import Decided, Plan, stored
 from streamtable.sessions.internal import give_back
 from streamtable.sql.literals import quote_name
@@ -111,7 +111,8 @@ def analyse(session: SparkSession, query: Query, of: CreateStreamTable | None = 
         raise
     except PySparkException as error:
         text = _moved(message_of(error), query)
-        rejected = InvalidQuery(f"Spark rejects the query: {text}", hint=_nearest_table(session, text) or instead(query.text, text))
+        hint = of_pipelines(query.text, text) or _nearest_table(session, text) or instead(query.text, text)
+        rejected = InvalidQuery(f"Spark rejects the query: {text}", hint=hint)
         _forget(session, name)
         raise rejected from error
     except RecursionError as error:

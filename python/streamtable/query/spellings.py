@@ -6,9 +6,10 @@ import re
 
 from pyspark import __version__ as spark_version
 
+from streamtable.language.pipelines import tables_themselves
 from streamtable.query.rewrite import HAS_QUALIFY
 
-__all__ = ["instead"]
+__all__ = ["instead", "of_pipelines"]
 
 _NO_QUERY = r"\s*\((?!\s*(?:SELECT|WITH|VALUES|FROM|TABLE)\b)"
 
@@ -70,14 +71,26 @@ _NO_TIME = (
 )
 """The message about a time of day, and the hint."""
 
+_STREAM_OR_LIVE = r"`(?:stream|live)`|streaming|PARSE_SYNTAX_ERROR"
+"""Messages about STREAM or LIVE before a table: of the versions of Spark that know the first, and of those that do not."""
+
 _RECURSIVE_UNION = "write UNION ALL, end the recursion by a condition in its step, and SELECT DISTINCT from it"
 
 
 def instead(query: str, message: str) -> str | None:
     """Return the hint for a query and Spark's message about it, or None."""
+    if hint := of_pipelines(query, message):
+        return hint
     if "UNION_NOT_SUPPORTED_IN_RECURSIVE_CTE" in message:
         return _RECURSIVE_UNION
     if re.search(_NO_TIME[0], message, re.IGNORECASE):
         return _NO_TIME[1]
     spellings = _SPELLINGS if HAS_QUALIFY else (*_SPELLINGS, _QUALIFY)
     return next((hint for pattern, hint in spellings if re.search(pattern, query, re.IGNORECASE | re.DOTALL)), None)
+
+
+def of_pipelines(query: str, message: str) -> str | None:
+    """Return the hint for a query that reads a table as pipelines do, which Spark takes for a name of another schema or table."""
+    if tables_themselves(query) == query or not re.search(_STREAM_OR_LIVE, message, re.IGNORECASE):
+        return None
+    return "name the table itself, without STREAM or LIVE: its changes are read anyway"

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
@@ -61,9 +62,22 @@ class Printer:
         with self.waiting(spark):
             frame = spark.sql(sql, args=dict(args)) if args else spark.sql(sql)
             rows = frame.take(limit + 1)
-        self.rows(frame.columns, rows[:limit])
+        if self._for_people(frame.columns):
+            from streamtable.hosts.cli.status import status_of
+
+            self.console.print(status_of(rows[:limit], datetime.now().astimezone(), self.console.width))
+        else:
+            self.rows(frame.columns, rows[:limit])
         if len(rows) > limit:
             self.note(f"only the first {limit} rows; --limit shows more")
+
+    def _for_people(self, columns: Sequence[str]) -> bool:
+        """Tell whether rows are those of SHOW STREAM TABLES, and people look at them: no terminal has room for all columns."""
+        if self.as_json or not self.console.is_terminal:
+            return False
+        from streamtable.observe.status_rows import LISTED
+
+        return list(columns) == LISTED.names
 
     def announce(self, what: str) -> None:
         """Tell people at a terminal what is done now."""

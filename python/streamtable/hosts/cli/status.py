@@ -1,4 +1,4 @@
-"""What `streamtable status` shows people: a line for each stream table, and below what is wrong with them."""
+"""What `streamtable status` and SHOW STREAM TABLES show people: a line for each stream table, and below what is wrong with them."""
 
 from __future__ import annotations
 
@@ -36,11 +36,23 @@ STATUS = (
 )
 """What programs are told: columns of stream_tables()."""
 
-SHOWN = ("name", "state", "stale for", "last success", "last attempt", "next due", "mode", "last action", "rows", "size")
+SHOWN = (
+    "name",
+    "state",
+    "stale for",
+    "last success",
+    "last attempt",
+    "next due",
+    "schedule",
+    "mode",
+    "last action",
+    "rows",
+    "size",
+)
 LOOKS = {"fresh": "green", "stale": "yellow", "failing": "bold red", "suspended": "red", "unreadable": "bold red"}
-FIRST_TO_GO = ("size", "rows", "mode", "last attempt", "last action", "next due")
+FIRST_TO_GO = ("size", "rows", "schedule", "mode", "last attempt", "last action", "next due")
 """Columns that a narrow terminal has no room for."""
-SHORTEST_NAME, GAP = 20, 3
+SHORTEST_NAME, LONGEST_SCHEDULE, GAP = 20, 24, 3
 
 
 def status_of(rows: Sequence[Row], now: datetime, width: int) -> Group:
@@ -56,7 +68,7 @@ def status_of(rows: Sequence[Row], now: datetime, width: int) -> Group:
     for shown in table.columns:
         shown.no_wrap = True
         shown.justify = "right" if str(shown.header) in ("rows", "size") else "left"
-    suspended = any(row["scheduler_suspended"] for row in rows)
+    suspended = any(row["scheduler_suspended"] for row in rows if "scheduler_suspended" in row)  # SHOW STREAM TABLES does not tell
     off = [Text("the schedulers of the catalog are suspended: ALTER SCHEDULER RESUME", "bold yellow")] if suspended else []
     return Group(table, *(_trouble(row, longest) for row in rows if row["error"]), *off)
 
@@ -71,6 +83,7 @@ def _line(row: Row, now: datetime) -> tuple[str, ...]:
         _when(row["last_success"], now),
         _when(row["last_attempt"], now),
         _due(row, now),
+        cut(row["schedule"] or "", LONGEST_SCHEDULE),
         row["refresh_mode"] or "",
         row["last_action"] or "",
         amount(row["row_count"]),

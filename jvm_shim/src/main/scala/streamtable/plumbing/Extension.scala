@@ -24,6 +24,7 @@ class StreamTableExtension extends (SparkSessionExtensions => Unit) {
     Versions.inject(extensions)
     extensions.injectPostHocResolutionRule(_ => Shown)
     extensions.injectPostHocResolutionRule(_ => CheckedSettings)
+    extensions.injectPostHocResolutionRule(session => OutsidePipelines(session))
     Pins.inject(extensions)
     TableFunctions.inject(extensions)
     HeldRows.inject(extensions)

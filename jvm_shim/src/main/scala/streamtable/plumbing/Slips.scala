@@ -20,14 +20,21 @@ private object Slips {
     (ofTables ++ Seq("APPLY CHANGES INTO", "AUTO CDC INTO", "SHOW HISTORY")).map(_.split(' ').toSeq)
   }
 
+  /** Words of pipelines: `language/pipelines.py` says which stream table they mean. */
+  private val ofPipelines = for {
+    verb <- Seq("CREATE", "CREATE OR REPLACE", "CREATE OR REFRESH", "REFRESH", "ALTER", "DROP")
+    hidden <- Seq("", " PRIVATE", " TEMPORARY", " TEMP")
+    kind <- Seq("STREAMING TABLE", "LIVE TABLE", "LIVE VIEW", "STREAMING LIVE TABLE", "STREAMING LIVE VIEW")
+  } yield s"$verb$hidden $kind".split(' ').toSeq
+
   /** `CREATE FLOW a.b AS AUTO CDC INTO`: of a flow Spark knows INSERT INTO alone. */
   private def isFlow(words: Seq[String]) =
     words.startsWith(Seq("CREATE", "FLOW")) && words.containsSlice(Seq("AS", "AUTO", "CDC", "INTO"))
 
-  /** `CREATE STRAEM TABLE`, `CREATE STREAMTABLE`, `SHOW REFRESH HISTROY`: asked only of what Spark cannot read. */
+  /** `CREATE STRAEM TABLE`, `CREATE STREAMTABLE`, `SHOW REFRESH HISTROY`: asked only of what Spark cannot read, or not carry out. */
   def in(sql: String): Boolean = {
     val first = Openings.wordsOf(sql).take(16).toVector
-    tried.exists(first.startsWith(_)) || isFlow(first) || near(first.take(7))
+    (tried ++ ofPipelines).exists(first.startsWith(_)) || isFlow(first) || near(first.take(7))
   }
 
   private def near(words: Vector[String]) =
