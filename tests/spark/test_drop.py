@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from streamtable.catalog import intents, objects
 from streamtable.catalog.halves import FOLDER, ID, Kind, Part, forget, marked, properties_at
 from streamtable.catalog.intents import intended
 from streamtable.catalog.kinds import SLOT, SUBSCRIPTION
+from streamtable.definitions import create
 from streamtable.definitions.accompany import accompany
 from streamtable.definitions.leftovers import leftovers
 from streamtable.delta.ddl import as_engine
@@ -261,18 +263,24 @@ def test_a_killed_drop_of_a_subscription_takes_the_slot_of_another_schema_along(
     assert not (extra / "shelf").exists() and find_table(shop, ("extra", "shelf")).kind == "none"
 
 
-def test_what_came_to_a_location_after_a_create_was_killed_is_somebodys(shop: SparkSession, tmp_path: Path) -> None:
+def test_what_came_to_a_location_after_a_create_was_killed_is_somebodys(
+    shop: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It was deleted by the names of the files, which are those of all that Spark writes."""
-    place = tmp_path / "place"
+    place, told = tmp_path / "place", list[Part]()
+
+    def recorded(spark: SparkSession, kind: Kind, *parts: Part) -> AbstractContextManager[None]:
+        told.extend(parts)
+        return intended(spark, kind, *parts)
+
+    monkeypatch.setattr(create, "intended", recorded)
     shop.sql(f"CREATE STREAM TABLE st LOCATION '{place}' AS {ALL}")
-    located = find_table(shop, ("spark_catalog", "shop", "st"))
-    mark = ("streamtable.id", properties_at(shop, located.path)["streamtable.id"])
     (ours,) = list(place.glob("part-*"))[:1]
     began = ours.with_name(ours.name.replace(ours.name[11:19], "00000000"))  # as a write leaves it that was killed
     shutil.copy(ours, began)
     os.utime(began, (time.time() - 600, time.time() - 600))
-    planted(shop, Kind.CREATE, Part(located.name, located.path, mark, alone=False))
-    forget(shop, located.name)
+    planted(shop, Kind.CREATE, *told)
+    forget(shop, told[0].name)
     shop.range(3).write.parquet(str(tmp_path / "made"))
     shutil.copytree(tmp_path / "made", place, dirs_exist_ok=True)
     made = time.time()

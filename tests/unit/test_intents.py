@@ -85,7 +85,9 @@ def test_a_file_that_is_no_intent_stops_nobody_and_is_told_once(
         first, second = (list(intents.dead(SPARK, "/shop")) for _ in range(2))
     part = Part(("c", "shop", "st"), "file:/shop/st", ("id", "1"))
     intent = Intent(Kind.CREATE, (part,), "CREATE", "here", "process 1 of x", f"/shop/{FOLDER}/{FILE.replace('0', '1')}")
-    assert first == second == [intent]
+    assert first == second == [intent] and first[0].seen == 40_000, (
+        "a process that is gone may have written after its last sign of life"
+    )
     assert len(folder) == 2 and caplog.text.count(f"/shop/{FOLDER}/{FILE}") == 1
     (unreadable,) = (each for each in intents.left(SPARK, "/shop") if isinstance(each, Unreadable))
     assert FILE in unreadable.reason
