@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog.definition import Definition
 from streamtable.catalog.entries import Entry
+from streamtable.engine.arrangements import path_of
 from streamtable.language.parse import parse
 from streamtable.language.stream_table.ast import CreateStreamTable
 from streamtable.refresh import compact
@@ -31,7 +32,7 @@ def test_vacuum_of_a_scheduler_deleted_what_others_had_put_at_a_location(clause:
     monkeypatch.setattr(compact, "new", lambda spark, settings: spark)
     monkeypatch.setattr(compact, "jobs_named_after", lambda *of: nullcontext())
     monkeypatch.setattr(compact, "_forget", lambda *of: None)
-    monkeypatch.setattr(compact.maintenance, "compact", lambda session, path, vacuum: vacuumed.update({path: vacuum}))
-    hidden = compact.path_of("/ext/st", "f", "groups")
+    monkeypatch.setattr("streamtable.delta.maintenance.compact", lambda session, path, vacuum: vacuumed.update({path: vacuum}))
+    hidden = path_of("/ext/st", "f", "groups")
     assert compact.maintain(cast("SparkSession", None), entry) == ["/ext/st", hidden]
     assert vacuumed == {"/ext/st": not clause, hidden: True}
