@@ -50,7 +50,7 @@ __all__ = [
     "make",
     "part_of",
     "rename",
-    "renew_tokens",
+    "renew_token",
     "wanted",
 ]
 
@@ -92,12 +92,11 @@ def make(spark: SparkSession, kind: Kind, part: Part, columns: StructType = COLU
         ddl.register(spark, part.name, part.path, managed=True, accepted=accepted(code, part.token))
 
 
-def renew_tokens(spark: SparkSession, parts: Mapping[Kind, Part]) -> None:
-    """Give new objects other tokens than those of their intent, which others may have read."""
-    for kind, part in parts.items():
-        if not is_path(part.name):
-            with suppress(PySparkException, Py4JJavaError):  # an old token that stays does no harm by itself
-                accept(spark, part.name, kind.code(json.loads(part.mark[1])))
+def renew_token(spark: SparkSession, kind: Kind, part: Part) -> None:
+    """Give a new object another token than that of its intent, if the intent was in the folder of another schema."""
+    if not is_path(part.name):
+        with suppress(PySparkException, Py4JJavaError):  # an old token that stays does no harm by itself
+            accept(spark, part.name, kind.code(json.loads(part.mark[1])))
 
 
 def free(spark: SparkSession, kind: Kind, name: Name) -> Located:

@@ -78,7 +78,8 @@ def create(spark: SparkSession, statement: CreateSubscription) -> Subscription:
     with intended(spark, Kind.CREATE, *parts.values()):
         for kind, part in reversed(parts.items()):
             objects.make(spark, kind, part)
-    objects.renew_tokens(spark, parts)
+    if SLOT in parts:
+        objects.renew_token(spark, SLOT, parts[SLOT])
     return Subscription.load(spark, statement.name)
 
 

@@ -154,7 +154,8 @@ object Guard {
     val key = said.stripPrefix("hivevar:") // Spark sets what comes after it
     val lower = key.toLowerCase(Locale.ROOT)
     val plain = !value.matches("(?s).*([A-Za-z_$]\\.[A-Za-z_$]|/|\\\\).*") || lower == "spark.sql.session.timezone"
-    !key.contains('.') || ofQueries(key) && plain && !sensitive.exists(lower.contains) && !SQLConf.isStaticConfigKey(key)
+    !key.contains('.') ||
+    ofQueries(key) && plain && !sensitive.exists(lower.contains) && !SQLConf.isStaticConfigKey(key)
   }
 
   private def holds(place: Path, text: String): Boolean = {
