@@ -36,6 +36,9 @@ CODE = (
     "LOAD DATA LOCAL INPATH '/etc/passwd' INTO TABLE guarded",
     "CREATE TABLE hiding (a STRING) ROW FORMAT SERDE 'a.B'",
     "CREATE TABLE hiding (a STRING) USING hive OPTIONS (serde 'a.B', inputFormat 'a.C', outputFormat 'a.D')",
+    "CREATE TABLE hiding (a STRING) USING csv OPTIONS (compression 'a.B')",
+    "CREATE TABLE hiding (a STRING) USING json OPTIONS (codec concat('a.', 'B'))",
+    "CREATE TABLE hiding (a STRING) STORED AS PARQUET TBLPROPERTIES ('parquet.compression' 'a.B')",
     "CREATE STREAM TABLE hiding AS SELECT reflect('java.lang.System', 'lineSeparator') AS r FROM guarded",
     "EXPLAIN CREATE STREAM TABLE hiding AS SELECT reflect('java.lang.System', 'lineSeparator') AS r FROM guarded",
     "CREATE STREAM TABLE hiding (CONSTRAINT c EXPECT (reflect('java.lang.System', 'lineSeparator') = 'x')) AS SELECT * FROM guarded",
@@ -106,7 +109,18 @@ SETTINGS = (
     "SET spark.sql.variable.substitute = true",
     "SET spark.sql.streaming.checkpointLocation = /srv",
     "SET spark.sql.sources.commitProtocolClass = a.B",
+    "SET hivevar:fs.file.impl = a.B",
+    "CREATE TABLE hiding (a STRING) USING csv OPTIONS ('fs.s3a.endpoint' 'http://evil', 'fs.s3a.impl.disable.cache' 'true')",
+    "CREATE TABLE hiding (a STRING) USING csv TBLPROPERTIES ('option.fs.file.impl' 'a.B')",
+    "CREATE TABLE hiding (a STRING) STORED AS PARQUET TBLPROPERTIES ('parquet.crypto.factory.class' 'a.B')",
+    "CREATE TABLE hiding USING parquet OPTIONS ('parquet.crypto.factory.class' 'a.B') AS SELECT 1 AS a",
+    "CREATE TEMPORARY VIEW hiding USING csv OPTIONS ('fs.file.impl' 'a.B')",
+    "CREATE OR REPLACE TABLE hiding (a STRING) USING delta OPTIONS ('FS.file.impl' 'a.B')",
+    "SELECT * FROM guarded WITH ('fs.file.impl' = 'a.B')",
+    "ALTER TABLE guarded SET SERDEPROPERTIES ('fs.file.impl' = 'a.B')",
     "SET spark.hadoop.fs.s3a.secret.key",
+    "SET spark.hadoop.fs.s3a.encryption.key",
+    "SET spark.streamtable.lineage",
     "SET spark.connect.authenticate.token",
     "SET spark.driver.extraJavaOptions",
 )
@@ -117,4 +131,14 @@ LEAKS = (
     "SELECT '${env:PATH}', '${system:spark.connect.authenticate.token}', '${system:spark.hadoop.fs.s3a.secret.key}'",
 )
 """Statements that are carried out, and tell no secret."""
+ALLOWED = (
+    "CREATE TABLE of_csv USING csv OPTIONS (header 'true', compression 'gzip') AS SELECT 1 AS a",
+    "CREATE TABLE of_parquet (a INT) STORED AS PARQUET TBLPROPERTIES ('parquet.compression' 'SNAPPY')",
+    "CREATE TABLE of_text (a STRING) ROW FORMAT DELIMITED FIELDS TERMINATED BY ',' NULL DEFINED AS '-' STORED AS TEXTFILE",
+    "CREATE TABLE of_delta (a INT) USING delta TBLPROPERTIES ('delta.checkpointInterval' '20', 'of.mine' 'x')",
+    "INSERT INTO of_csv VALUES (2)",
+    "SET hivevar:mine = 7",
+    *(f"DROP TABLE of_{kind}" for kind in ("csv", "parquet", "text", "delta")),
+)
+"""Statements with options that choose no class and no place."""
 REFUSED = CODE + FILES + SOURCES + SETTINGS

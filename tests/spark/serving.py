@@ -29,6 +29,9 @@ SECRET = "the-key-of-a-store"  # noqa: S105  (as TOKEN)
 COMMAND = (sys.executable, "-m", "streamtable")
 SMALL = QUICK | {
     "spark.driver.memory": "2g",
+    "spark.hadoop.fs.azure.account.key.a.dfs.core.windows.net": SECRET,
+    "spark.hadoop.fs.azure.sas.c.a.blob.core.windows.net": SECRET,
+    "spark.hadoop.fs.s3a.encryption.key": SECRET,
     "spark.hadoop.fs.s3a.secret.key": SECRET,
     "spark.master": "local[2]",
     "spark.sql.shuffle.partitions": "2",

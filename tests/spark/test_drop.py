@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -18,15 +19,18 @@ from tests.pipeline import in_turn
 from tests.spark.statements import answer, done, folder
 from tests.spark.tampering import tamper
 
-from streamtable.catalog import intents
+from streamtable.catalog import intents, objects
 from streamtable.catalog.halves import FOLDER, ID, Kind, Part, forget, marked, properties_at
 from streamtable.catalog.intents import intended
+from streamtable.catalog.kinds import SLOT, SUBSCRIPTION
+from streamtable.definitions import create
 from streamtable.definitions.accompany import accompany
 from streamtable.definitions.leftovers import leftovers
 from streamtable.delta.ddl import as_engine
 from streamtable.delta.tables import find_table
 from streamtable.errors import InvalidStatement, SourceUnavailable, StorageFailed, StreamTableError, StreamTableNotFound
 from streamtable.jvm.gateway import java_class
+from streamtable.language.names import Name
 
 ALL = "SELECT id, amount FROM sales"
 GROUPS = "SELECT id, max(amount) AS most FROM sales GROUP BY id HAVING count(*) < 9"
@@ -198,6 +202,96 @@ def test_an_intent_that_somebody_planted_harms_nobody_elsewhere(shop: SparkSessi
             file.unlink(missing_ok=True)
     assert shop.table("theirs").count() == 1
     assert_exact(shop, "st", ALL)
+
+
+@pytest.fixture
+def extra(shop: SparkSession) -> Iterator[Path]:
+    """Give the folder of another schema, with a publication, and with the slot of a subscription in the shop."""
+    shop.sql("CREATE DATABASE extra")
+    for schema in ("extra", "shop"):
+        shop.sql(f"CREATE TABLE {schema}.parts (id INT) USING delta")
+    shop.sql("CREATE PUBLICATION extra.goods FOR TABLE extra.parts")
+    shop.sql("CREATE SUBSCRIPTION shelf CONNECTION 'database=extra' PUBLICATION goods WITH (slot_name = 'shelf')")
+    yield folder(shop, "extra.parts").parent
+    shop.sql("DROP SUBSCRIPTION IF EXISTS shelf")
+    shop.sql("DROP DATABASE extra CASCADE")
+
+
+def test_an_intent_that_somebody_planted_deletes_no_backup_and_no_object_of_another_schema(
+    shop: SparkSession, extra: Path, tmp_path: Path
+) -> None:
+    shop.sql(f"CREATE STREAM TABLE st LOCATION '{tmp_path}/st' AS {ALL}")
+    shop.sql(f"CREATE STREAM TABLE inside AS {ALL}")
+    shutil.copytree(tmp_path / "st", tmp_path / "a backup")
+    shutil.copytree(folder(shop, "inside"), tmp_path / "backup of inside")
+    shutil.copytree(extra / "goods", tmp_path / "backup of goods")
+    home = folder(shop, "inside").parent
+    shop.sql("DROP STREAM TABLE inside")
+    before = sorted(map(str, [*tmp_path.rglob("*"), *extra.rglob("*")]))
+    for schema, name, place in (
+        ("shop", "st", tmp_path / "a backup"),
+        ("shop", "inside", tmp_path / "backup of inside"),
+        ("extra", "goods", tmp_path / "backup of goods"),
+        ("extra", "goods", extra / "goods"),
+        ("extra", "shelf", extra / "shelf"),
+    ):
+        found = properties_at(shop, f"file:{place}")
+        (own,) = (key for key in found if key == "streamtable.id" or key.startswith("streamtable.object."))
+        for kind, called, key in (
+            (Kind.DROP, name, ID),
+            (Kind.DROP, "nobody", ID),
+            (Kind.CREATE, name, own),
+            (Kind.DROP, name, "delta.checkpointInterval"),
+        ):
+            first = Part(("spark_catalog", "shop", "nobody"), f"file:{home}/nobody", (ID, "none"))
+            file = planted(shop, kind, first, Part(("spark_catalog", schema, called), f"file:{place}", (key, found[key])))
+            shop.sql("DROP STREAM TABLE IF EXISTS other")
+            assert sorted(map(str, [*tmp_path.rglob("*"), *extra.rglob("*")])) == before, (called, place, key, kind)
+            assert file.exists() == (key == "delta.checkpointInterval"), "many tables have it: doctor names the file"
+            file.unlink(missing_ok=True)
+    assert [row.name for row in shop.sql("SELECT name FROM publications()").collect()] == ["spark_catalog.extra.goods"]
+    assert_exact(shop, "st", ALL)
+
+
+def test_a_killed_drop_of_a_subscription_takes_the_slot_of_another_schema_along(shop: SparkSession, extra: Path) -> None:
+    """Only the catalog tells the token of the slot, by which its intent is believed."""
+    stored = [objects.load(shop, kind, Name((schema, "shelf"))) for kind, schema in ((SUBSCRIPTION, "shop"), (SLOT, "extra"))]
+    file = planted(shop, Kind.DROP, *(objects._dropping(shop, each) for each in stored))
+    forget(shop, ("spark_catalog", "shop", "shelf"))  # this is how far it came
+    shop.sql("DROP STREAM TABLE IF EXISTS other")
+    assert not file.exists() and not (folder(shop, "sales").parent / "shelf").exists()
+    assert not (extra / "shelf").exists() and find_table(shop, ("extra", "shelf")).kind == "none"
+
+
+def test_what_came_to_a_location_after_a_create_was_killed_is_somebodys(
+    shop: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was deleted by the names of the files, which are those of all that Spark writes."""
+    place, told = tmp_path / "place", list[Part]()
+
+    def recorded(spark: SparkSession, kind: Kind, *parts: Part) -> AbstractContextManager[None]:
+        told.extend(parts)
+        return intended(spark, kind, *parts)
+
+    monkeypatch.setattr(create, "intended", recorded)
+    shop.sql(f"CREATE STREAM TABLE st LOCATION '{place}' AS {ALL}")
+    (ours,) = list(place.glob("part-*"))[:1]
+    began = ours.with_name(ours.name.replace(ours.name[11:19], "00000000"))  # as a write leaves it that was killed
+    shutil.copy(ours, began)
+    os.utime(began, (time.time() - 600, time.time() - 600))
+    planted(shop, Kind.CREATE, *told)
+    forget(shop, told[0].name)
+    shop.range(3).write.parquet(str(tmp_path / "made"))
+    shutil.copytree(tmp_path / "made", place, dirs_exist_ok=True)
+    made = time.time()
+    for each in (tmp_path / "made").iterdir():
+        os.utime(place / each.name, (made, made))
+    shop.sql("DROP STREAM TABLE IF EXISTS other")
+    assert not began.exists() and "_delta_log" not in in_folder(place)
+    assert {each for each in in_folder(place) if each[0] != "."} == {
+        each for each in in_folder(tmp_path / "made") if each[0] != "."
+    }
+    assert shop.read.parquet(*(str(each) for each in place.glob("part-*"))).count() == 3
 
 
 def test_a_killed_create_or_replace_table_leaves_the_stream_table_or_nothing_of_it(shop: SparkSession) -> None:

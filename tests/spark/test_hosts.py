@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 from urllib.parse import urlencode, urlsplit
-from urllib.request import HTTPCookieProcessor, build_opener
+from urllib.request import HTTPCookieProcessor, build_opener, urlopen
 
 import nbformat
 import pytest
@@ -190,6 +190,13 @@ def test_secrets_are_on_no_command_line_and_in_no_log(server: Running) -> None:
         assert secret not in server.log()
 
 
+def test_the_ui_of_spark_shows_no_secret(server: Running) -> None:
+    with urlopen(f"{server.ui}/environment/", timeout=30) as page:  # noqa: S310
+        told = page.read().decode()
+    assert "fs.azure.account.key" in told and "fs.s3a.encryption.key" in told
+    assert SECRET not in told and TOKEN not in told
+
+
 def unless_refused(attempt: Callable[[], object], kind: type[Exception]) -> str:
     """Return what was said to somebody who is to be refused; nothing if it was that."""
     try:
@@ -208,6 +215,10 @@ def test_clients_of_thrift_run_no_code_and_reach_nothing_but_tables(server: Runn
             cursor.execute(statement)
             told = str(cursor.fetchall())
             assert [secret for secret in (TOKEN, SECRET, os.environ["PATH"]) if secret in told] == [], statement
+            if statement.startswith("SET"):
+                assert "spark.sql.shuffle.partitions" in told and "spark.hadoop." not in told and "spark.driver." not in told
+        for statement in guarded.ALLOWED:
+            cursor.execute(statement)
         cursor.execute("SET spark.sql.shuffle.partitions = 3")
         cursor.execute("SET minimum = 7")
         cursor.execute("SELECT ${minimum}, '${hivevar:minimum}', '${spark.sql.shuffle.partitions}'")
@@ -254,11 +265,20 @@ def test_clients_of_connect_run_no_code_and_reach_nothing_but_tables(server: Run
             "a table of the catalog": lambda: remote.catalog.createTable("hiding", str(tmp_path), "text"),
             "an artifact": lambda: remote.addArtifact(str(file), file=True),
             "a setting": lambda: remote.conf.set("fs.file.impl", "a.B"),
+            "an option of Hadoop": lambda: remote.read.option("fs.file.impl", "a.B").table("guarded").collect(),
+            "an option of Hadoop for a writer": lambda: (
+                remote.range(1).write.option("parquet.crypto.factory.class", "a.B").format("parquet").saveAsTable("hiding")
+            ),
+            "a codec by its class": lambda: remote.range(1).write.option("compression", "a.B").format("csv").saveAsTable("hiding"),
             "the token": lambda: remote.conf.get("spark.connect.authenticate.token"),
         }
         said = {name: unless_refused(attempt, Exception) for name, attempt in tried.items()}
         assert {name: text for name, text in said.items() if text} == {}
         assert remote.createDataFrame([(1, "a")]).count() == 1
+        told = str(remote.sql("SET").collect())
+        assert "spark.sql.shuffle.partitions" in told and "spark.hadoop." not in told and SECRET not in told
+        remote.range(1).write.option("compression", "gzip").format("csv").saveAsTable("gzipped")
+        remote.sql("DROP TABLE gzipped").collect()
 
 
 @contextmanager

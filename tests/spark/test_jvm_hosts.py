@@ -64,12 +64,15 @@ jvm_child.main()
 """
 STRANGERS = """
 import os
+import stat
 from pathlib import Path
 from tests.spark.doors import called_at, nobody_is_let_in, on_command_lines
 
 (child,) = (int(each.name) for each in Path("/proc").glob("[0-9]*") if b"dying.py" in (each / "cmdline").read_bytes())
 nobody_is_let_in(called_at(child))
 assert on_command_lines("the-key-of-a-store") == []
+said = Path(f"/proc/{child}/fd/1").readlink()
+assert said.name.startswith("streamtable-python-") and stat.S_IMODE(said.stat().st_mode) == 0o600, said
 Path("sent_away").touch()
 """
 PYTHONS_THAT_FAIL = """

@@ -55,7 +55,14 @@ def test_tables_of_version_0_1_0_are_listed_and_accepted_on_request(shop: SparkS
     assert [row[0] for row in answer(shop, "SHOW STREAM TABLES")] == ["spark_catalog.shop.new", "spark_catalog.shop.st"]
 
 
-@pytest.mark.parametrize("condition", [f"{RAN} IS NULL", "from_protobuf(to_binary(region), 'm', '/etc/passwd') IS NULL"])
+@pytest.mark.parametrize(
+    "condition",
+    [
+        f"{RAN} IS NULL",
+        "from_protobuf(to_binary(region), 'm', '/etc/passwd') IS NULL",
+        "from_xml(region, 'a INT', map('rowValidationXSDPath', '/etc/passwd')) IS NULL",
+    ],
+)
 def test_the_condition_of_a_publication_that_is_read_by_path_runs_no_code(
     shop: SparkSession, tmp_path: Path, condition: str
 ) -> None:

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from tests.spark.failing import KILLED
 
 from streamtable.catalog import halves, intents
-from streamtable.catalog.definition import FORMATTED
+from streamtable.catalog.definition import FORMATTED, Definition
 from streamtable.catalog.entries import Entry
 from streamtable.catalog.halves import FOLDER, Intent, Kind, Part
 from streamtable.definitions import accompany, leftovers, settle
@@ -26,7 +26,7 @@ from streamtable.delta.unreadable import Unreadable
 from streamtable.errors import HistoryLost, SourceUnavailable, StatementSyntaxError
 from streamtable.hosts.cli import doctor
 from streamtable.language.parse import AnyStatement, parse
-from streamtable.language.stream_table.ast import Rename
+from streamtable.language.stream_table.ast import CreateStreamTable, Rename
 from streamtable.statements import atomic
 
 SPARK = cast("SparkSession", None)
@@ -60,6 +60,7 @@ STRANGE = {
     "no path": with_part(path=None),
     "a path that is a number": with_part(path=5),
     "half a mark": with_part(mark=["id"]),
+    "a mark that many tables have": with_part(mark=["delta.checkpointInterval", "100"]),
     "a path that Java takes not": with_part(path="file:/\ud800"),
 }
 
@@ -84,7 +85,9 @@ def test_a_file_that_is_no_intent_stops_nobody_and_is_told_once(
         first, second = (list(intents.dead(SPARK, "/shop")) for _ in range(2))
     part = Part(("c", "shop", "st"), "file:/shop/st", ("id", "1"))
     intent = Intent(Kind.CREATE, (part,), "CREATE", "here", "process 1 of x", f"/shop/{FOLDER}/{FILE.replace('0', '1')}")
-    assert first == second == [intent]
+    assert first == second == [intent] and first[0].seen == 40_000, (
+        "a process that is gone may have written after its last sign of life"
+    )
     assert len(folder) == 2 and caplog.text.count(f"/shop/{FOLDER}/{FILE}") == 1
     (unreadable,) = (each for each in intents.left(SPARK, "/shop") if isinstance(each, Unreadable))
     assert FILE in unreadable.reason
@@ -348,9 +351,9 @@ def test_what_is_left_in_storage_that_is_away_goes_once_it_is_back(
     monkeypatch.setattr(settle, "dead", lambda spark, home: iter([intent]))
     monkeypatch.setattr(halves, "find_table", lambda spark, parts: Located(parts, "none", ""))
     monkeypatch.setattr(halves, "properties_at", lambda spark, path: {"id": "1"} if "_delta_log" in there.get(path, []) else {})
-    monkeypatch.setattr(halves, "calls_itself", lambda properties, parts: parts == name)
+    monkeypatch.setattr(halves, "is_believed", lambda spark, part, found, located: part.name == name)
     monkeypatch.setattr(halves, "names", lambda spark, path: there.get(path, []))
-    monkeypatch.setattr(halves, "drop_own", lambda spark, path, alone: dropped.append(path))
+    monkeypatch.setattr(halves, "drop_own", lambda spark, path, until: dropped.append(path))
     monkeypatch.setattr(halves, "remove", lambda spark, intent: removed.append(intent))
     monkeypatch.setattr(intents, "storage_failed", lambda error: None)
     with pytest.raises(SourceUnavailable, match="it is unknown whether files of c.shop.st are left"):
@@ -434,8 +437,8 @@ def test_drop_schema_knows_a_folder_that_a_user_chose(monkeypatch: pytest.Monkey
     monkeypatch.setattr(accompany, "drop_parts", lambda spark, *parts: dropped.extend(parts))
 
     def entry(clause: str) -> Entry:
-        definition = SimpleNamespace(statement=parse(f"CREATE STREAM TABLE c.shop.t {clause} AS SELECT 1 AS one"))
-        return Entry(cast("Any", definition), cast("Any", None), ("c", "shop", "t"))
+        statement = cast("CreateStreamTable", parse(f"CREATE STREAM TABLE c.shop.t {clause} AS SELECT 1 AS one"))
+        return Entry(Definition(statement, "1", (), {}, {}), cast("Any", None), ("c", "shop", "t"))
 
     tables: dict[str, Entry | Unreadable] = {
         places["st"]: entry(""),

@@ -27,12 +27,13 @@ from streamtable.hosts.console import access
 from streamtable.hosts.roles import Role
 from streamtable.hosts.server import serve
 from streamtable.hosts.server.endpoints import FREE as PORTS
-from streamtable.hosts.server.endpoints import endpoints_of, environment, is_loopback, spark_settings, with_options
+from streamtable.hosts.server.endpoints import HIDDEN, endpoints_of, environment, is_loopback, spark_settings, with_options
 from streamtable.hosts.server.passwords import Passwords, add_user, read_users
 from streamtable.hosts.server.serve import _notify
 from streamtable.hosts.server.slowdown import FORGOTTEN_AFTER, MOST_KNOWN, Slowdown
 from streamtable.hosts.server.stopping import STOPS
 from streamtable.settings.server_file import ServerSettings
+from streamtable.settings.session import SETTINGS
 
 FREE = ServerSettings(thrift_port=0, connect_port=0, metrics_port=0, console_port=0)
 
@@ -168,6 +169,38 @@ def test_settings_of_spark(tmp_path: Path) -> None:
     closed = spark_settings(with_options(FREE, {"token_file": str(token), "users": "users.txt"}), endpoints, {})
     assert closed["spark.connect.authenticate.token"] == "secret"
     assert closed["spark.hive.server2.authentication"] == "CUSTOM"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "spark.connect.authenticate.token",
+        "spark.hadoop.fs.azure.account.key.a.dfs.core.windows.net",
+        "spark.hadoop.fs.azure.sas.c.a.blob.core.windows.net",
+        "spark.hadoop.fs.azure.encryption.encoded.client-provided-key",
+        "spark.hadoop.fs.s3a.access.key",
+        "spark.hadoop.fs.s3a.encryption.key",
+        "spark.hadoop.fs.s3a.secret.key",
+        "spark.hadoop.fs.s3a.server-side-encryption.key",
+        "spark.hadoop.fs.s3a.bucket.a.encryption.key",
+        "spark.hadoop.fs.oss.accessKeyId",
+        "spark.hadoop.javax.jdo.option.ConnectionURL",
+        "spark.hadoop.parquet.encryption.key.list",
+        "spark.kafka.sasl.jaas.config",
+        "spark.ssl.keyPassword",
+        "spark.streamtable.lineage",
+    ],
+)
+def test_set_and_the_ui_of_spark_showed_a_secret(key: str) -> None:
+    assert re.search(spark_settings(FREE, endpoints_of(FREE, {}), {})["spark.redaction.regex"], key)
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [*(each.key for each in SETTINGS), "spark.sql.shuffle.partitions", "spark.sql.mapKeyDedupPolicy", "spark.driver.memory"],
+)
+def test_settings_without_a_secret_are_shown(shown: str) -> None:
+    assert bool(re.search(HIDDEN, shown)) == (shown == "spark.streamtable.lineage")
 
 
 def test_another_file_is_read_instead_of_that_of_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -161,9 +161,9 @@ def _write(
     ddl.accept(spark, name, to or name, add, remove)
 
 
-def accepted(code: Code) -> str:
+def accepted(code: Code, token: str = "") -> str:
     """Spell a digest for the catalog, with a token, so that removing it keeps an equal digest of another session."""
-    return json.dumps([{"token": uuid.uuid4().hex, "digest": _digest(code), "parts": _parts(code)}])
+    return json.dumps([{"token": token or uuid.uuid4().hex, "digest": _digest(code), "parts": _parts(code)}])
 
 
 def _digest(code: Code) -> str:

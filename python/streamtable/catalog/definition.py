@@ -109,6 +109,11 @@ class Definition:
         """Return the full name, without backquotes, for rows and messages."""
         return ".".join(self.statement.name.parts)
 
+    @property
+    def has_own_folder(self) -> bool:
+        """Tell whether no other table can use its folder: the catalog chose it, and no user by LOCATION."""
+        return self.statement.location is None
+
     def with_statement(self, **changes: object) -> Definition:
         """Return the definition with parts of its statement changed."""
         return replace(self, statement=replace(self.statement, **changes))  # type: ignore[arg-type]

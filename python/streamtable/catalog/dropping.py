@@ -9,7 +9,7 @@ from streamtable.catalog.halves import Kind, Part, forget
 from streamtable.catalog.intents import intended
 from streamtable.catalog.paths import is_path
 from streamtable.delta.folders import names, probe
-from streamtable.delta.tables import drop_own
+from streamtable.delta.tables import ALWAYS, NEVER, drop_own
 from streamtable.jvm.storage import no_space
 
 __all__ = ["drop_parts"]
@@ -24,7 +24,7 @@ def drop_parts(spark: SparkSession, *parts: Part) -> tuple[str, ...]:
             if not is_path(part.name):
                 forget(spark, part.name)
         for part in parts:
-            drop_own(spark, part.path, part.alone)
+            drop_own(spark, part.path, ALWAYS if part.alone else NEVER)
     return tuple(f"{part.path}/{name}" for part in parts for name in names(spark, part.path))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from py4j.protocol import Py4JJavaError
@@ -12,13 +12,14 @@ from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import SparkSession
 
 from streamtable.catalog.accepted import knows, of_table, withdraw
-from streamtable.catalog.definition import FORMATTED, Definition
+from streamtable.catalog.definition import FORMATTED
 from streamtable.catalog.entries import at_home
+from streamtable.catalog.parts import ID, Part, calls_itself, is_believed
 from streamtable.catalog.paths import HIDDEN, is_path
 from streamtable.delta import ddl
 from streamtable.delta.folders import LOG, children, delete_small, move, names
-from streamtable.delta.tables import drop_files, drop_own, find_table, state
-from streamtable.errors import HistoryLost, SourceUnavailable, StreamTableError
+from streamtable.delta.tables import ALWAYS, NEVER, drop_files, drop_own, find_table, state
+from streamtable.errors import HistoryLost, SourceUnavailable
 from streamtable.jvm.storage import storage_failed
 from streamtable.language.names import Name
 
@@ -44,9 +45,6 @@ __all__ = [
 FOLDER = "_streamtable_intents"
 """The folder of intents in the folder of a schema. It exists while a statement runs, or after one was killed."""
 
-_OBJECT = re.compile(r"streamtable\.object\.(?!queue$)")
-"""The property of an object that has no rows."""
-
 _OURS = re.compile(r"streamtable\.")
 """The properties of all that is ours, also of copies of a stream table."""
 
@@ -60,32 +58,13 @@ class Kind(str, Enum):
     REPLACE = "CREATE OR REPLACE TABLE"
 
 
-ID = "id"
-"""The mark of a table without a marking property: the id that Delta gave the table."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """A table of an intent. `mark` identifies it: a property and its value, or ID and the id that Delta gave the table.
-
-    `alone`: no other table uses its folder, so files of Delta that no commit names are its own too. `beside`: when the statement
-    began, something lay beside the folder, so that an empty place says that its storage is away.
-    """
-
-    name: tuple[str, ...]
-    path: str
-    mark: tuple[str, str]
-    alone: bool = True
-    beside: bool = True
-
-
 @dataclass(frozen=True)
 class Intent:
     """The operation that is about to change the tables `parts`, the named one first. A RENAME has the table before and after, a
     REPLACE the stream table whose place an ordinary table takes.
 
     `statement` is the statement, `catalog` the catalog of the names, `by` the process, for people. `file` is the file of the
-    intent.
+    intent, `seen` the time until which its process may have written, in milliseconds since 1970.
     """
 
     kind: Kind
@@ -94,6 +73,7 @@ class Intent:
     catalog: str
     by: str
     file: str
+    seen: int = field(default=ALWAYS, compare=False)
 
     @property
     def name(self) -> str:
@@ -122,8 +102,10 @@ def settle(spark: SparkSession, intent: Intent, *, failed: bool = False) -> bool
             for part in () if named else reversed(intent.parts):
                 if not undone and part.beside and _is_away(spark, part.path):
                     raise _away(intent, part)
-                if _believed(spark, intent, part):
-                    _unmake(spark, part)
+                if failed or is_beside(intent, part):  # what failed just now is this process's own intent
+                    _unmake(spark, intent, part)
+                elif is_believed(spark, part, properties_at(spark, part.path), find_table(spark, part.name)):
+                    _unmake(spark, intent, replace(part, alone=False))
             done = named == (kind is Kind.CREATE)
     remove(spark, intent)
     return done
@@ -205,42 +187,23 @@ def properties_at(spark: SparkSession, path: str) -> Mapping[str, str]:
 
 def is_beside(intent: Intent, part: Part) -> bool:
     """Tell whether the table is in the folder that the intent was found in."""
-    return f"{part.path.rpartition('/')[0]}/{FOLDER}" == intent.file.rpartition("/")[0]
+    around, _, own = part.path.rpartition("/")
+    return own not in ("", ".", "..") and f"{around}/{FOLDER}" == intent.file.rpartition("/")[0]
 
 
-def _believed(spark: SparkSession, intent: Intent, part: Part) -> bool:
-    """Tell whether to trust an intent. Anybody who may write into the folder of a schema can write one, and can do harm there
-    anyway.
+def _unmake(spark: SparkSession, intent: Intent, part: Part) -> None:
+    """Remove the remains of a table. Another table at its place stays.
 
-    For a table elsewhere, the table itself must have the name, and the catalog must not know it. An object does not know its
-    name, and has no rows to lose.
+    A CREATE had its folder to itself while it ran: what came into a folder that a user chose after that is somebody's.
     """
-    if is_beside(intent, part):
-        return True
-    found = properties_at(spark, part.path)
-    if any(map(_OBJECT.match, found)):
-        return True
-    return (not found or calls_itself(found, part.name)) and not registered(spark, part)
-
-
-def calls_itself(properties: Mapping[str, str], name: Sequence[str]) -> bool:
-    """Tell whether a stream table has a name by its own definition."""
-    try:
-        definition = Definition.of(properties)
-    except StreamTableError:
-        return False
-    return definition is not None and definition.statement.name.parts == tuple(name)
-
-
-def _unmake(spark: SparkSession, part: Part) -> None:
-    """Remove the remains of a table. Another table at its place stays."""
     key, value = part.mark
     found = properties_at(spark, part.path)
     if found and found.get(key) != value:
         return
     if not is_path(part.name) and registered(spark, part):
         forget(spark, part.name)
-    drop_own(spark, part.path, part.alone and bool(found))
+    until = ALWAYS if part.alone else intent.seen if intent.kind is Kind.CREATE else NEVER
+    drop_own(spark, part.path, until if found else NEVER)
 
 
 def make_ordinary(spark: SparkSession, part: Part) -> bool:

@@ -27,6 +27,7 @@ from pyspark.sql import SparkSession
 from streamtable.catalog.halves import FOLDER, Intent, Kind, Part, beat_of, registered, remove, settle
 from streamtable.catalog.mounted import home_away
 from streamtable.catalog.owners import BEAT, alive, owner
+from streamtable.catalog.parts import MARKS
 from streamtable.catalog.paths import home_of, is_path
 from streamtable.catalog.restored import restored
 from streamtable.delta.folders import delete_small, names, read_small, write_small
@@ -165,7 +166,7 @@ def left(spark: SparkSession, home: str) -> Iterator[Intent | Unreadable]:
             continue
         with left_out(file) as why:
             try:
-                intent = _read(text, file)
+                intent = replace(_read(text, file), seen=max(at, beat) + round(2000 * BEAT))
             except json.JSONDecodeError:  # killed while it was written: nothing had been done
                 delete_small(spark, file)
         if intent and intent.catalog == _catalog(spark):
@@ -179,8 +180,8 @@ def _read(text: str, file: str) -> Intent:
     count = len(intent.parts)
     if not count or (intent.kind is Kind.RENAME and count != 2):
         raise ValueError(f"it has {count} tables")
-    if any(len(part.name) != 3 or len(part.mark) != 2 for part in intent.parts):
-        raise ValueError("a table has no full name, or no mark")
+    if any(len(part.name) != 3 or len(part.mark) != 2 or part.mark[0] not in MARKS for part in intent.parts):
+        raise ValueError("a table has no full name, or no mark that identifies it")
     return intent
 
 

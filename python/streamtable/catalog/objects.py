@@ -7,11 +7,14 @@ no installation.
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -47,6 +50,7 @@ __all__ = [
     "make",
     "part_of",
     "rename",
+    "renew_token",
     "wanted",
 ]
 
@@ -76,7 +80,7 @@ def create(
 def part_of(spark: SparkSession, kind: Kind, name: Name, content: Mapping[str, Any]) -> Part:
     """Return the part of an intent for a new object. Raises what `free` raises."""
     located = free(spark, kind, name)
-    return Part(located.name, vacant(spark, located.name), (kind.key, json.dumps(content)))
+    return Part(located.name, vacant(spark, located.name), (kind.key, json.dumps(content)), token=uuid.uuid4().hex)
 
 
 def make(spark: SparkSession, kind: Kind, part: Part, columns: StructType = COLUMNS, properties: Mapping[str, str] = {}) -> None:
@@ -85,7 +89,14 @@ def make(spark: SparkSession, kind: Kind, part: Part, columns: StructType = COLU
     ddl.create(at_home(spark), part.path, columns, {**ddl.FEW_CHECKPOINTS, **properties, **named})
     if not is_path(part.name):
         code = kind.code(json.loads(part.mark[1]))
-        ddl.register(spark, part.name, part.path, managed=True, accepted=accepted(code))
+        ddl.register(spark, part.name, part.path, managed=True, accepted=accepted(code, part.token))
+
+
+def renew_token(spark: SparkSession, kind: Kind, part: Part) -> None:
+    """Give a new object another token than that of its intent, if the intent was in the folder of another schema."""
+    if not is_path(part.name):
+        with suppress(PySparkException, Py4JJavaError):  # an old token that stays does no harm by itself
+            accept(spark, part.name, kind.code(json.loads(part.mark[1])))
 
 
 def free(spark: SparkSession, kind: Kind, name: Name) -> Located:
@@ -237,4 +248,10 @@ def rename(spark: SparkSession, stored: CatalogObject, to: Name) -> CatalogObjec
 
 def drop(spark: SparkSession, *stored: CatalogObject) -> None:
     """Drop an object, and the objects that depend on it."""
-    drop_parts(spark, *(marked(spark, each.name, each.path) for each in stored))
+    drop_parts(spark, *(_dropping(spark, each) for each in stored))
+
+
+def _dropping(spark: SparkSession, stored: CatalogObject) -> Part:
+    """Return the part of an intent for an object that is dropped."""
+    tokens = [each["token"] for each in find_table(spark, stored.name).accepted]
+    return replace(marked(spark, stored.name, stored.path), token=tokens[-1] if tokens else "")

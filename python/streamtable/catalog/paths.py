@@ -13,7 +13,7 @@ from streamtable.delta.tables import home, place
 from streamtable.errors import InvalidStatement
 from streamtable.language.names import Name
 
-__all__ = ["HIDDEN", "home_of", "is_path", "name_at", "vacant"]
+__all__ = ["HIDDEN", "home_of", "is_path", "name_at", "vacant", "without_links"]
 
 HIDDEN = "/_streamtable"
 """The folder of a table's own further tables, in the folder of the table. Readers and VACUUM of the outer table ignore it."""
@@ -53,16 +53,16 @@ def vacant(spark: SparkSession, name: Sequence[str], location: str | None = None
     if there := names(spark, path):
         hint = "move away what is in it, or choose another place; if a statement makes a table there now, try again when it is done"
         raise InvalidStatement(f"{path}, the folder of {'.'.join(name)}, is not empty: it holds {_listed(there)}", hint=hint)
-    if outer := table_around(spark, _without_links(path)):
+    if outer := table_around(spark, without_links(path)):
         hint = "choose a place outside of it: VACUUM of that table deletes what its log does not name"
         raise InvalidStatement(f"{path}, the folder of {'.'.join(name)}, is in the folder of the Delta table at {outer}", hint=hint)
     return path
 
 
-def _without_links(path: str) -> str:
+def without_links(path: str) -> str:
     """Return a path of a local disk without the links on its way; any other as it is."""
-    scheme, _, local = path.partition(":")
-    return f"{scheme}:{os.path.realpath(local)}" if scheme == "file" else path
+    local = path.removeprefix("file:")
+    return f"file:{os.path.realpath(local)}" if local.startswith("/") else path
 
 
 def _listed(there: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
+from streamtable.catalog.definition import IDENTITY
 from streamtable.catalog.entries import CATALOG, find, load
 from streamtable.catalog.halves import Kind, Part
 from streamtable.catalog.immediate import announce
@@ -60,7 +61,8 @@ def create(spark: SparkSession, statement: CreateStreamTable) -> Outcome:
             same = statement.or_refresh and done.action is Action.NO_DATA
             return refresh(spark, load(spark, statement.name)) if same else done
         path = vacant(spark, located.name, statement.location)
-        with intended(spark, Kind.CREATE, Part(located.name, path, ("streamtable.id", definition.id))):
+        part = Part(located.name, path, (IDENTITY, definition.id), alone=definition.has_own_folder)
+        with intended(spark, Kind.CREATE, part):
             schema = schema_of(statement, analysed)
             given = given_by(spark, statement.backfill, schema) if statement.backfill else None
             entry = make(spark, definition, schema, analysed.bound, path)

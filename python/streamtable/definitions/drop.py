@@ -83,8 +83,8 @@ def _drop_one(spark: SparkSession, located: Located, found: TableState | None, d
 
 
 def is_alone(definition: Definition | None) -> bool:
-    """Tell whether no other table can use the folder of a stream table: the catalog chose it, and no user by LOCATION."""
-    return definition is not None and definition.statement.location is None
+    """Tell whether a stream table is known to have its folder to itself."""
+    return definition is not None and definition.has_own_folder
 
 
 def _moved(spark: SparkSession, located: Located) -> Iterator[Part]:

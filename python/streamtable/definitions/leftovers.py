@@ -15,15 +15,17 @@ from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
+from streamtable.catalog.definition import Definition
 from streamtable.catalog.entries import schemas, table_names
 from streamtable.catalog.halves import FOLDER, Intent, forget, properties_at
 from streamtable.catalog.intents import left
 from streamtable.catalog.kinds import is_one
 from streamtable.catalog.paths import HIDDEN, home_of
+from streamtable.definitions.drop import is_alone
 from streamtable.definitions.settle import settle_one
 from streamtable.delta.ddl import register
 from streamtable.delta.folders import LOG, children, has_commits, move, names
-from streamtable.delta.tables import drop_own, find_table, state
+from streamtable.delta.tables import ALWAYS, NEVER, drop_own, find_table, state
 from streamtable.delta.unreadable import Unreadable, left_out
 from streamtable.language.parse import parse_name
 
@@ -90,14 +92,16 @@ def _unnamed(spark: SparkSession, schema: tuple[str, str], path: str, called: st
     last = path.rpartition("/")[2]
     name = (*schema, last)
     if called in (OBJECT, ".".join(name)) and alone and last != FOLDER:
-        if called == OBJECT or state(spark, path).frontier:
+        found = state(spark, path)
+        if called == OBJECT or found.frontier:
             mend = partial(register, spark, name, path, managed=True)
             what = "a whole table that the catalog does not know: it gets its name back, and waits for ACCEPT DEFINITION"
             yield Leftover(f"{path} holds {what}", mend)
         else:
-            yield Leftover(f"{path} holds a table that was never filled", partial(drop_own, spark, path, alone=True))
+            until = ALWAYS if is_alone(Definition.of(found.properties)) else NEVER
+            yield Leftover(f"{path} holds a table that was never filled", partial(drop_own, spark, path, until))
     elif _is_half(spark, path):
-        yield Leftover(f"{path} holds what is left of a table", partial(drop_own, spark, path, alone=True))
+        yield Leftover(f"{path} holds what is left of a table", partial(drop_own, spark, path, ALWAYS))
 
 
 def _each(found: Iterable[K], text: Callable[[K], str], read: Callable[[K], V]) -> tuple[dict[str, V], dict[str, list[str]]]:

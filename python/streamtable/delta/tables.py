@@ -17,6 +17,8 @@ from streamtable.delta.version import Version
 from streamtable.errors import HistoryLost
 
 __all__ = [
+    "ALWAYS",
+    "NEVER",
     "CommitSummary",
     "Located",
     "Retained",
@@ -254,17 +256,22 @@ def files_to_compact(session: SparkSession, path: str, small: int, deleted: floa
         return int(bridge(session).filesToCompact(session._jsparkSession, path, small, deleted))
 
 
+ALWAYS, NEVER = 2**63 - 1, -1
+"""Times for `drop_own`."""
+
+
 def drop_files(session: SparkSession, path: str) -> None:
     """Delete a folder, all of whose files are ours."""
     bridge(session).drop(session._jsparkSession, path)
 
 
-def drop_own(session: SparkSession, path: str, alone: bool) -> None:
+def drop_own(session: SparkSession, path: str, until: int) -> None:
     """Delete the files that belong to the table at `path`, and its folder when the folder is empty then.
 
-    `alone`: no other table uses the folder, so files of Delta that no commit names are deleted too. Killed writes leave such files.
+    `until`: files of Delta that no commit names, as killed writes leave them, are deleted too if they were last written by this
+    time, in milliseconds since 1970. ALWAYS is for a folder that no other table uses, NEVER for one that others may have used.
     """
-    bridge(session).dropOwn(session._jsparkSession, path, alone)
+    bridge(session).dropOwn(session._jsparkSession, path, until)
 
 
 def home(session: SparkSession, database: str) -> str:

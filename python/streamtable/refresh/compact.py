@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
@@ -25,6 +25,7 @@ _SIZES = maintenance.file_sizes(limits.SMALL_FILE_BYTES, limits.FULL_FILE_BYTES,
 def maintain(spark: SparkSession, entry: Entry) -> list[str]:
     """Compact the tables of `entry` that have too many small files, and VACUUM them where the settings say so; return their paths.
 
+    A folder that a user chose is left out of VACUUM, which deletes all that the log does not name: others may have files there.
     The commits change no data: readers of the table and of its change feed see no change, and the next refresh goes on from the
     frontier. Raises ConcurrentRefresh when a refresh commits meanwhile; then nothing was changed.
     """
@@ -33,17 +34,20 @@ def maintain(spark: SparkSession, entry: Entry) -> list[str]:
         return []
     paths = [entry.path, *(path_of(entry.path, frontier.fingerprint, name) for name in frontier.arrangements)]
     with jobs_named_after(spark, entry.definition.name, "compaction of"):
-        crowded = compact(spark, paths)
+        crowded = compact(spark, paths, shared=() if entry.definition.has_own_folder else (entry.path,))
         vacuum = read_setting(spark, VACUUM)
         if crowded and vacuum:
             _forget(spark, entry.path, frontier.fingerprint)
     return crowded
 
 
-def compact(spark: SparkSession, paths: Sequence[str], settings: Mapping[str, str] | None = None) -> list[str]:
+def compact(
+    spark: SparkSession, paths: Sequence[str], settings: Mapping[str, str] | None = None, shared: Container[str] = ()
+) -> list[str]:
     """Compact the tables that have too many small files, and VACUUM them where the settings say so; return their paths.
 
-    `settings` are settings of Delta for these tables alone. Raises ConcurrentRefresh when another commit comes meanwhile.
+    `settings` are settings of Delta for these tables alone. Those at the paths `shared` are not vacuumed. Raises ConcurrentRefresh
+    when another commit comes meanwhile.
     """
     most = read_setting(spark, SMALL_FILES)
     crowded = (
@@ -55,7 +59,7 @@ def compact(spark: SparkSession, paths: Sequence[str], settings: Mapping[str, st
         vacuum = read_setting(spark, VACUUM)
         session = new(spark, {**_SIZES, **(settings or {})})
         for path in crowded:
-            maintenance.compact(session, path, vacuum)
+            maintenance.compact(session, path, vacuum and path not in shared)
     return crowded
 
 

@@ -72,12 +72,14 @@ def create(spark: SparkSession, statement: CreateSubscription) -> Subscription:
     begun = slots.begun(spark, every) if subscription.slot is not None and making else None
     relations = _relations(spark, subscription, tables, begun, copy=said.get("copy_data", "true") == "true")
     content = {**subscription.content, "tables": [asdict(each) for each in relations.values()]}
-    parts = [objects.part_of(spark, SUBSCRIPTION, statement.name, content)]
+    parts = {SUBSCRIPTION: objects.part_of(spark, SUBSCRIPTION, statement.name, content)}
     if begun is not None:
-        parts.append(objects.part_of(spark, SLOT, subscription.slot_name(), slots.content(begun)))
-    with intended(spark, Kind.CREATE, *parts):
-        for kind, part in reversed([*zip((SUBSCRIPTION, SLOT), parts, strict=False)]):
+        parts[SLOT] = objects.part_of(spark, SLOT, subscription.slot_name(), slots.content(begun))
+    with intended(spark, Kind.CREATE, *parts.values()):
+        for kind, part in reversed(parts.items()):
             objects.make(spark, kind, part)
+    if SLOT in parts:
+        objects.renew_token(spark, SLOT, parts[SLOT])
     return Subscription.load(spark, statement.name)
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from streamtable.errors import InvalidStatement
-from streamtable.jvm.gateway import java_class
+from streamtable.jvm.gateway import SHIM, java_class
 from streamtable.query.rewrite import rewritten
 from streamtable.query.spellings import instead
 
@@ -18,8 +18,6 @@ __all__ = ["check_condition"]
 
 _CATALYST = "org.apache.spark.sql.catalyst"
 _BUILTIN = ("builtin", "system.builtin")
-_OF_THE_MACHINE = ("reflect", "java_method", "try_reflect", "from_protobuf", "to_protobuf")
-"""Spark's own functions that run code, or read files."""
 _OF_A_SESSION = ("VariableReference", "SparkVersion")
 
 
@@ -30,10 +28,11 @@ def check_condition(spark: SparkSession, where: str, schema: StructType, name: s
     where = rewritten(where)
     try:
         called = _functions(json.loads(state.sqlParser().parseExpression(where).toJSON()))
-        if reaching := [function for function in called if function.rpartition(".")[2].casefold() in _OF_THE_MACHINE]:
+        guard: Any = java_class(spark, f"{SHIM}.Guard")  # what clients of a server may not use either
+        if reaching := [function for function, count in called if guard.reaches(function.rpartition(".")[2], count)]:
             message = f"the condition on {name} calls {reaching[0]}, which runs code or reads files"
             raise InvalidStatement(message, hint="write a condition on the columns of the row alone")
-        if foreign := [function for function in called if not _is_sparks(spark, function)]:
+        if foreign := [function for function, _ in called if not _is_sparks(spark, function)]:
             message = f"the condition on {name} calls {foreign[0]}, which is no function of Spark's own and may be replaced"
             raise InvalidStatement(message, hint="write its text in place of the call; or publish a stream table of the rows")
         plan: Any = rows.where(where)._jdf.queryExecution().analyzed()
@@ -50,10 +49,11 @@ def check_condition(spark: SparkSession, where: str, schema: StructType, name: s
         raise InvalidStatement(f"the condition on {name} is not the same each time", hint=hint)
 
 
-def _functions(nodes: list[dict[str, Any]]) -> list[str]:
-    """Return the names of the functions that a condition calls, including those that Spark has already computed."""
-    named = [each["nameParts"][1:-1].replace(", ", ".") for each in nodes if each["class"].endswith(".UnresolvedFunction")]
-    return named + ["IDENTIFIER" for each in nodes if each["class"].endswith("UnresolvedIdentifier")]
+def _functions(nodes: list[dict[str, Any]]) -> list[tuple[str, int]]:
+    """Return the functions that a condition calls, with the numbers of their arguments."""
+    calls = (each for each in nodes if each["class"].endswith(".UnresolvedFunction"))
+    named = [(each["nameParts"][1:-1].replace(", ", "."), int(each["num-children"])) for each in calls]
+    return named + [("IDENTIFIER", 0) for each in nodes if each["class"].endswith("UnresolvedIdentifier")]
 
 
 def _is_sparks(spark: SparkSession, function: str) -> bool:

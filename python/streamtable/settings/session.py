@@ -149,7 +149,9 @@ SMALL_FILES = Setting(
     "the scheduler compacts a table with more small files (below 32 MB) than this; 0 for never",
     _whole(0),
 )
-VACUUM = Setting("spark.streamtable.maintenance.vacuum", False, "VACUUM a table along with its compaction", _switch)
+VACUUM = Setting(
+    "spark.streamtable.maintenance.vacuum", False, "VACUUM a table along with its compaction, unless it has a LOCATION", _switch
+)
 BLOCK_SOURCE_DDL = Setting(
     "spark.streamtable.blockSourceDdl",
     False,

@@ -24,7 +24,11 @@ FREE = range(20_000, 32_768)
 """The range of free ports. A port for outgoing connections could be taken before Spark has started."""
 SECONDS_TO_LISTEN = 60.0
 AUTHENTICATION = "spark.hive.server2.authentication"
-HIDDEN = "(?i)secret|password|token|access[.]?key|credential|connectionurl|extrajavaoptions|[.]auth|signature"
+HIDDEN = (
+    "(?i)secret|passw|passphrase|token|access[.]?key|api[.]?key|credential|connectionurl|extrajavaoptions|[.]auth|jaas|signature"
+    "|[.]sas[.]|[.-]keys?([.]|$)|^spark[.]streamtable[.]lineage"
+)
+"""Names of settings with a secret in their value. An address may have a password in it."""
 KNOWS_USERS = ("LDAP", "KERBEROS", "PAM", "CUSTOM")  # written like this: Hive compares letters
 PLUGINS, CONNECT = "spark.plugins", "org.apache.spark.sql.connect.SparkConnectPlugin"
 SAID_BY = {

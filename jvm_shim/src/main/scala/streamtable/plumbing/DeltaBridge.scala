@@ -321,8 +321,8 @@ object DeltaBridge {
   }
 
   /** Deletes the table's own files and forgets it. */
-  def dropOwn(spark: SparkSession, path: String, alone: Boolean): Unit = spark.withActive {
-    new OwnFiles(spark, new Path(path)).delete(alone)
+  def dropOwn(spark: SparkSession, path: String, until: Long): Unit = spark.withActive {
+    new OwnFiles(spark, new Path(path)).delete(until)
   }
 
   /** Fails where nothing can be deleted in a table's folder. */

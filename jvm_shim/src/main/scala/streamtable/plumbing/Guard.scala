@@ -7,7 +7,9 @@ import scala.jdk.CollectionConverters._
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.internal.config.{ConfigProvider, ConfigReader}
-import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.{Row, SparkSession}
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.execution.command.{LeafRunnableCommand, SetCommand}
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -54,6 +56,12 @@ private[streamtable] final case class Guard(
     }
 }
 
+/** SET without a name, given by a client: the settings alone whose value each client may know. */
+case class KnowableSettings(set: SetCommand, override val output: Seq[Attribute]) extends LeafRunnableCommand {
+  override def run(session: SparkSession): Seq[Row] =
+    set.run(session).filter(row => Guard.always.forall(_.knowable(row.getString(0))))
+}
+
 object Guard {
 
   @volatile private var current: Option[Guard] = None
@@ -83,9 +91,16 @@ object Guard {
     ofClients.fold(parse(sql)) { guard =>
       guard.settings(session)
       val plan = parse(if (SQLConf.get.variableSubstituteEnabled) substituted(guard, sql) else sql)
-      new GuardedPlan(guard, session).check(plan)
-      plan
+      (plan: Any) match {
+        case set @ SetCommand(None | Some(("-v", None))) => KnowableSettings(set, set.output).asInstanceOf[T]
+        case _ =>
+          new GuardedPlan(guard, session).check(plan)
+          plan
+      }
     }
+
+  /** Whether a function runs code or reads files, given how many arguments it has. Python asks. */
+  def reaches(function: String, arguments: Int): Boolean = GuardedPlan.reaches(function, arguments)
 
   /** Spark's own substitution has all settings, Java's properties and the environment. */
   private def substituted(guard: Guard, sql: String): String = {
@@ -135,10 +150,11 @@ object Guard {
     "variable.substitute")
 
   /** Whether a key decides about queries alone, and a value names no class and no place. */
-  private[streamtable] def settable(key: String, value: String): Boolean = {
+  private[streamtable] def settable(said: String, value: String): Boolean = {
+    val key = said.stripPrefix("hivevar:") // Spark sets what comes after it
     val lower = key.toLowerCase(Locale.ROOT)
     val plain = !value.matches("(?s).*([A-Za-z_$]\\.[A-Za-z_$]|/|\\\\).*") || lower == "spark.sql.session.timezone"
-    !key.contains('.') || lower.startsWith("hivevar:") ||
+    !key.contains('.') ||
     ofQueries(key) && plain && !sensitive.exists(lower.contains) && !SQLConf.isStaticConfigKey(key)
   }
 

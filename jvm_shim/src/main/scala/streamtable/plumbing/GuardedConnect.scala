@@ -119,6 +119,8 @@ private object GuardedConnect {
         case one => Seq(one)
       }
       values.foreach {
+        case pair: MapEntry[_, _] if field.getName == "options" =>
+          plan.sourceOption(String.valueOf(pair.getKey), pair.getValue)
         case inner: Message => walk(guard, inner)
         case text: String if places(field.getName) => guard.place(text)
         case text: String if formats(field.getName) && text.nonEmpty && kind.startsWith("spark.connect.") =>

@@ -12,7 +12,7 @@ import com.fasterxml.jackson.databind.JsonNode
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.{FunctionIdentifier, TableIdentifier}
 import org.apache.spark.sql.catalyst.analysis._
-import org.apache.spark.sql.catalyst.catalog.{LanguageSQL, RoutineLanguage}
+import org.apache.spark.sql.catalyst.catalog.{CatalogStorageFormat, LanguageSQL, RoutineLanguage}
 import org.apache.spark.sql.catalyst.expressions.{Alias, Expression, Literal}
 import org.apache.spark.sql.catalyst.parser.ParseException
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -36,7 +36,7 @@ private[streamtable] final class GuardedPlan(guard: Guard, session: SparkSession
     case e: ExpressionWithUnresolvedIdentifier => check(e.exprBuilder(named(e.identifierExpr), e.otherExprs))
     case name: TableIdentifier => identifier(name.nameParts)
     case name: FunctionIdentifier => function(Seq(name.funcName))
-    case options: CaseInsensitiveStringMap => options.forEach((key, value) => option(key, value))
+    case options: CaseInsensitiveStringMap => options.forEach((key, value) => sourceOption(key, value))
     case spec: UnresolvedPartitionSpec => spec.location.foreach(guard.place)
     case (key: String, value) => option(key, value)
     case several: IterableOnce[_] => several.iterator.foreach(check)
@@ -66,8 +66,33 @@ private[streamtable] final class GuardedPlan(guard: Guard, session: SparkSession
   def format(name: String): Unit =
     if (!formats(name.toLowerCase(Locale.ROOT))) guard.refuse("sources", s"the data source $name")
 
+  /** An option of a data source: those of files are settings of Hadoop for it, and a codec may be named by its class. */
+  def sourceOption(key: String, value: Any): Unit = {
+    ofHadoop(key, value)
+    option(key, value)
+  }
+
+  private def ofHadoop(key: String, value: Any): Unit = {
+    val lower = key.toLowerCase(Locale.ROOT)
+    if (codecs(lower)) {
+      if (!literal(value).exists(_.matches("\\w*")))
+        guard.refuse("code", s"the option $key, unless it is the short name of a codec")
+    } else if (lower.contains('.') && !lower.startsWith("delta.") && !placed(lower) && !delimiters(lower))
+      guard.refuse("settings", s"the option $key")
+  }
+
+  private def literal(value: Any): Option[String] = value match {
+    case Some(each) => literal(each)
+    case Literal(text: UTF8String, _) => Some(text.toString)
+    case text: String => Some(text)
+    case _ => None
+  }
+
+  /** An option, or a property of a table, of which some become options. */
   def option(key: String, value: Any): Unit = {
     val lower = key.toLowerCase(Locale.ROOT)
+    if (lower.startsWith("option.")) sourceOption(key.substring("option.".length), value)
+    if (formatted.exists(lower.startsWith) || formatted.exists(each => lower.contains(s".$each"))) ofHadoop(key, value)
     if (classes(lower)) guard.refuse("code", s"a class that reads or writes rows ($key)")
     if (placed(lower)) value match {
       case Some(each) => option(key, each)
@@ -85,7 +110,8 @@ private[streamtable] final class GuardedPlan(guard: Guard, session: SparkSession
         function(f.nameParts)
         options(f.nameParts.last, f.arguments, pairs)
       case f: UnresolvedTableValuedFunction => function(f.name)
-      case SetCommand(Some((key, None))) if key != "-v" => guard.shown(key)
+      case SetCommand(None | Some(("-v", None))) => guard.refuse("settings", "SET without a name in another statement")
+      case SetCommand(Some((key, None))) => guard.shown(key)
       case SetCommand(Some((key, Some(value)))) => guard.setting(key, value)
       case f: CreateUserDefinedFunction => body(f.language, f.exprText, f.queryText)
       case f: CreateSQLFunctionCommand => body(LanguageSQL, f.exprText, f.queryText)
@@ -168,6 +194,11 @@ private[streamtable] final class GuardedPlan(guard: Guard, session: SparkSession
     case text: String if name.endsWith("location") || name.endsWith("path") => guard.place(text)
     case text: String if name == "serdeclassname" => guard.refuse("code", s"the class $text")
     case uri: URI => guard.place(uri.toString)
+    case several: Iterable[_] if isOptions(of, name) =>
+      several.foreach {
+        case (key: String, each) => sourceOption(key, each)
+        case other => check(other)
+      }
     case text: String if name == "provider" => format(text)
     case parts: Seq[_] if of.isInstanceOf[LogicalPlan] && nameFields(name) && parts.forall(_.isInstanceOf[String]) =>
       identifier(parts.map(_.toString))
@@ -200,8 +231,32 @@ private[streamtable] object GuardedPlan {
   private val classes = Set("serde", "inputformat", "outputformat")
   private val formats =
     Set("delta", "parquet", "orc", "csv", "json", "text", "xml", "avro", "hive", "binaryfile", "memory", "noop", "rate")
-  private val placed =
-    Set("path", "paths", "location", "checkpointlocation", "rowvalidationxsdpath", "avroschemaurl", "avro.schema.url")
+  private val placed = Set(
+    "path",
+    "paths",
+    "location",
+    "checkpointlocation",
+    "schemalocation",
+    "schematrackinglocation",
+    "sourcearchivedir",
+    "rowvalidationxsdpath",
+    "avroschemaurl",
+    "avro.schema.url")
+  private val codecs = Set("compression", "codec", "parquet.compression", "orc.compress")
+
+  /** How Hive's text files are laid out. */
+  private val delimiters = Set(
+    "field.delim",
+    "line.delim",
+    "escape.delim",
+    "mapkey.delim",
+    "colelction.delim",
+    "collection.delim",
+    "serialization.format",
+    "serialization.null.format")
+
+  /** Of Hive's tables, properties that begin so, at a dot, are options of the files. */
+  private val formatted = Seq("parquet.", "orc.")
   private val nameFields = Set("multipartidentifier", "nameparts", "name", "tablename")
 
   /** Those that neither run code nor read what is no table, when their paths and sources are allowed. Others are refused. */
@@ -228,6 +283,16 @@ private[streamtable] object GuardedPlan {
     "ShowTablesCommand ShowTablesExtended ShowViews ShowViewsCommand SingleStatement StreamTableCommand TruncatePartition " +
     "TruncateTable UncacheTable UnresolvedExecuteImmediate UnresolvedWith UnsetNamespacePropertiesCommand " +
     "UnsetTableProperties UnsetViewProperties UpdateTable VacuumTableCommand ").split(' '))
+
+  /** Whether a function runs code or reads files, given how many arguments it has. */
+  def reaches(function: String, arguments: Int): Boolean = {
+    val name = function.toLowerCase(Locale.ROOT)
+    codeFunctions(name) || fileFunctions(name) || optionsAt.get(name).exists(arguments > _)
+  }
+
+  private def isOptions(of: Product, name: String) =
+    name == "options" || (name == "serdeproperties" && !of.isInstanceOf[SerdeInfo]) ||
+      (name == "properties" && of.isInstanceOf[CatalogStorageFormat])
 
   private def isDelta(product: Product) = product match {
     case spec: UnresolvedTableSpec => spec.provider.exists(_.equalsIgnoreCase("delta"))

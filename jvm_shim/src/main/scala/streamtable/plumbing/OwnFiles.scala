@@ -23,15 +23,15 @@ private[streamtable] class OwnFiles(spark: SparkSession, root: Path) {
 
   /**
    * Deletes them, the log last: as long as it is there, who comes next can go on. What Delta began and did not commit is told by the
-   * names of the files alone, which are those of Spark's own Parquet files as well: it is deleted where the table is `alone` in its folder.
-   * A log with commits that cannot be read is somebody's table: nothing is deleted then.
+   * names of the files alone, which are those of Spark's own Parquet files as well: it is deleted if it was written by the time `until`,
+   * when no other table used the folder. A log with commits that cannot be read is somebody's table: nothing is deleted then.
    */
-  def delete(alone: Boolean): Unit = if (!link(root)) {
+  def delete(until: Long): Unit = if (!link(root)) {
     val known = snapshot
     val named = known.map(logged).getOrElse(Set.empty).map(fs.makeQualified).filter(inside)
     named.toSeq.asJava.parallelStream().forEach(remove(_))
     val folders = named.map(_.getParent) + root ++ partitions(root, known.map(prefixes).getOrElse(Nil))
-    for (folder <- folders if inside(folder) || folder == root; each <- children(folder) if begun(each, alone))
+    for (folder <- folders if inside(folder) || folder == root; each <- children(folder) if begun(each, until))
       remove(each.getPath)
     removeAll(new Path(root, "_change_data"), own = false)
     removeAll(hidden, own = true)
@@ -99,10 +99,10 @@ private[streamtable] class OwnFiles(spark: SparkSession, root: Path) {
    * Whether Delta began a file, or a DROP that was killed: vectors, for which Delta makes a file before it needs one, and our probe bear
    * names that nothing else has.
    */
-  private def begun(file: FileStatus, alone: Boolean): Boolean = {
+  private def begun(file: FileStatus, until: Long): Boolean = {
     val name = file.getPath.getName
     !file.isDirectory && (name.matches(s"deletion_vector_${OwnFiles.uuid}\\.bin|${OwnFiles.probe}${OwnFiles.uuid}") ||
-      alone && name.matches(s"part-\\d+-${OwnFiles.uuid}[.-]c\\d+.*\\.parquet"))
+      file.getModificationTime <= until && name.matches(s"part-\\d+-${OwnFiles.uuid}[.-]c\\d+.*\\.parquet"))
   }
 
   /** Whether a path lies in the folder, with no link on the way. */

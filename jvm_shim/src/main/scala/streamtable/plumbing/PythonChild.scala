@@ -1,6 +1,6 @@
 package org.apache.spark.sql.streamtable
 
-import java.io.{File, IOException}
+import java.io.IOException
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.Files
 import java.util.concurrent.FutureTask
@@ -44,7 +44,7 @@ private[streamtable] object PythonChild {
       .toIntOption
       .getOrElse(throw Handlers.notEnabled(s"$patience is no whole number", s"SET $patience = 60", None))
     val server = gateway(context)
-    val output = File.createTempFile("streamtable-python-", ".log")
+    val output = Files.createTempFile("streamtable-python-", ".log").toFile // which the owner alone can read
     output.deleteOnExit()
     val builder = new ProcessBuilder(python, "-m", "streamtable.hosts.jvm_child")
       .redirectErrorStream(true)
