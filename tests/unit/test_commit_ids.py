@@ -249,6 +249,58 @@ def test_a_crash_before_a_subscription_kept_its_position_hides_no_older_copy(mon
     assert table.position == 11 and table.is_lost()
 
 
+FORGETS = {"delta.setTransactionRetentionDuration": "interval 7 days"}
+
+
+@pytest.mark.parametrize(
+    ("recorded", "written", "properties", "goes_on_from", "then"),
+    [
+        (6, 9, {}, 6, 6),  # an older copy: what it had since is sent again
+        (6, 9, FORGETS, 6, 6),
+        (None, 9, {}, None, 9),  # of before its first rows: nothing tells where it is
+        (None, 9, FORGETS, 9, None),  # Delta forgot it
+        (9, 6, {}, 9, 9),  # killed before the subscription kept its position
+        (6, 6, {}, 9, 6),  # the versions since had nothing for it
+        (6, None, {}, 9, 6),  # a subscription of an earlier release
+        (None, None, {}, 9, None),  # without a copy, and nothing came yet
+    ],
+)
+def test_a_subscribers_table_that_comes_back_from_a_backup_misses_no_changes(
+    recorded: int | None,
+    written: int | None,
+    properties: Mapping[str, str],
+    goes_on_from: int | None,
+    then: int | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    Log(monkeypatch, {n: str(n) for n in range(5, 10)})
+    monkeypatch.setattr(apply, "transaction", lambda *_: recorded)
+    monkeypatch.setattr(apply, "state", lambda *_: TableState("/u", "mine", 3, properties, "", (), None))
+    monkeypatch.setattr(apply, "retained", lambda *_: SimpleNamespace(changes=5))
+    relation = SubscribedTable("u", "id", "t", "ready", 9, None, None, None, "", target_id="mine", commit="9", written=written)
+    source = SourceTable("s", "/s", "t", 9, ("k",), None, False, ())
+    table = apply.AppliedTable(SPARK, source, Located(("u",), "delta", "/u"), relation, foreign_only=False)
+    sent = list[int]()
+    monkeypatch.setattr(table, "_apply", lambda part: sent.extend(each.version for each in part))
+    assert (table.is_lost(), table.written) == (goes_on_from is None, then)
+    if goes_on_from is None:
+        with pytest.raises(HistoryLost, match="an older copy of u took its place") as error:
+            table.follow()
+        assert "empty u; then ALTER SUBSCRIPTION" in str(error.value)
+    else:
+        table.follow()
+        assert sent == [*range(goes_on_from + 1, 10)]
+
+
+def test_an_older_copy_of_both_ends_is_not_taken_for_one_of_the_subscribers(monkeypatch: pytest.MonkeyPatch) -> None:
+    Log(monkeypatch, {n: str(n) for n in range(5, 9)})
+    monkeypatch.setattr(apply, "transaction", lambda *_: 6)
+    monkeypatch.setattr(apply, "state", lambda *_: TableState("/u", "mine", 3, {}, "", (), None))
+    relation = SubscribedTable("u", "id", "t", "ready", 9, None, None, None, "", target_id="mine", commit="9", written=9)
+    source = SourceTable("s", "/s", "t", 8, ("k",), None, False, ())
+    assert apply.AppliedTable(SPARK, source, Located(("u",), "delta", "/u"), relation, foreign_only=False).is_lost()
+
+
 @pytest.mark.parametrize(
     ("known", "after", "error", "kept"),
     [
@@ -264,7 +316,7 @@ def test_a_subscription_keeps_the_commit_of_what_it_applied(
     known: str | None, after: int, error: Exception | None, kept: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Table:
-        position, done, target_id = after, Applied(), "mine"
+        position, done, target_id, written = after, Applied(), "mine", None
 
         def follow(self) -> None:
             if isinstance(error, apply.Stopped):
