@@ -99,11 +99,16 @@ def test_a_condition_is_on_the_columns_by_functions_of_spark_alone(s: SparkSessi
         ("id", "is no condition on"),
         ("id = :parameter", "is no condition on"),
         ("EXISTS (SELECT 1)", "has a subquery"),
+        (
+            "from_xml(s, 'b INT', map('rowValidationXSDPath', '/etc/passwd')).b = 1",
+            "calls from_xml, which runs code or reads files",
+        ),
     ):
         refused(s, f"CREATE PUBLICATION pgp.x FOR TABLE pgp.t WHERE ({condition})", message)
     s.sql(
         "CREATE PUBLICATION pgp.fine FOR TABLE pgp.t WHERE (builtin.abs(id) > 1 OR trim(BOTH FROM s) LIKE 'a%' OR upper(s) IN ('B'))"
     )
+    s.sql("CREATE PUBLICATION pgp.xml FOR TABLE pgp.t WHERE (from_xml(s, 'b INT', map('mode', 'PERMISSIVE')).b = 1)")
     s.sql("DROP TEMPORARY FUNCTION passing")
     s.sql("DROP TEMPORARY VARIABLE bound")
 
