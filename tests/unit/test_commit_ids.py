@@ -19,7 +19,7 @@ from streamtable.errors import HistoryLost, ReplicationConflict
 from streamtable.language.names import Name
 from streamtable.language.stream_table.ast import RefreshMode
 from streamtable.observe import freshness, health
-from streamtable.queue import consumers, history
+from streamtable.queue import consumers, history, retries
 from streamtable.queue.consumers import Consumer
 from streamtable.refresh import facts
 from streamtable.refresh.choose import Action, Facts, choose
@@ -333,6 +333,39 @@ def test_a_subscription_keeps_the_commit_of_what_it_applied(
     subscription: Any = SimpleNamespace(target=lambda *_: None, origin="any")
     moved, _, failed = run._advance(SPARK, subscription, relation, [])
     assert (moved.position, moved.commit, failed is None) == (after, kept, error is None)
+
+
+@pytest.mark.parametrize(
+    ("seen", "lost"),
+    [
+        (Version("t", 10, "read"), False),
+        (Version("t", 9, "written again"), True),  # an older copy, to which others wrote since
+        (Version("u", 9, "b"), True),
+        (Version("t", 11, "later"), True),
+        (Version("t", 9), False),  # a consumer of an earlier release
+    ],
+)
+def test_events_that_were_put_off_are_not_looked_for_in_an_older_copy(
+    seen: Version, lost: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Log(monkeypatch, {9: "b", 10: "read"})
+    monkeypatch.setattr(retries, "versions", lambda *_: (log.latest,))
+    monkeypatch.setattr(retries, "_path", lambda _: "/s")
+    queue: Any = SimpleNamespace(id="q")
+    consumer = Consumer("c", 0, 0, NOW, NOW, NOW).begin(None, 1, NOW, seen)
+    assert (consumer.retries_table, consumer.retries_at, consumer.retries_commit) == (seen.table_id, seen.number, seen.commit)
+    if lost:
+        with pytest.raises(HistoryLost, match="events that c put off are lost"):
+            retries.Retries(SPARK, queue, consumer).version()
+    else:
+        assert retries.Retries(SPARK, queue, consumer).latest() == log.latest
+    assert retries.Retries(SPARK, queue, Consumer("new", 0, 0, NOW, NOW, NOW)).version() == 10
+
+
+def test_a_consumer_of_an_earlier_release_learns_the_commit_of_what_was_put_off() -> None:
+    before = replace(Consumer("c", 0, 0, NOW, NOW, NOW), retries_at=10)
+    assert before.begin(None, 1, NOW, Version("t", 10, "read")).retries_commit == "read"
+    assert before.begin(None, 1, NOW).retries_at == 10
 
 
 def test_a_new_subscriber_does_not_end_with_those_whose_table_an_older_copy_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
