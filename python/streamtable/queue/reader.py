@@ -57,7 +57,7 @@ class OpenBatch:
 
     @property
     def options(self) -> Mapping[str, str]:
-        """Return options of a DataFrameWriter by which Delta writes once per table and batch."""
+        """Return options of a DataFrameWriter by which Delta writes once per table and batch, whatever has its number."""
         return {"txnAppId": self._application, "txnVersion": str(self.number)}
 
     @property

@@ -90,8 +90,8 @@ private[streamtable] object Appends {
           PartitionValues.checked(Snapshots.frame(spark, rows), snapshot.metadata.partitionColumns),
           table.catalogTable).writeAndReturnCommitData(transaction, spark)
         val at = Some(System.currentTimeMillis())
-        val marked = marks.map { case (name, number) => SetTransaction(name, number, at) }
-        transaction.commitIfNeeded(written.actions ++ marked, DeltaOperations.Write(SaveMode.Append), written.stringTags)
+        val actions = written.actions ++ marks.map { case (name, number) => SetTransaction(name, number, at) }
+        transaction.commitIfNeeded(actions, DeltaOperations.Write(SaveMode.Append), written.stringTags)
       }
     }
   }
