@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["record", "tamper"]
+__all__ = ["record", "reshape", "tamper"]
 
 Action = dict[str, Any]
 
@@ -22,7 +22,19 @@ def tamper(table: Path, **changes: str | None) -> None:
             del metadata["metaData"]["configuration"][key]
     protocol = _latest(actions, "protocol")
     if any(key.startswith("delta.constraints.") and value for key, value in changes.items()):
-        protocol["protocol"]["writerFeatures"].append("checkConstraints")
+        told = protocol["protocol"]
+        told["writerFeatures"] = sorted({*told["writerFeatures"], "checkConstraints"})
+    _commit(commits, protocol, metadata)
+
+
+def reshape(table: Path, change: Callable[[list[Action]], list[Action]], *features: str) -> None:
+    """Commit other columns, and features that they need, to a table."""
+    commits, actions = _log(table)
+    metadata, protocol = _latest(actions, "metaData"), _latest(actions, "protocol")
+    schema = json.loads(metadata["metaData"]["schemaString"])
+    metadata["metaData"]["schemaString"] = json.dumps(schema | {"fields": change(schema["fields"])})
+    told = protocol["protocol"]
+    told["writerFeatures"] = sorted({*told["writerFeatures"], *features})
     _commit(commits, protocol, metadata)
 
 

@@ -15,6 +15,7 @@ from tests.oracle.comparison import bag
 from tests.pipeline import in_turn
 
 from streamtable.delta.commit import append_once
+from streamtable.delta.tables import find_table, transactions
 
 TABLES = {
     "the same columns": "id INT, name STRING",
@@ -79,6 +80,17 @@ def test_a_table_that_is_not_there_is_made(s: SparkSession) -> None:
     found = both(s, "made", s.range(3).toDF("id"))
     assert isinstance(found, Counter) and found.total() == 6
     assert s.sql("DESCRIBE HISTORY made_ours").count() == 2
+
+
+def test_marks_are_in_the_commit_of_the_rows(s: SparkSession) -> None:
+    rows = s.range(1).toDF("id")
+    for number, marks in ((1, {"test.end": 2**63 - 1}), (1, {"test.end": 5}), (2, {"test.end": 7, "test.batch": 2 << 32})):
+        append_once("marked", rows, "test", number, marks)
+    usual("marked", rows, "test", 2)
+    found = transactions(s, find_table(s, ("marked",)).path, "test")
+    assert (s.table("marked").count(), found) == (2, {"test": 2, "test.end": 7, "test.batch": 2 << 32})
+    assert transactions(s, find_table(s, ("marked",)).path, "test.") == {"test.end": 7, "test.batch": 2 << 32}
+    assert s.sql("DESCRIBE HISTORY marked").count() == 3, "it is made first, and the rows come with their marks"
 
 
 def test_what_is_no_delta_table(s: SparkSession) -> None:

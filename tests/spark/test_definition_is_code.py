@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,9 +12,10 @@ from typing import Any
 import pytest
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StringType, StructField
 from tests.pipeline import in_turn
 from tests.spark.statements import answer, done, folder
-from tests.spark.tampering import tamper
+from tests.spark.tampering import Action, reshape, tamper
 
 from streamtable.catalog.index import Index
 from streamtable.errors import (
@@ -27,6 +29,7 @@ from streamtable.errors import (
 )
 from streamtable.jvm.gateway import java_class
 from streamtable.refresh import records
+from streamtable.replication.stored import default_of
 
 ALL = "SELECT id, region FROM sales"
 RAN = "reflect('java.lang.System', 'setProperty', 'streamtable.ran', 'yes')"
@@ -235,6 +238,93 @@ def test_a_constraint_in_a_hidden_table_is_not_evaluated(shop: SparkSession) -> 
         shop.sql("REFRESH STREAM TABLE means")
     assert ran(shop) is None
     shop.sql("DROP STREAM TABLE means")
+
+
+def with_column(metadata: dict[str, str]) -> Callable[[list[Action]], list[Action]]:
+    more: Action = {"name": "more", "type": "string", "nullable": True, "metadata": metadata}
+    return lambda fields: [*[each for each in fields if each["name"] != "more"], more]
+
+
+PLANTED: dict[str, dict[str, str]] = {
+    "the default of more": {"CURRENT_DEFAULT": RAN},
+    "the generated column more": {"delta.generationExpression": RAN},
+    "the invariant on more": {"delta.invariants": json.dumps({"expression": {"expression": f"{RAN} IS NULL"}})},
+}
+
+
+@pytest.mark.parametrize("key", ["FULL", "id"])
+def test_what_the_log_of_a_subscribers_table_holds_runs_no_code(shop: SparkSession, key: str) -> None:
+    shop.sql("CREATE DATABASE copies")
+    features = "TBLPROPERTIES (delta.feature.allowColumnDefaults = 'enabled')"
+    shop.sql(f"CREATE TABLE copies.sales (id INT, region STRING, amount INT) USING delta {features}")
+    shop.sql(f"ALTER TABLE sales SET TBLPROPERTIES (streamtable.replicaIdentity = '{key}')")
+    shop.sql("DELETE FROM sales WHERE id < 10")
+    shop.sql("CREATE PUBLICATION p FOR TABLE sales")
+    shop.sql("CREATE SUBSCRIPTION copies.s CONNECTION 'database=shop' PUBLICATION p")
+    shop.sql("APPLY SUBSCRIPTION copies.s")
+    place = folder(shop, "copies.sales")
+    for n, (what, planted) in enumerate(PLANTED.items()):
+        shop.sql(f"INSERT INTO sales VALUES ({20 + n}, 'x', 1)")
+        reshape(place, with_column(planted), "allowColumnDefaults", "generatedColumns", "invariants")
+        with pytest.raises(DefinitionNotAccepted, match=f"{what} (?s:.)*calls reflect, which runs code(?s:.)*DESCRIBE HISTORY"):
+            shop.sql("APPLY SUBSCRIPTION copies.s")
+    reshape(place, with_column({"CURRENT_DEFAULT": "concat('a', 'b')"}))
+    tamper(place, **{"delta.constraints.c": f"{RAN} IS NULL"})
+    with pytest.raises(DefinitionNotAccepted, match=r"the constraint c of spark_catalog\.copies\.sales calls reflect"):
+        shop.sql("APPLY SUBSCRIPTION copies.s")
+    tamper(place, **{"delta.constraints.c": "id > 0"})
+    shop.sql("APPLY SUBSCRIPTION copies.s")
+    assert answer(shop, "SELECT id, more FROM copies.sales ORDER BY id") == [(20 + n, "ab") for n in range(len(PLANTED))]
+    assert ran(shop) is None
+    shop.sql("DROP SUBSCRIPTION copies.s")
+    shop.sql("DROP PUBLICATION p")
+    shop.sql("DROP DATABASE copies CASCADE")
+
+
+CONSTANTS = {
+    "'a'": "a",
+    "1 + 1": "2",
+    "upper(concat('a', 'b'))": "AB",
+    "nvl(NULL, 'x')": "x",
+    "to_date('2026-01-02')": "2026-01-02",
+    "builtin.lower('A')": "a",
+    "NULL": None,
+}
+CLOCKS = ("current_date()", "current_timestamp()", "now()", "current_user()", "current_catalog()", "date_add(current_date(), 1)")
+NO_CONSTANTS = {
+    RAN: "calls reflect, which runs code or reads files",
+    "java_method('java.lang.System', 'lineSeparator')": "calls java_method",
+    "upper(system.builtin.try_reflect('java.lang.System', 'lineSeparator'))": "calls system.builtin.try_reflect",
+    "from_xml('<a/>', 'b INT', map('rowValidationXSDPath', '/etc/passwd')).b": "calls from_xml",
+    "from_xml('<a/>', 'b INT', map(concat('rowValidation', 'XSDPath'), '/etc/passwd')).b": "calls from_xml",
+    "by_python('a')": "calls by_python, which is no function of Spark's own",
+    "shop.mine()": "calls shop.mine",
+    "IDENTIFIER('shop.mine')()": "calls IDENTIFIER",
+    "(SELECT max(region) FROM sales)": "a subquery",
+    "rand()": "not the same for all rows",
+    "uuid()": "not the same for all rows",
+    "max('a')": "not the same for all rows",
+    "explode(array('a'))": "not the same for all rows",
+    "region": "region",
+    "upper(": "is no constant",
+}
+
+
+def test_the_default_of_a_column_is_a_constant(shop: SparkSession) -> None:
+    def default(text: str) -> object:
+        column = StructField("d", StringType(), True, {"CURRENT_DEFAULT": text})
+        return shop.table("sales").limit(1).select(default_of(shop, column, "t")).collect()[0][0]
+
+    shop.sql("CREATE FUNCTION shop.mine () RETURNS STRING RETURN 'a'")
+    shop.udf.register("by_python", lambda x: x, "string")
+    assert {text: default(text) for text in CONSTANTS} == CONSTANTS
+    assert all(default(text) for text in CLOCKS)
+    for text, why in NO_CONSTANTS.items():
+        with pytest.raises(DefinitionNotAccepted, match=re.escape(why)) as refused:
+            default(text)
+        assert "ALTER TABLE t ALTER COLUMN `d` DROP DEFAULT" in str(refused.value)
+    assert ran(shop) is None
+    shop.sql("DROP TEMPORARY FUNCTION by_python")
 
 
 def second_name(spark: SparkSession, st: Path) -> None:

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
-from tests.spark.statements import done, folder
+from tests.spark.statements import answer, done, folder, version
 from tests.versions import needs
 
+from streamtable import open_queue
 from streamtable.errors import ConsumerNotFound, HistoryLost
 
 GROUPS = "SELECT region AS r, count(*) * 2 AS n, avg(amount) AS mean FROM sales GROUP BY region"
@@ -153,3 +154,68 @@ def test_a_consumer_whose_events_to_come_again_are_lost_is_told_so(shop: SparkSe
     shutil.rmtree(folder(shop, "q") / "_streamtable" / "consumers")
     with pytest.raises(ConsumerNotFound):
         shop.sql("NEXT BATCH FROM q FOR reader").collect()
+
+
+def put_back(place: Path, copy: Path) -> None:
+    shutil.rmtree(place)
+    shutil.copytree(copy, place)
+
+
+def test_a_consumer_that_comes_back_from_a_backup_loses_no_events(shop: SparkSession, tmp_path: Path) -> None:
+    def append() -> list[int]:
+        with queue.batch("c") as batch:
+            assert batch is not None
+            batch.append_to("sink")
+        return [row[0] for row in answer(shop, "SELECT id FROM sink ORDER BY id")]
+
+    shop.sql("CREATE QUEUE q ON sales")
+    queue = open_queue(shop, "q")
+    queue.register("c")
+    consumers = folder(shop, "q") / "_streamtable" / "consumers"
+    shutil.copytree(consumers, tmp_path / "new")
+    shop.sql("INSERT INTO sales VALUES (11, 'east', 1)")
+    assert append() == [11], "which makes the table"
+    put_back(consumers, tmp_path / "new")
+    assert append() == [11], "the batch comes again, and is the same"
+    shutil.copytree(consumers, tmp_path / "older")
+    shop.sql("INSERT INTO sales VALUES (12, 'east', 1)")
+    assert append() == [11, 12]
+    put_back(consumers, tmp_path / "older")
+    assert append() == [11, 12]
+    reached = version(shop, "sales")
+    for copy in ("older", "new"):
+        put_back(consumers, tmp_path / copy)
+        shop.sql("INSERT INTO sales VALUES (13, 'east', 1)")
+        for _ in range(2):
+            with pytest.raises(HistoryLost, match=r"sink has batches of c of (?s:.)*an older copy of its folder") as error:
+                append()
+            assert "UNREGISTER CONSUMER c ON" in str(error.value)
+            assert f"sink has events up to {reached}" in str(error.value)
+    queue.unregister("c")
+    queue.register("c", at=reached)
+    assert append() == [11, 12, 13, 13]
+
+
+def test_events_to_come_again_are_not_looked_for_in_an_older_copy(shop: SparkSession, tmp_path: Path) -> None:
+    def put_off(consumer: str) -> None:
+        for statement in ("NEXT BATCH FROM q FOR {}", "RETRY EVENTS FROM q FOR {}", "FINISH BATCH FROM q FOR {}"):
+            shop.sql(statement.format(consumer)).collect()
+
+    shop.sql("CREATE QUEUE q ON sales")
+    for consumer in ("a", "b"):
+        shop.sql(f"REGISTER CONSUMER {consumer} ON q")
+    shop.sql("INSERT INTO sales VALUES (4, 'east', 1)")
+    put_off("a")
+    retries = folder(shop, "q") / "_streamtable" / "retries"
+    shutil.copytree(retries, tmp_path / "older")
+    put_off("a")
+    assert [row["id"] for row in shop.sql("NEXT BATCH FROM q FOR a").collect()] == [4]
+    shop.sql("FINISH BATCH FROM q FOR a")
+    seen = version(shop, f"delta.`{retries}`")
+    put_back(retries, tmp_path / "older")
+    put_off("b")
+    assert version(shop, f"delta.`{retries}`") >= seen
+    shop.sql("INSERT INTO sales VALUES (5, 'east', 1)")
+    with pytest.raises(HistoryLost, match="events that a put off are lost"):
+        shop.sql("NEXT BATCH FROM q FOR a").collect()
+    assert sorted(row["id"] for row in shop.sql("NEXT BATCH FROM q FOR b").collect()) == [4, 5]

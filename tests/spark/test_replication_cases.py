@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import rows_of
-from tests.spark.statements import answer
+from tests.spark.statements import answer, folder
 from tests.spark.work import Work
 
 from streamtable.catalog import objects
@@ -64,6 +66,39 @@ def test_a_subscribers_table_that_was_created_again_is_copied_anew(s: SparkSessi
     assert rows_of(s, "t") == []
     run(s, "ALTER SUBSCRIPTION s REFRESH PUBLICATION")
     assert applied(s) == applied(s) == [(1, 1), (2, 2), (3, 3)]
+
+
+def test_a_subscribers_table_that_comes_back_from_a_backup_misses_no_changes(s: SparkSession, tmp_path: Path) -> None:
+    def back(copy: str) -> None:
+        shutil.rmtree(place)
+        shutil.copytree(tmp_path / copy, place)
+
+    run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t")
+    place = folder(s, "t")
+    shutil.copytree(place, tmp_path / "empty")
+    follow(s)
+    shutil.copytree(place, tmp_path / "copied")
+    back("empty")
+    with pytest.raises(HistoryLost, match="an older copy of"):
+        s.sql("APPLY SUBSCRIPTION s")
+    back("copied")
+    assert applied(s, "INSERT INTO sender.t VALUES (2, 2)") == [(1, 1), (2, 2)]
+    shutil.copytree(place, tmp_path / "older")
+    changes = ("INSERT INTO sender.t VALUES (3, 3)", "UPDATE sender.t SET v = 9 WHERE id = 1", "DELETE FROM sender.t WHERE id = 2")
+    assert applied(s, *changes) == [(1, 9), (3, 3)]
+    back("older")
+    assert applied(s) == applied(s) == [(1, 9), (3, 3)]
+    back("older")
+    assert applied(s, "INSERT INTO sender.t VALUES (4, 4)") == [(1, 9), (3, 3), (4, 4)]
+    back("empty")
+    for _ in range(2):
+        with pytest.raises(
+            HistoryLost, match=r"an older copy of spark_catalog.receiver.t took its place(?s:.)*REFRESH PUBLICATION"
+        ):
+            s.sql("APPLY SUBSCRIPTION s")
+    assert rows_of(s, "t") == []
+    run(s, "ALTER SUBSCRIPTION s REFRESH PUBLICATION")
+    assert applied(s) == applied(s) == [(1, 9), (3, 3), (4, 4)]
 
 
 def test_a_publication_is_of_the_tables_of_its_own_schema(s: SparkSession) -> None:

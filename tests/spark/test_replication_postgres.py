@@ -99,6 +99,10 @@ def test_a_condition_is_on_the_columns_by_functions_of_spark_alone(s: SparkSessi
         ("id", "is no condition on"),
         ("id = :parameter", "is no condition on"),
         ("EXISTS (SELECT 1)", "has a subquery"),
+        (
+            "from_xml(s, 'b INT', map('rowValidationXSDPath', '/etc/passwd')).b = 1",
+            "calls from_xml, which runs code or reads files",
+        ),
     ):
         refused(s, f"CREATE PUBLICATION pgp.x FOR TABLE pgp.t WHERE ({condition})", message)
     s.sql(

@@ -19,7 +19,7 @@ from streamtable.errors import HistoryLost, ReplicationConflict
 from streamtable.language.names import Name
 from streamtable.language.stream_table.ast import RefreshMode
 from streamtable.observe import freshness, health
-from streamtable.queue import consumers, history
+from streamtable.queue import consumers, history, retries
 from streamtable.queue.consumers import Consumer
 from streamtable.refresh import facts
 from streamtable.refresh.choose import Action, Facts, choose
@@ -249,6 +249,58 @@ def test_a_crash_before_a_subscription_kept_its_position_hides_no_older_copy(mon
     assert table.position == 11 and table.is_lost()
 
 
+FORGETS = {"delta.setTransactionRetentionDuration": "interval 7 days"}
+
+
+@pytest.mark.parametrize(
+    ("recorded", "written", "properties", "goes_on_from", "then"),
+    [
+        (6, 9, {}, 6, 6),  # an older copy: what it had since is sent again
+        (6, 9, FORGETS, 6, 6),
+        (None, 9, {}, None, 9),  # of before its first rows: nothing tells where it is
+        (None, 9, FORGETS, 9, None),  # Delta forgot it
+        (9, 6, {}, 9, 9),  # killed before the subscription kept its position
+        (6, 6, {}, 9, 6),  # the versions since had nothing for it
+        (6, None, {}, 9, 6),  # a subscription of an earlier release
+        (None, None, {}, 9, None),  # without a copy, and nothing came yet
+    ],
+)
+def test_a_subscribers_table_that_comes_back_from_a_backup_misses_no_changes(
+    recorded: int | None,
+    written: int | None,
+    properties: Mapping[str, str],
+    goes_on_from: int | None,
+    then: int | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    Log(monkeypatch, {n: str(n) for n in range(5, 10)})
+    monkeypatch.setattr(apply, "transaction", lambda *_: recorded)
+    monkeypatch.setattr(apply, "state", lambda *_: TableState("/u", "mine", 3, properties, "", (), None))
+    monkeypatch.setattr(apply, "retained", lambda *_: SimpleNamespace(changes=5))
+    relation = SubscribedTable("u", "id", "t", "ready", 9, None, None, None, "", target_id="mine", commit="9", written=written)
+    source = SourceTable("s", "/s", "t", 9, ("k",), None, False, ())
+    table = apply.AppliedTable(SPARK, source, Located(("u",), "delta", "/u"), relation, foreign_only=False)
+    sent = list[int]()
+    monkeypatch.setattr(table, "_apply", lambda part: sent.extend(each.version for each in part))
+    assert (table.is_lost(), table.written) == (goes_on_from is None, then)
+    if goes_on_from is None:
+        with pytest.raises(HistoryLost, match="an older copy of u took its place") as error:
+            table.follow()
+        assert "empty u; then ALTER SUBSCRIPTION" in str(error.value)
+    else:
+        table.follow()
+        assert sent == [*range(goes_on_from + 1, 10)]
+
+
+def test_an_older_copy_of_both_ends_is_not_taken_for_one_of_the_subscribers(monkeypatch: pytest.MonkeyPatch) -> None:
+    Log(monkeypatch, {n: str(n) for n in range(5, 9)})
+    monkeypatch.setattr(apply, "transaction", lambda *_: 6)
+    monkeypatch.setattr(apply, "state", lambda *_: TableState("/u", "mine", 3, {}, "", (), None))
+    relation = SubscribedTable("u", "id", "t", "ready", 9, None, None, None, "", target_id="mine", commit="9", written=9)
+    source = SourceTable("s", "/s", "t", 8, ("k",), None, False, ())
+    assert apply.AppliedTable(SPARK, source, Located(("u",), "delta", "/u"), relation, foreign_only=False).is_lost()
+
+
 @pytest.mark.parametrize(
     ("known", "after", "error", "kept"),
     [
@@ -264,7 +316,7 @@ def test_a_subscription_keeps_the_commit_of_what_it_applied(
     known: str | None, after: int, error: Exception | None, kept: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Table:
-        position, done, target_id = after, Applied(), "mine"
+        position, done, target_id, written = after, Applied(), "mine", None
 
         def follow(self) -> None:
             if isinstance(error, apply.Stopped):
@@ -281,6 +333,39 @@ def test_a_subscription_keeps_the_commit_of_what_it_applied(
     subscription: Any = SimpleNamespace(target=lambda *_: None, origin="any")
     moved, _, failed = run._advance(SPARK, subscription, relation, [])
     assert (moved.position, moved.commit, failed is None) == (after, kept, error is None)
+
+
+@pytest.mark.parametrize(
+    ("seen", "lost"),
+    [
+        (Version("t", 10, "read"), False),
+        (Version("t", 9, "written again"), True),  # an older copy, to which others wrote since
+        (Version("u", 9, "b"), True),
+        (Version("t", 11, "later"), True),
+        (Version("t", 9), False),  # a consumer of an earlier release
+    ],
+)
+def test_events_that_were_put_off_are_not_looked_for_in_an_older_copy(
+    seen: Version, lost: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Log(monkeypatch, {9: "b", 10: "read"})
+    monkeypatch.setattr(retries, "versions", lambda *_: (log.latest,))
+    monkeypatch.setattr(retries, "_path", lambda _: "/s")
+    queue: Any = SimpleNamespace(id="q")
+    consumer = Consumer("c", 0, 0, NOW, NOW, NOW).begin(None, 1, NOW, seen)
+    assert (consumer.retries_table, consumer.retries_at, consumer.retries_commit) == (seen.table_id, seen.number, seen.commit)
+    if lost:
+        with pytest.raises(HistoryLost, match="events that c put off are lost"):
+            retries.Retries(SPARK, queue, consumer).version()
+    else:
+        assert retries.Retries(SPARK, queue, consumer).latest() == log.latest
+    assert retries.Retries(SPARK, queue, Consumer("new", 0, 0, NOW, NOW, NOW)).version() == 10
+
+
+def test_a_consumer_of_an_earlier_release_learns_the_commit_of_what_was_put_off() -> None:
+    before = replace(Consumer("c", 0, 0, NOW, NOW, NOW), retries_at=10)
+    assert before.begin(None, 1, NOW, Version("t", 10, "read")).retries_commit == "read"
+    assert before.begin(None, 1, NOW).retries_at == 10
 
 
 def test_a_new_subscriber_does_not_end_with_those_whose_table_an_older_copy_replaced(monkeypatch: pytest.MonkeyPatch) -> None:

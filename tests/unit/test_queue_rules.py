@@ -13,6 +13,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from streamtable.catalog.restored import restored
+from streamtable.delta.tables import Version
 from streamtable.errors import InvalidStatement
 from streamtable.language.queue.ast import Limits
 from streamtable.queue.consumers import Consumer
@@ -115,13 +116,14 @@ def test_the_batch_of_the_dead_is_taken_over_when_its_time_is_up() -> None:
 
 
 def test_a_batch_redelivers_what_came_to_the_retries_since_the_one_before_it_began() -> None:
-    first = consumer().begin("a", 3, NOW, 4)
-    both = first.begin("b", 3, NOW + S, 9)
+    first = consumer().begin("a", 3, NOW, Version("r", 4, "x"))
+    both = first.begin("b", 3, NOW + S, Version("r", 9, "y"))
     assert [(each.retries_after, each.retries_at, each.retried_after, each.begun_at) for each in both.in_work] == [
         (0, 4, NOW, NOW),
         (4, 9, NOW, NOW + S),
     ]
-    assert both.retries_at == 9
+    assert (both.retries_table, both.retries_at, both.retries_commit) == ("r", 9, "y")
+    assert both.begin("c", 3, NOW + 2 * S).retries_commit == "y"
 
 
 def test_a_consumer_of_an_earlier_release_is_read() -> None:

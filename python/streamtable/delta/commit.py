@@ -15,9 +15,11 @@ from tenacity.stop import StopBaseT
 from tenacity.wait import WaitBaseT
 
 from streamtable.delta.bridge import bridge, translated
+from streamtable.delta.tables import find_table
 from streamtable.errors import ConcurrentRefresh, clear_frames
 from streamtable.jvm.failures import java_exception
 from streamtable.jvm.gateway import java_class
+from streamtable.language.parse import parse_name
 
 __all__ = [
     "Committed",
@@ -179,13 +181,25 @@ def again_after_conflicts(stop: StopBaseT, wait: WaitBaseT) -> Retrying:
     return Retrying(retry=retry_if_exception_type(ConcurrentRefresh), stop=stop, wait=wait, reraise=True)
 
 
-def append_once(table: str, rows: DataFrame, application: str, number: int) -> None:
+def append_once(table: str, rows: DataFrame, application: str, number: int, marks: Mapping[str, int] | None = None) -> None:
     """Append to a Delta table by name, and create a missing one. Do nothing if the table has the application's `number` or a
     later one.
 
-    Raises Delta's ConcurrentTransactionException when another writer commits for the same application meanwhile.
+    `marks` are numbers of other applications that the commit has, too. Raises Delta's ConcurrentTransactionException when another
+    writer commits for the same application meanwhile.
     """
     session = rows.sparkSession  # the name is resolved in this session, as by a DataFrameWriter
-    if not bridge(session).append(session._jsparkSession, table, rows._jdf, application, number):
-        once = {"txnAppId": application, "txnVersion": str(number)}
-        rows.write.format("delta").mode("append").options(**once).saveAsTable(table)
+
+    def appended() -> bool:
+        told = json.dumps(marks or {})
+        return bool(bridge(session).append(session._jsparkSession, table, rows._jdf, application, number, told))
+
+    if appended():
+        return
+    if marks and find_table(session, parse_name(table).parts).kind == "none":
+        # Spark's writer gives a commit one number alone: it makes the table, and the rows come after.
+        session.createDataFrame([], rows.schema).write.format("delta").mode("append").saveAsTable(table)
+        if appended():
+            return
+    once = {"txnAppId": application, "txnVersion": str(number)}
+    rows.write.format("delta").mode("append").options(**once).saveAsTable(table)

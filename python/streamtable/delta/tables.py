@@ -40,6 +40,7 @@ __all__ = [
     "size",
     "state",
     "transaction",
+    "transactions",
     "versions",
 ]
 
@@ -175,6 +176,13 @@ def applications(session: SparkSession, path: str) -> frozenset[str]:
     """Return the applications that have a number in the table's commits."""
     with translated(path):
         return frozenset(json.loads(bridge(session).applications(session._jsparkSession, path)))
+
+
+def transactions(session: SparkSession, path: str, prefix: str) -> dict[str, int]:
+    """Return the latest numbers of the applications whose names begin with a prefix, in the table's commits."""
+    with translated(path):
+        found: dict[str, int] = json.loads(bridge(session).transactions(session._jsparkSession, path, prefix))
+    return found
 
 
 def versions(session: SparkSession, paths: Sequence[str]) -> tuple[Version | None, ...]:

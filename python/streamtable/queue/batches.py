@@ -180,7 +180,7 @@ def _begun(spark: SparkSession, queue: Queue, consumer: Consumer, worker: str | 
         commits = consumer.commits if same else inputs.commits_of(end)
         consumer = replace(consumer, tables=history.tables(inputs), commits=commits)
     retries = Retries(spark, queue, consumer)
-    begun = consumer.begin(worker, end, now, retries.version() or 0)
+    begun = consumer.begin(worker, end, now, retries.latest())
     if begins or retries.come_in(begun.in_work[-1]):
         return begun
     return replace(consumer, position=end)

@@ -21,7 +21,7 @@ from streamtable.catalog.restored import UNREADABLE, restored
 from streamtable.delta.commit import Metadata, Transaction, again_after_conflicts, commit
 from streamtable.delta.ddl import FEW_CHECKPOINTS
 from streamtable.delta.folders import children
-from streamtable.delta.tables import state, versions
+from streamtable.delta.tables import Version, state, versions
 from streamtable.errors import ConsumerNotFound, near_names
 from streamtable.queue.definition import Queue
 
@@ -66,7 +66,8 @@ class Batch:
 class Consumer:
     """A reader of a queue. All events up to `position` are finished or in open `batches`, the latest of which began at `begun_at`.
 
-    The table of retries was at version `retries_at` then. The position belongs to the history of the `tables` with these ids, and
+    The table of retries with the id `retries_table` was at version `retries_at` then, by the commit `retries_commit`: what an older
+    copy of it lacks is lost. The position belongs to the history of the `tables` with these ids, and
     `commits` tell its commits from others of their numbers. Consumers of earlier releases have none.
     """
 
@@ -80,6 +81,8 @@ class Consumer:
     retries_at: int = 0
     tables: tuple[str, ...] = ()
     commits: tuple[str | None, ...] = ()
+    retries_table: str | None = None
+    retries_commit: str | None = None
 
     @property
     def finished(self) -> int:
@@ -94,14 +97,15 @@ class Consumer:
         """Return the open batch of a worker."""
         return next((each for each in self.in_work if each.worker == worker), None)
 
-    def begin(self, worker: str | None, end: int, at: datetime, retries_at: int = 0) -> Consumer:
-        """Give a worker the events up to `end`, and the due retries of that version of their table."""
+    def begin(self, worker: str | None, end: int, at: datetime, retries: Version | None = None) -> Consumer:
+        """Give a worker the events up to `end`, and the due retries of that version of their table, if there is one."""
         taken = {each.lane for each in self.in_work}
         lane = next(n for n in range(len(taken) + 1) if n not in taken)
-        kept = max(self.retries_at, retries_at)
-        batch = Batch(self.batches + 1, lane, worker, self.position, end, self.begun_at, at, at, self.retries_at, kept)
-        moved = replace(self, position=end, batches=batch.number, begun_at=at, seen_at=at, retries_at=kept)
-        return replace(moved, in_work=(*self.in_work, batch))
+        seen = self
+        if retries is not None and retries.number >= self.retries_at:
+            seen = replace(self, retries_at=retries.number, retries_table=retries.table_id, retries_commit=retries.commit)
+        batch = Batch(self.batches + 1, lane, worker, self.position, end, self.begun_at, at, at, self.retries_at, seen.retries_at)
+        return replace(seen, position=end, batches=batch.number, begun_at=at, seen_at=at, in_work=(*self.in_work, batch))
 
     def take_over(self, worker: str | None, before: datetime, at: datetime) -> Consumer:
         """Give a worker the open batch that another worker has had longest, if it got the batch before a moment."""

@@ -14,7 +14,7 @@ from streamtable.queue.consumers import Consumer
 from streamtable.queue.definition import Queue
 from streamtable.subscribing.inputs import Input, Inputs
 
-__all__ = ["check", "explained", "recreated", "tables"]
+__all__ = ["anew", "check", "explained", "recreated", "tables"]
 
 _IN_PLACE = ("REPLACE", "RESTORE", "CLONE")
 """Words in the names of operations that give a table another id and keep its history."""
@@ -39,19 +39,19 @@ def check(session: SparkSession, queue: Queue, consumer: Consumer, inputs: Input
     """Raise HistoryLost if the consumer's position belongs to the history of other tables."""
     if consumer.tables and len(consumer.tables) != len(inputs.opened):
         message = f"{queue} reads other tables than when {consumer.name} came to {position}, so that its position means nothing"
-        raise HistoryLost(message, hint=_anew(queue, consumer))
+        raise HistoryLost(message, hint=anew(queue, consumer))
     if table := recreated(session, consumer, inputs, position):
         message = (
             f"{table} was dropped and created again since {consumer.name} of {queue} came to {position}: "
             "the history of the table before is lost, and the new one has its own"
         )
-        raise HistoryLost(message, hint=_anew(queue, consumer))
+        raise HistoryLost(message, hint=anew(queue, consumer))
     if table := inputs.overwritten(consumer.position, consumer.commits):  # open batches may have other rows then, too
         message = (
             f"an older copy of {table} took its place since {consumer.name} of {queue} came to {consumer.position}: "
             "the history of the table before is lost, and the copy has its own"
         )
-        raise HistoryLost(message, hint=_anew(queue, consumer))
+        raise HistoryLost(message, hint=anew(queue, consumer))
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def explained(queue: Queue, consumer: Consumer) -> Iterator[None]:
             raise
         message = f"{consumer.name} stayed behind on {queue} for longer than the history is kept: {lost}"
         keeps = "delta.logRetentionDuration and delta.deletedFileRetentionDuration of the table say how long that is"
-        raise HistoryLost(message, hint=f"{_anew(queue, consumer)}; {keeps}") from error
+        raise HistoryLost(message, hint=f"{anew(queue, consumer)}; {keeps}") from error
 
 
 def _replaced(session: SparkSession, table: Input, after: int, upto: int) -> bool:
@@ -73,7 +73,8 @@ def _replaced(session: SparkSession, table: Input, after: int, upto: int) -> boo
     return any(word in each.operation for each in found for word in _IN_PLACE)
 
 
-def _anew(queue: Queue, consumer: Consumer) -> str:
+def anew(queue: Queue, consumer: Consumer) -> str:
+    """Say how a consumer begins anew."""
     name = consumer.name
     return (
         f"UNREGISTER CONSUMER {name} ON {queue}, then REGISTER CONSUMER {name} ON {queue}, AT the time from which on it is to read"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import cached_property
 from typing import Any
@@ -13,10 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from streamtable.delta.commit import append_once
+from streamtable.delta.tables import find_table, transactions
 from streamtable.engine import clock
+from streamtable.errors import ConsumerNotFound
 from streamtable.language.parse import parse_name
 from streamtable.language.queue.ast import Limits
-from streamtable.queue import batches, consumers, events, history
+from streamtable.queue import appends, batches, consumers, events, history
 from streamtable.queue.batches import Lag
 from streamtable.queue.consumers import Batch, Consumer
 from streamtable.queue.definition import RETRIES, Queue, load
@@ -55,7 +57,7 @@ class OpenBatch:
 
     @property
     def options(self) -> Mapping[str, str]:
-        """Return options of a DataFrameWriter by which Delta writes once per table and batch."""
+        """Return options of a DataFrameWriter by which Delta writes once per table and batch, whatever has its number."""
         return {"txnAppId": self._application, "txnVersion": str(self.number)}
 
     @property
@@ -63,10 +65,27 @@ class OpenBatch:
         return f"{self._consumer.application(self._queue)}.{self.info.lane}"
 
     def append_to(self, table: str, rows: DataFrame | None = None) -> None:
-        """Append the events without `retries`, or rows made of them, to a Delta table: once, even if the batch is repeated."""
+        """Append the events without `retries`, or rows made of them, to a Delta table: once, even if the batch is repeated.
+
+        Raises HistoryLost if an older copy of the consumer's folder took its place, and the table has more than that knows of.
+        """
         written = self._unordered.drop(RETRIES) if rows is None else rows
         with history.explained(self._queue, self._consumer):
-            append_once(table, written, self._application, self.number)
+            if not self._is_in(table, written.sparkSession):
+                append_once(table, written, self._application, self.number, appends.marks(self.info, self._application))
+
+    def _is_in(self, table: str, session: SparkSession) -> bool:
+        """Tell whether a table has the batch. Raises HistoryLost if it has others that the consumer does not know of."""
+        located = find_table(session, parse_name(table).parts)
+        if located.kind != "delta":
+            return False  # it is made, or the writer says what is wrong
+        found = transactions(session, located.path, self._consumer.application(self._queue))
+        return appends.has_batch(self._queue, self._consumer, self.info, table, found, self._latest)
+
+    def _latest(self) -> Consumer | None:
+        with suppress(ConsumerNotFound):
+            return consumers.load(self._spark, self._queue, self._consumer.name)
+        return None
 
     def retry(self, rows: DataFrame, after: timedelta = timedelta()) -> None:
         """Redeliver some of `events`, in the first batch that begins after the given time.

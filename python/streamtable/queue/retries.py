@@ -20,10 +20,11 @@ from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from streamtable.catalog.paths import HIDDEN
 from streamtable.delta.commit import Metadata, Positions, RowChange, Transaction, commit, positions
+from streamtable.delta.commit_ids import is_same
 from streamtable.delta.ddl import add_columns
 from streamtable.delta.maintenance import UNLOGGED
 from streamtable.delta.rows import read, read_located
-from streamtable.delta.tables import state, versions
+from streamtable.delta.tables import Version, state, versions
 from streamtable.errors import ConcurrentRefresh, HistoryLost, InvalidStatement
 from streamtable.query.rewrite import rewritten
 from streamtable.queue import consumers, events
@@ -56,13 +57,27 @@ class Retries:
         self._path = _path(queue)
 
     def version(self) -> int | None:
-        """Return the version of the table, None before the first failed event. Raises HistoryLost for a table that went back."""
+        """Return the number of the latest version of the table. Raises HistoryLost as `latest` does."""
+        found = self.latest()
+        return None if found is None else found.number
+
+    def latest(self) -> Version | None:
+        """Return the latest version of the table, None before the first failed event.
+
+        Raises HistoryLost if it does not hold the version that the consumer has seen, but another one or none.
+        """
         found, known = versions(self._spark, [self._path])[0], self._consumer.retries_at
-        if (found.number if found else 0) < known:
+        if known and (found is None or found.number < known or self._is_another(found)):
             name = self._consumer.name
             hint = f"UNREGISTER CONSUMER {name} ON {self._queue}, and REGISTER it AT a time from which events are to come again"
             raise HistoryLost(f"events that {name} put off are lost: version {known} of their table is gone", hint=hint)
-        return None if found is None else found.number
+        return found
+
+    def _is_another(self, found: Version) -> bool:
+        """Tell whether another table, or another commit of its number, is in the place of what the consumer has seen."""
+        table = self._consumer.retries_table
+        seen = Version(found.table_id, self._consumer.retries_at, self._consumer.retries_commit)
+        return table not in (None, found.table_id) or not is_same(self._spark, self._path, seen, found)
 
     def add(self, rows: DataFrame, due: datetime | None, batch: Batch) -> None:
         """Record events of a batch, once each. Events that are never `due` are dead letters.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
@@ -18,6 +19,9 @@ from streamtable.replication.writer import Applied, Writer
 
 __all__ = ["AppliedTable"]
 
+_log = logging.getLogger(__name__)
+
+_FORGETS = "delta.setTransactionRetentionDuration"
 _TRUNCATE = "TRUNCATE"
 _KINDS = {"insert": "numTargetRowsInserted", "update": "numTargetRowsUpdated", "delete": "numTargetRowsDeleted"}
 """The kinds of changes of rows, and the names of MERGE's counts."""
@@ -35,11 +39,16 @@ class AppliedTable:
     done: Applied = field(default_factory=Applied)
 
     def __post_init__(self) -> None:
-        self.target_id = state(self.session, self.target.path).table_id
+        found = state(self.session, self.target.path)
+        self.target_id = found.table_id
         # What the table itself records was committed with its rows; what the relation does came with none.
         self._recorded = self._transaction()
+        written = self.relation.written
+        if self._recorded is None and _FORGETS in found.properties:
+            written = None  # Delta forgets numbers that are older than this: that one is missing tells nothing
+        self._is_older = written is not None and (self._recorded is None or self._recorded < written)
         known = [each for each in (self._recorded, self.relation.position) if each is not None]
-        self.position = max(known, default=None)
+        self.position = self._recorded if self._goes_back else max(known, default=None)
 
     def copy(self) -> None:
         """Write the current rows, unless they were written before a crash."""
@@ -47,7 +56,7 @@ class AppliedTable:
             writer, upto = self._writer(), self.source.version
             rows = operations.snapshot(self.session, self.source, writer.schema)
             self.done += writer.merge(rows, upto) if self.source.key else writer.append(rows, upto)
-            self.position = upto
+            self._recorded, self.position = self._confirmed(upto), upto
 
     def follow(self) -> None:
         """Apply all commits up to the latest version, as many of them together as possible."""
@@ -57,8 +66,11 @@ class AppliedTable:
         if self._is_overwritten():
             raise self._lost(f"an older copy of {self.source.name} took its place")
         if self._is_other():
-            mine = ".".join(self.target.name)
-            raise self._lost(f"{mine} was dropped and created again: the rows that were applied before are not in it")
+            raise self._lost(f"{self._mine} was dropped and created again: the rows that were applied before are not in it")
+        if self._is_unmarked:
+            raise self._lost(f"an older copy of {self._mine} took its place: nothing in it tells up to where it was applied")
+        if self._goes_back:
+            _log.warning("%s is an older copy: it is given again what came after version %s", self._mine, self.position)
         try:
             pending = commits(self.session, self.source.path, self.position, self.source.version)
             for part in self._parts(pending):
@@ -70,14 +82,15 @@ class AppliedTable:
 
     def is_lost(self) -> bool:
         """Tell whether the history after the position is gone: log or files were cleaned up, or another table is in its place."""
-        if self._is_recreated() or self._is_overwritten() or self._is_other():
+        if self._is_recreated() or self._is_overwritten() or self._is_other() or self._is_unmarked:
             return True
         if self.position is None:
             return False
         return retained(self.session, self.source.path, self.position).changes > self.position
 
     def _is_recreated(self) -> bool:
-        return self.relation.source_id != self.source.table_id or (self.position or 0) > self.source.version
+        reached = max(self.position or 0, self.relation.position or 0)
+        return self.relation.source_id != self.source.table_id or reached > self.source.version
 
     def _is_overwritten(self) -> bool:
         if self.relation.position is None:
@@ -91,11 +104,28 @@ class AppliedTable:
             return self.relation.commit
         return version_at(self.session, self.source.path, self.source.table_id, self.position).commit
 
+    @property
+    def written(self) -> int | None:
+        """Return what the subscriber's table records, for the next look; a table that is lost stays so."""
+        return self.relation.written if self._is_unmarked or self._is_other() else self._recorded
+
+    @property
+    def _goes_back(self) -> bool:
+        return self._is_older and self._recorded is not None and not self._is_other()
+
+    @property
+    def _is_unmarked(self) -> bool:
+        return self._is_older and self._recorded is None
+
+    @property
+    def _mine(self) -> str:
+        return ".".join(self.target.name)
+
     def _is_other(self) -> bool:
         return self.relation.target_id not in (None, self.target_id)
 
     def _lost(self, what: str) -> HistoryLost:
-        hint = f"empty {'.'.join(self.target.name)}; then ALTER SUBSCRIPTION ... REFRESH PUBLICATION has it copied anew"
+        hint = f"empty {self._mine}; then ALTER SUBSCRIPTION ... REFRESH PUBLICATION has it copied anew"
         return HistoryLost(what, hint=hint)
 
     def _parts(self, pending: tuple[CommitSummary, ...]) -> Iterator[tuple[CommitSummary, ...]]:
@@ -165,8 +195,7 @@ class AppliedTable:
         return recorded
 
     def _overtaken(self) -> ConcurrentRefresh:
-        name = ".".join(self.target.name)
-        return ConcurrentRefresh(f"another process applies to {name}; nothing was written", hint="apply again")
+        return ConcurrentRefresh(f"another process applies to {self._mine}; nothing was written", hint="apply again")
 
     def _transaction(self) -> int | None:
         return transaction(self.session, self.target.path, self.relation.application)

@@ -164,6 +164,7 @@ def _advance(
         state=state,
         position=position,
         commit=commit,
+        written=table.written if table else relation.written,
         target_id=table.target_id if table and error is None else relation.target_id,
         stopped_at=stopped_at,
         skip=None if skipped else relation.skip,

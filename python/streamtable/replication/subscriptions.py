@@ -40,10 +40,11 @@ class SyncState(str, Enum):
 class SubscribedTable:
     """One table of the publisher's schema, and of ours; `changed_at` is an ISO time.
 
-    `position` is the version up to which it is applied, unless the subscriber's table itself records a later one. `stopped_at` is
-    the version that could not be applied, `skip` the version to leave out. `target_id` is the id of the subscriber's table at the
-    last write, None for relations of earlier releases. `stats_reset` is the start of the counters. `commit` tells the commit of
-    `position` from another one of its number, where it is known.
+    `position` is the version up to which it is applied, unless the subscriber's table itself records a later one. `written` is what
+    the table recorded at the last look, None before the first rows and for relations of earlier releases: a table that records less
+    is an older copy. `stopped_at` is the version that could not be applied, `skip` the version to leave out. `target_id` is the id
+    of the subscriber's table at the last write, None for relations of earlier releases. `stats_reset` is the start of the counters.
+    `commit` tells the commit of `position` from another one of its number, where it is known.
     """
 
     table: str
@@ -68,6 +69,7 @@ class SubscribedTable:
     target_id: str | None = None
     stats_reset: str | None = None
     commit: str | None = None
+    written: int | None = None
 
     def with_counters_reset(self) -> SubscribedTable:
         """Return the relation with all counters at zero."""

@@ -22,6 +22,7 @@ from streamtable.errors import ConcurrentRefresh, InvalidStatement, ReplicationC
 from streamtable.replication import outcomes
 from streamtable.replication.operations import NOT_UNIQUE, NUMBER, ROW, VERSION, form, keys_of
 from streamtable.replication.source import GENERATED, SourceTable
+from streamtable.replication.stored import check_stored, default_of
 from streamtable.sql.builder import qualified
 
 __all__ = ["Applied", "Writer"]
@@ -59,6 +60,7 @@ class Writer:
         self.name, self._path = ".".join(target.name), target.path
         self._state: TableState = state(session, target.path)
         self.schema = self._state.schema
+        check_stored(session, self._state, self.name)
         sent = {name.casefold() for name in source.columns}
         if computed := [name for name, each in self._stored.items() if name.casefold() in sent and each.keys() & _COMPUTED]:
             message = f"the column {computed[0]} of {self.name} is computed by Delta, and cannot take what {source.name} sends"
@@ -271,7 +273,7 @@ class Writer:
         return {each["name"]: each["metadata"] for each in json.loads(self._state.schema_json)["fields"]}
 
     def _default(self, name: str) -> Column:
-        return F.expr(self.schema[name].metadata.get("CURRENT_DEFAULT", "NULL")).cast(self.schema[name].dataType)
+        return default_of(self._session, self.schema[name], self.name)
 
 
 def _of(relation: str, name: str) -> Column:

@@ -30,18 +30,27 @@ private[streamtable] object Appends {
       .flatMap(_.setTransactions)
       .getOrElse(snapshot.setTransactions)
 
-  /** Appends by name, after Spark's own analysis; false, with nothing done, where the writer is to make the table or to say what is wrong. */
-  def once(spark: SparkSession, table: String, rows: DataFrame, application: String, version: Long): Boolean = {
+  /**
+   * Appends by name, after Spark's own analysis, with the numbers of `marks` in the same commit; false, with nothing done, where the
+   * writer is to make the table or to say what is wrong.
+   */
+  def once(
+      spark: SparkSession,
+      table: String,
+      rows: DataFrame,
+      application: String,
+      version: Long,
+      marks: Map[String, Long]): Boolean = {
     val target =
       Versions.inserting(UnresolvedRelation(spark.sessionState.sqlParser.parseMultipartIdentifier(table)))
-    // Of a command, its answer: its plan would run it again.
-    if (!Patches.isOn("append once")) false
+    // A writer gives no marks. Of a command, its answer: its plan would run it again.
+    if (!Patches.isOn("append once") && marks.isEmpty) false
     else
       analyzed(spark, AppendData.byName(target, rows.queryExecution.commandExecuted)) match {
         case Some(append: AppendData) =>
           Some(append.table).collect { case relation: DataSourceV2Relation => relation.table } match {
             case Some(found: DeltaTableV2) =>
-              commit(spark, found, append.query, application, version)
+              commit(spark, found, append.query, application, version, marks)
               Seq(append.table, found.toLogicalRelation).foreach { of =>
                 spark.sharedState.cacheManager.recacheByPlan(spark.asInstanceOf[ClassicSession], of)
               }
@@ -61,7 +70,8 @@ private[streamtable] object Appends {
       table: DeltaTableV2,
       rows: LogicalPlan,
       application: String,
-      version: Long): Unit = {
+      version: Long,
+      marks: Map[String, Long]): Unit = {
     val log = table.deltaLog
     val snapshot = log.update(catalogTableOpt = table.catalogTable)
     if (!number(snapshot, application).exists(_ >= version)) {
@@ -79,7 +89,9 @@ private[streamtable] object Appends {
           snapshot.metadata.configuration,
           PartitionValues.checked(Snapshots.frame(spark, rows), snapshot.metadata.partitionColumns),
           table.catalogTable).writeAndReturnCommitData(transaction, spark)
-        transaction.commitIfNeeded(written.actions, DeltaOperations.Write(SaveMode.Append), written.stringTags)
+        val at = Some(System.currentTimeMillis())
+        val actions = written.actions ++ marks.map { case (name, number) => SetTransaction(name, number, at) }
+        transaction.commitIfNeeded(actions, DeltaOperations.Write(SaveMode.Append), written.stringTags)
       }
     }
   }

@@ -103,9 +103,24 @@ object DeltaBridge {
     compact(render(JArray(Appends.transactions(Snapshots.latest(spark, path)).map(t => JString(t.appId)).toList)))
   }
 
+  /** The latest numbers of applications whose names begin alike. */
+  def transactions(spark: SparkSession, path: String, prefix: String): String = spark.withActive {
+    val found = Appends.transactions(Snapshots.latest(spark, path)).filter(_.appId.startsWith(prefix))
+    compact(render(JObject(found.map(t => t.appId -> (JLong(t.version): JValue)).toList)))
+  }
+
   /** Appends to a table by name, unless the application's number is there already; false when Spark's writer has to. */
-  def append(spark: SparkSession, table: String, rows: Object, application: String, number: Long): Boolean =
-    spark.withActive(Appends.once(spark, table, rows.asInstanceOf[DataFrame], application, number))
+  def append(
+      spark: SparkSession,
+      table: String,
+      rows: Object,
+      application: String,
+      number: Long,
+      marks: String): Boolean =
+    spark.withActive {
+      val numbers = parse(marks).asInstanceOf[JObject].obj.collect { case (name, JInt(each)) => name -> each.toLong }
+      Appends.once(spark, table, rows.asInstanceOf[DataFrame], application, number, numbers.toMap)
+    }
 
   /** Table id, latest version and what tells its commit, of each path, in one call; null for a table that is gone. */
   def versions(spark: SparkSession, paths: String): String = spark.withActive {
