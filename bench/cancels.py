@@ -20,7 +20,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from bench.sessions import SETUP, Held, connect_of, cursor, server
+from bench.sessions import SETUP, UNTIL_IDLE, Held, connect_of, cursor, server
 from impala.error import Error
 from pyspark.errors import PySparkException
 from pyspark.sql.connect.session import SparkSession
@@ -149,14 +149,15 @@ def main() -> int:
             return cursor(port)
 
         cancel_many(open_cursor, url, 40, SEED + 1)
-        time.sleep(75)  # threads that log clients in last for a minute
+        time.sleep(UNTIL_IDLE)
         early = Held.by(python)
         began = time.monotonic()
         told = cancel_many(open_cursor, url, CANCELS)
         took = time.monotonic() - began
-        time.sleep(75)
+        time.sleep(UNTIL_IDLE)
         with cursor(port) as session:
             wrong = judge(session, CANCELS)
+        time.sleep(UNTIL_IDLE)  # its queries had threads as well
         late = Held.by(python)
         grown = late.grown_since(early)
         began = time.monotonic()

@@ -33,6 +33,7 @@ from rich.console import Console
 from rich.table import Table
 
 from streamtable.hosts.server.passwords import add_user
+from streamtable.sessions.internal import MOST_IDLE
 
 MINUTES = float(os.environ.get("MINUTES", "5"))
 WARM_UP = 0.5
@@ -87,10 +88,15 @@ OWN_ERRORS = (
 """What the statements ask for; that somebody else refreshed a table at the same moment; cursors in any order."""
 NAMELESS = "Expected state FINISHED, but found ERROR"
 """What HiveServer2 says of a failed statement when it is asked before the error is stored: it sets the state first."""
+UNTIL_IDLE = 75
+"""After so many seconds idle threads are gone: those that log clients in and those of Spark's queries last for a minute."""
 REFUSED = STATEMENTS[-2:]
 """What fails whenever it is asked."""
 
 GROWTH = {"threads": 1.1, "files": 1.1, "python_mib": 1.2, "heap_mib": 1.3, "sessions": 1.2}
+POOLED = {"sessions": 2 * MOST_IDLE, "heap_mib": 5 * MOST_IDLE // 2}
+"""Growth beside that: the pool of idle sessions fills as far as statements run at once, up to its bound, and a warm-up may not fill it.
+A session has two of Spark's objects, and takes 2.5 MiB."""
 SESSION = re.compile(r"^ *\d+: +(\d+) .* org\.apache\.spark\.sql\.(?:classic\.SparkSession|\S*SessionState)(?: |$)", re.MULTILINE)
 """Lines of a histogram of the heap: what a session is, with its temporary views and settings."""
 
@@ -108,7 +114,11 @@ class Held:
 
     def grown_since(self, before: Held) -> list[str]:
         """Return what is more than it was, by more than pools and caches are by chance."""
-        return [what for what, share in GROWTH.items() if (getattr(self, what) or 0) > share * (getattr(before, what) or 0)]
+
+        def most(what: str) -> float:
+            return GROWTH[what] * (getattr(before, what) or 0) + POOLED.get(what, 0)
+
+        return [what for what in GROWTH if (getattr(self, what) or 0) > most(what)]
 
     @classmethod
     def by(cls, python: int) -> Held:
@@ -232,7 +242,7 @@ def all_users(port: int, minutes: float, told: Counter[str], wrong: list[str]) -
         users = [pool.submit(use, port, n, until, told, wrong) for n in range(SESSIONS)]
     for user in users:
         user.result()  # raises what ended a user before the time
-    time.sleep(75)  # threads that log clients in last for a minute, those that run statements for 10 seconds
+    time.sleep(UNTIL_IDLE)
     with cursor(port) as session:
         session.execute("SHOW STREAM TABLES")  # a statement closes the connections of threads that are gone
 

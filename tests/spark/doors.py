@@ -24,6 +24,10 @@ GREETINGS = {
 }
 
 
+LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
+"""The addresses of this machine alone, as Linux keeps them."""
+
+
 def on_command_lines(text: str) -> list[str]:
     """Return the command lines of all processes of this machine that hold a text."""
     found = []

@@ -33,7 +33,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.connect import functions
 from pyspark.sql.connect.session import SparkSession as RemoteSession
 from tests.spark import guarded, hosts, notebooks
-from tests.spark.doors import called_at, family, listening, nobody_is_let_in, on_command_lines
+from tests.spark.doors import LOOPBACK, called_at, family, listening, nobody_is_let_in, on_command_lines
 from tests.spark.script import BRIEF, REFUSED, SCRIPT
 from tests.spark.serving import COMMAND, PASSWORD, SECRET, TOKEN, USER, Running, cursor_at, leaving_a_socket, serving, wait_until
 from thrift.transport.TTransport import TTransportException
@@ -167,15 +167,11 @@ def test_errors_over_connect_are_text_and_sqlstate_alone(server: Running) -> Non
         remote.stop()
 
 
-LOCAL = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
-"""The addresses of loopback."""
-
-
 def test_a_server_listens_on_loopback_alone(server: Running) -> None:
     """All that it opens: end points, Spark's own ports and its UI, and the connections between Python and Java."""
     found = listening(*family(server.process.pid))
     assert found.keys() >= {server.thrift, int(server.ui.rpartition(":")[2])}
-    assert set(found.values()) <= LOCAL
+    assert set(found.values()) <= LOOPBACK
 
 
 def test_nobody_calls_the_python_of_a_server_but_its_java(server: Running) -> None:
@@ -936,7 +932,7 @@ def test_the_end_of_a_server(server: Running, tmp_path: Path) -> None:
     beyond_loopback = ("--host", "0.0.0.0", "--users", "users.txt", "--token-file", "token.txt")  # noqa: S104  (with both)
     allowed = f'allow = "settings"\npaths = "{inside.parent}"\n'
     with serving(server.folder, "--no-scheduler", *beyond_loopback, doors=allowed) as again:
-        beyond = {port for port, address in listening(*family(again.process.pid)).items() if address not in LOCAL}
+        beyond = {port for port, address in listening(*family(again.process.pid)).items() if address not in LOOPBACK}
         assert beyond == {again.thrift, *(int(re.findall(r":(\d+)/", each)[0]) for each in (again.connect, again.console))}
         with again.cursor() as cursor:
             cursor.execute("VERIFY STREAM TABLE slow")

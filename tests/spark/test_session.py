@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pyspark import __version__ as spark_version
 from pyspark.sql import SparkSession
+from tests.spark.doors import LOOPBACK
 
 from streamtable import configure, enable
 from streamtable.errors import InvalidStatement, NotEnabled
@@ -344,6 +345,27 @@ def test_tables_last_from_one_session_to_the_next_and_a_new_context_works(tmp_pa
         """,
     )
     assert second.split() == ["42"]
+
+
+def test_a_plain_driver_listens_on_loopback_alone(tmp_path: Path) -> None:
+    printed = run_python(
+        tmp_path,
+        """
+        import os
+
+        from tests.spark.doors import family, listening
+
+        os.environ.pop("SPARK_LOCAL_IP", None)
+        plain = builder("loopback").config("spark.sql.catalogImplementation", "in-memory")
+        spark = configure(plain.config("spark.ui.enabled", "true").config("spark.ui.port", "0")).getOrCreate()
+        print(spark.sparkContext.uiWebUrl.rpartition(":")[2], "SPARK_LOCAL_IP" in os.environ)
+        for port, address in listening(*family(os.getpid())).items():
+            print(port, address)
+        """,
+    )
+    (ui, left), *found = (line.split() for line in printed.splitlines())
+    assert left == "False" and ui in {port for port, _ in found}
+    assert {address for _, address in found} <= LOOPBACK, printed
 
 
 def test_a_session_without_the_extension_is_refused_with_the_settings_to_add(tmp_path: Path) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import fields
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from pyspark import SparkContext
 
 from streamtable.errors import InvalidStatement
+from streamtable.hosts.launch import launch
 from streamtable.hosts.start import not_started
 from streamtable.settings.server_file import Configuration, ServerSettings, load
 from streamtable.settings.session import DEFAULT_SCHEDULE, SETTINGS, check_setting
-from streamtable.settings.spark import settings_for
+from streamtable.settings.spark import ambient_settings, is_local, settings_for
 
 
 def written(folder: Path, text: str) -> Path:
@@ -94,3 +97,37 @@ def test_every_default_is_a_value_of_its_setting() -> None:
     for setting in SETTINGS:
         if setting.default is not None:
             assert setting.parse(str(setting.default)) == setting.default, setting.key
+
+
+@pytest.mark.parametrize(
+    ("given", "variables", "listens_on"),
+    [
+        ({}, {}, "127.0.0.1"),
+        ({"spark.master": "local[2]"}, {}, "127.0.0.1"),
+        ({"spark.driver.host": "10.0.0.1"}, {}, "127.0.0.1"),  # the UI; Spark's other ports follow the setting
+        ({}, {"SPARK_LOCAL_IP": "10.0.0.1"}, "10.0.0.1"),
+        ({"spark.master": "yarn"}, {}, None),
+        ({"spark.master": "local-cluster[1,1,1024]"}, {}, None),
+        ({}, {"MASTER": "spark://there:7077"}, None),
+        ({}, {"PYSPARK_SUBMIT_ARGS": "--master yarn pyspark-shell"}, None),
+        ({}, {"PYSPARK_SUBMIT_ARGS": "--master=yarn pyspark-shell"}, None),
+        ({}, {"PYSPARK_SUBMIT_ARGS": "--conf spark.master=yarn pyspark-shell"}, None),
+        ({"spark.master": "local"}, {"PYSPARK_SUBMIT_ARGS": "--master yarn pyspark-shell"}, "127.0.0.1"),
+    ],
+)
+def test_spark_listens_on_loopback_unless_the_user_or_a_cluster_needs_more(
+    given: dict[str, str], variables: dict[str, str], listens_on: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SPARK_LOCAL_IP", "MASTER", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    found = list[str | None]()
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setattr(SparkContext, "_ensure_initialized", lambda: found.append(os.environ.get("SPARK_LOCAL_IP")))
+    launch(given)
+    assert found == [listens_on]
+    assert os.environ.get("SPARK_LOCAL_IP") == variables.get("SPARK_LOCAL_IP")
+    assert os.environ.get("PYSPARK_SUBMIT_ARGS") == variables.get("PYSPARK_SUBMIT_ARGS")
+    assert is_local({**ambient_settings(), **given}) == (listens_on is not None)

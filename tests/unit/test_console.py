@@ -10,21 +10,24 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from http.client import HTTPConnection
 from importlib.resources import files
 from itertools import chain, repeat
 from pathlib import Path
 from threading import Timer
 from types import SimpleNamespace
 from typing import ClassVar
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import pytest
 import vendor
+from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
-from tests.unit.consoles import BROKEN, CATALOG, NASTY, NOW, FakeHands, FakeUsers, board_of, large, line, small, table
+from starlette.types import Receive, Scope, Send
+from tests.unit.consoles import BROKEN, CATALOG, NASTY, NOW, FakeHands, FakeUsers, answering, board_of, large, line, small, table
 from typer.testing import CliRunner
 
 from streamtable.catalog.definition import SUSPENDED
@@ -33,6 +36,7 @@ from streamtable.hosts import console as package
 from streamtable.hosts.cli import serving
 from streamtable.hosts.cli.app import app as cli
 from streamtable.hosts.cli.output import ExitCode, Printer
+from streamtable.hosts.console import connection
 from streamtable.hosts.console import serve as served
 from streamtable.hosts.console.access import GRACE, IDLE, LONGEST, Doors, is_own_host
 from streamtable.hosts.console.board import Act, Board, Job
@@ -804,3 +808,47 @@ def test_a_signal_ends_the_wait_and_so_does_what_has_to_be_alive(signum: signal.
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
+
+
+def asked(console: served.Console) -> int:
+    """Return the status of the login page."""
+    address = urlsplit(console.address)
+    with closing(HTTPConnection(str(address.hostname), address.port, timeout=20)) as connection:
+        connection.request("GET", "/login")
+        return connection.getresponse().status
+
+
+FORM = b"POST /login HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\nContent-Length: 9\r\n\r\nuser"
+
+
+@pytest.mark.parametrize("said", [b"", b"GET /login HT", FORM, b"after an answer"])
+def test_connections_without_a_request_keep_nobody_out_for_ever(said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "SECONDS_TO_ASK", 2.0)
+    monkeypatch.setattr(served, "MOST_AT_ONCE", 10)
+    with answering(board_of(small())[0]) as console, ExitStack() as crowd:
+        address = urlsplit(console.address)
+        assert asked(console) == 200
+        for _ in range(9):
+            idle = crowd.enter_context(closing(socket.create_connection((str(address.hostname), address.port), timeout=10)))
+            if said == b"after an answer":
+                idle.sendall(b"GET /login HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                idle.recv(4096)
+                time.sleep(0.05)  # until the server awaits the next request
+            idle.sendall(said)
+        assert asked(console) == 503
+        until = time.monotonic() + 15
+        while asked(console) != 200:
+            assert time.monotonic() < until, "they are still there"
+            time.sleep(0.2)
+
+
+def test_an_answer_takes_as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "SECONDS_TO_ASK", 0.3)
+
+    async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+        await asyncio.sleep(1)
+        await PlainTextResponse("late")(scope, receive, send)
+
+    monkeypatch.setattr(served, "application", lambda *_: slow)
+    with answering(board_of(small())[0]) as console:
+        assert asked(console) == 200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -11,17 +12,20 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from streamtable.catalog import objects
+from streamtable.catalog.kinds import SUBSCRIPTION, CatalogObject
 from streamtable.catalog.paths import is_path
 from streamtable.delta.tables import CommitSummary, Located, TableState
-from streamtable.errors import InvalidStatement
+from streamtable.errors import InvalidStatement, NotEnabled
 from streamtable.language.names import Name
+from streamtable.observe import health, look
 from streamtable.observe.health import Health, SourceState
 from streamtable.observe.replication_views import _status
 from streamtable.replication import apply, publisher
 from streamtable.replication.publications import Published
 from streamtable.replication.publisher import Folder, Schema, Server, publisher_of
 from streamtable.replication.source import SourceTable
-from streamtable.replication.subscriptions import APPLICATIONS, SubscribedTable
+from streamtable.replication.subscriptions import APPLICATIONS, SubscribedTable, Subscription, slots_in_use
 
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
@@ -76,6 +80,53 @@ def test_the_connection_names_a_schema_of_a_server(tmp_path: Path, monkeypatch: 
     del answers["DESCRIBE SCHEMA `x`.`d`"]
     with pytest.raises(InvalidStatement, match="sc://there has no schema `x`.`d`"):
         publisher_of(f"remote=sc://there database=x.d token_file={token}", "c").name("new")
+
+
+def test_what_watches_asks_no_server_for_a_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[str]()
+
+    def ask(remote: str, statement: str) -> Any:
+        asked.append(remote)
+        if "silent" in remote:
+            raise NotEnabled("nobody answers", hint="start it")
+        return [{"location": f"file:/wh/{remote[5:]}"}]
+
+    def subscription(connection: str, enabled: bool = True) -> Subscription:
+        known: dict[str, Any] = {"connection": connection, "slot": "s", "enabled": enabled, "publications": [], "tables": []}
+        content = {**known, "disable_on_error": False, "origin": "any", "id": connection, "settings": {}}
+        return Subscription.of(CatalogObject(SUBSCRIPTION, ("c", "d", "x"), "", 0, content))
+
+    connections = ("remote=sc://there", "remote=sc://silent", "remote=sc://there token_file=/gone", "database=d", "warehouse=/wh")
+    known = [*map(subscription, connections), subscription("database=off", enabled=False)]
+    monkeypatch.setattr(publisher, "ask", ask)
+    monkeypatch.setattr(publisher, "_told", {})
+    monkeypatch.setattr(objects, "every_as", lambda *_: iter(known))
+    spark = cast(SparkSession, None)
+    near = {("c", "d", "s"): known[3], ("spark_catalog", "delta", "/wh/s"): known[4]}
+    assert slots_in_use(spark, asking=False) == near
+    assert asked == []
+    everywhere = {("spark_catalog", "delta", "/wh/there"): known[0], **near}
+    assert slots_in_use(spark, asking=True) == everywhere
+    assert asked == ["sc://there", "sc://silent"]
+    assert slots_in_use(spark, asking=False) == everywhere
+    assert asked == ["sc://there", "sc://silent"]
+
+
+@pytest.mark.parametrize("looks", [health.health, look._slots])
+def test_health_is_told_without_asking(looks: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[bool]()
+
+    def slots_in_sight(*_: Any, asking: bool) -> list[CatalogObject]:
+        asked.append(asking)
+        return []
+
+    for module in (health, look):
+        monkeypatch.setattr(module, "slots_in_sight", slots_in_sight)
+    monkeypatch.setattr(health, "slot_health", lambda *_: [])
+    monkeypatch.setattr(health, "source_health", lambda *_: [])
+    monkeypatch.setattr(health, "queues", lambda *_: [])
+    looks(None, (), *([()] if looks is look._slots else []))
+    assert asked == [False]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Start the JVM of a PySpark driver, with the settings in a file that only its owner can read.
+"""Start the JVM of a PySpark driver, on loopback if it is local, with the settings in a file that only its owner can read.
 
 PySpark passes each setting to the JVM by `--conf`, where every user of the machine can read passwords, keys and tokens.
 """
@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from pyspark import SparkContext
 
-from streamtable.settings.spark import PROPERTIES_FILE, SUBMIT_ARGUMENTS, as_properties, parted
+from streamtable.settings.spark import PROPERTIES_FILE, SUBMIT_ARGUMENTS, ambient_settings, as_properties, is_local, parted
 
 __all__ = ["launch"]
+
+ADDRESS, LOOPBACK = "SPARK_LOCAL_IP", "127.0.0.1"
+"""The variable that says where Spark listens, its UI on all addresses without it."""
 
 
 def launch(settings: Mapping[str, str]) -> None:
@@ -32,18 +35,24 @@ def launch(settings: Mapping[str, str]) -> None:
         file.write(text)
         file.flush()
         defaults = [] if files else ["--load-spark-defaults"]
-        with _submit_arguments([PROPERTIES_FILE, file.name, *defaults, *others]):
+        variables = {SUBMIT_ARGUMENTS: shlex.join([PROPERTIES_FILE, file.name, *defaults, *others])}
+        if is_local({**ambient_settings(), **settings}):
+            # Of Spark's UI and its other ports. On a cluster, executors have to reach some of them.
+            variables[ADDRESS] = os.environ.get(ADDRESS, LOOPBACK)
+        with _environment(variables):
             SparkContext._ensure_initialized()
 
 
 @contextmanager
-def _submit_arguments(arguments: Sequence[str]) -> Iterator[None]:
-    before = os.environ.get(SUBMIT_ARGUMENTS)
-    os.environ[SUBMIT_ARGUMENTS] = shlex.join(arguments)
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for a block."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[SUBMIT_ARGUMENTS]
-        else:
-            os.environ[SUBMIT_ARGUMENTS] = before
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

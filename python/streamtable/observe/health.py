@@ -83,7 +83,7 @@ class Health:
 def health(spark: SparkSession, found: Sequence[Entry]) -> list[Health]:
     """Return the health of the sources of the given stream tables, of all slots, and of all consumers of queues."""
     names = {entry.name for entry in found}
-    slots = slot_health(spark, slots_in_sight(spark, names))
+    slots = slot_health(spark, slots_in_sight(spark, names, asking=False))
     consumers_ = (each for queue in queues(spark, None, names) for each in _consumer_health(spark, queue))
     return [*source_health(spark, found), *slots, *consumers_]
 

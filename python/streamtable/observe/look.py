@@ -171,5 +171,5 @@ def _subscribed(found: Subscription, publications: tuple[str, ...]) -> Subscript
 
 
 def _slots(spark: SparkSession, healths: Sequence[Health], besides: Container[Sequence[str]]) -> tuple[Health, ...]:
-    names = {str(each) for each in slots_in_sight(spark, besides)}
+    names = {str(each) for each in slots_in_sight(spark, besides, asking=False)}
     return tuple(each for each in healths if each.name in names)

@@ -102,7 +102,7 @@ _COUNTERS = (
 
 
 def _replication_slots(spark: SparkSession, name: str | None) -> Rows:
-    found = slots_in_sight(spark) if name is None else [objects.load(spark, SLOT, parse_name(name))]
+    found = slots_in_sight(spark, asking=True) if name is None else [objects.load(spark, SLOT, parse_name(name))]
     since = {(str(slot), each.table): _at(each.confirmed_at) for slot in found for each in slots.positions(slot).values()}
     now, used = clock.now(), {".".join(name) for name in slots_in_use(spark)}
     return [_slot(each, each.name in used, since[each.name, each.source], now) for each in slot_health(spark, found)]

@@ -43,6 +43,8 @@ class Schema:
         """Return the full name of what the publisher calls so."""
         return Name((*self.namespace, name))
 
+    known_name = name
+
     def tables(self, spark: SparkSession) -> Iterator[str]:
         """Yield the names of its tables, and perhaps of what is none."""
         return (parts[-1] for parts in table_names(spark, self.namespace))
@@ -58,9 +60,15 @@ class Folder:
         """Return the full name of what the publisher calls so; Spark's catalog writes folders in lower case."""
         return name_at(f"{self.path}/{name.lower()}")
 
+    known_name = name
+
     def tables(self, spark: SparkSession) -> Iterator[str]:
         """Yield the names of its tables, and perhaps of what is none."""
         return (path.rpartition("/")[2] for path in children(spark, self.path))
+
+
+_told: dict[tuple[str, Name, str], Name] = {}
+"""The names that servers told: by address, schema and what the publisher calls it."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +84,15 @@ class Server:
         try:
             (detail,) = self._ask(f"DESCRIBE DETAIL {Name((*self.schema.parts, name))}")
         except AnalysisException:  # it is not there, or no table
-            return self._folder.name(name)
-        return name_at(_path(detail["location"]))
+            found = self._folder.name(name)
+        else:
+            found = name_at(_path(detail["location"]))
+        _told[self.address, self.schema, name] = found
+        return found
+
+    def known_name(self, name: str) -> Name | None:
+        """Return the full name as the server told it to this process last, without asking; None if it was not asked yet."""
+        return _told.get((self.address, self.schema, name))
 
     def tables(self, spark: SparkSession) -> Iterator[str]:
         """Yield the names of its tables, and perhaps of what is none."""

@@ -178,27 +178,40 @@ class Subscription:
 
     def slot_name(self) -> Name:
         """Return the full name of its slot. Raises InvalidStatement when it has none."""
+        return self.publisher.name(self._slot())
+
+    def known_slot_name(self) -> Name | None:
+        """Return the full name of its slot as far as this process knows it, without asking a server."""
+        return self.publisher.known_name(self._slot())
+
+    def _slot(self) -> str:
         if self.slot is None:
             hint = "ALTER SUBSCRIPTION ... SET (slot_name = '...')"
             raise InvalidStatement(f"the subscription {self} has no replication slot", hint=hint)
-        return self.publisher.name(self.slot)
+        return self.slot
 
 
-def slots_in_sight(spark: SparkSession, besides: Container[Sequence[str]] = ()) -> list[CatalogObject]:
+def slots_in_sight(spark: SparkSession, besides: Container[Sequence[str]] = (), *, asking: bool) -> list[CatalogObject]:
     """Return the slots of the session's catalog, and those that its subscriptions use elsewhere.
 
-    `besides` are full names that are not looked at.
+    `besides` are full names that are not looked at; for `asking` see `slots_in_use`.
     """
     here = list(objects.every(spark, SLOT, None, besides))
-    others = slots_in_use(spark, besides).keys() - {slot.name for slot in here}
+    others = slots_in_use(spark, besides, asking=asking).keys() - {slot.name for slot in here}
     return [*here, *filter(None, (objects.find(spark, SLOT, Name(name)) for name in sorted(others)))]
 
 
-def slots_in_use(spark: SparkSession, besides: Container[Sequence[str]] = ()) -> dict[tuple[str, ...], Subscription]:
-    """Return the visible, enabled subscriptions by the name of their slot, without those whose server does not answer."""
+def slots_in_use(
+    spark: SparkSession, besides: Container[Sequence[str]] = (), *, asking: bool = True
+) -> dict[tuple[str, ...], Subscription]:
+    """Return the visible, enabled subscriptions by the name of their slot.
+
+    Unless `asking`, no server is asked: what watches without end must not wait for one. Slots of servers that this process did not
+    ask yet are left out, and so are those whose server does not answer, or whose publisher is gone.
+    """
     found = dict[tuple[str, ...], Subscription]()
     for each in objects.every_as(spark, SUBSCRIPTION, Subscription.of, None, besides):
-        with suppress(NotEnabled):
-            if each.enabled:
-                found[each.slot_name().parts] = each
+        with suppress(NotEnabled, InvalidStatement):
+            if each.enabled and (name := each.slot_name() if asking else each.known_slot_name()):
+                found[name.parts] = each
     return found

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from pyspark.find_spark_home import _find_spark_home
@@ -25,6 +26,7 @@ DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 COMPILED = "spark.sql.codegen.cache.maxEntries"
 LOG_STORES, S3_LOG_STORE = "spark.delta.logStore.class", "spark.delta.logStore.s3a.impl"
 KEY_END = re.compile(r"\s*[=:]\s*|\s+")  # as in Java's properties files
+MASTER = "spark.master"
 SUBMIT_ARGUMENTS, PROPERTIES_FILE = "PYSPARK_SUBMIT_ARGS", "--properties-file"
 ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\f": r"\f"})
 KEYS_ESCAPES = {**ESCAPES, **str.maketrans({letter: f"\\{letter}" for letter in " :=#!"})}
@@ -51,8 +53,6 @@ def settings_for(options: Mapping[str, str], folder: Path | None = None) -> dict
 def settings(options: Mapping[str, str], ambient: Mapping[str, str], folder: Path, jars: Sequence[Path]) -> dict[str, str]:
     """Return the settings to add to the builder's `options`, given those of the environment (`ambient`)."""
     given = {**ambient, **options}
-    master = given.get("spark.master", "local[*]")
-    local = master.startswith("local") and not master.startswith("local-cluster")
     added = {
         EXTENSIONS: _with_ours(items(given.get(EXTENSIONS, ""))),
         SESSION_CATALOG: given.get(SESSION_CATALOG, DELTA_CATALOG),
@@ -64,12 +64,18 @@ def settings(options: Mapping[str, str], ambient: Mapping[str, str], folder: Pat
     }
     if LOG_STORES not in given:  # Delta takes that setting, or one for each scheme, never both
         added[S3_LOG_STORE] = given.get(S3_LOG_STORE, f"{SHIM}.S3LogStore")
-    if local:
+    if is_local(given):
         added |= {key: given.get(key, value) for key, value in LOCAL_DEFAULTS.items()}
     else:
         # Executors on other machines do not have our paths; this copies the jars to them.
         added["spark.jars"] = _joined(given.get("spark.jars", ""), jars, ",")
     return {**added, **_embedded_catalog(given, folder)}
+
+
+def is_local(given: Mapping[str, str]) -> bool:
+    """Tell whether the tasks of a session with these settings run in its own process."""
+    master = given.get(MASTER, "local[*]")
+    return master.startswith("local") and not master.startswith("local-cluster")
 
 
 def _embedded_catalog(given: Mapping[str, str], folder: Path) -> dict[str, str]:
@@ -94,16 +100,28 @@ def _joined(present: str, jars: Iterable[Path], separator: str) -> str:
 
 
 def ambient_settings() -> dict[str, str]:
-    """Return the settings that spark-submit adds: of spark-defaults.conf or the file in its place, and of PYSPARK_SUBMIT_ARGS."""
-    found: dict[str, str] = {}
-    conf, files, _ = parted(os.environ.get(SUBMIT_ARGUMENTS, ""))
+    """Return the settings that spark-submit adds: of spark-defaults.conf or the file in its place, and of PYSPARK_SUBMIT_ARGS.
+
+    It takes the master from the variable MASTER as well.
+    """
+    found = {MASTER: master} if (master := os.environ.get("MASTER")) else {}
+    conf, files, others = parted(os.environ.get(SUBMIT_ARGUMENTS, ""))
     for file in [Path(each) for each in files] or [_configuration_folder() / "spark-defaults.conf"]:
         if file.is_file():
             for line in map(str.strip, file.read_text(encoding="utf-8").splitlines()):
                 if line and not line.startswith("#"):
                     key, *value = KEY_END.split(line, maxsplit=1)
                     found[key] = "".join(value)
-    return {**found, **conf}
+    return {**found, **conf, **_master_of(others)}
+
+
+def _master_of(arguments: Sequence[str]) -> dict[str, str]:
+    """Return the master that arguments of spark-submit name, if they do."""
+    for word, after in pairwise((*arguments, "")):
+        option, equals, joined = word.partition("=")
+        if option == "--master":
+            return {MASTER: joined if equals else after}
+    return {}
 
 
 def parted(submit_arguments: str) -> tuple[dict[str, str], list[str], list[str]]:

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from streamtable.hosts.console.access import Doors, Users
 from streamtable.hosts.console.board import Board
+from streamtable.hosts.console.connection import Connection
 from streamtable.hosts.console.hands import SparkHands
 from streamtable.hosts.console.pages import application
 
@@ -41,7 +42,7 @@ class Console:
                 access_log=False,
                 lifespan="off",
                 ws="none",
-                http="h11",
+                http=Connection,
                 loop="asyncio",
                 server_header=False,
                 proxy_headers=False,
