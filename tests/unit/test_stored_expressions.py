@@ -39,12 +39,13 @@ HELD: list[tuple[TableState, str | None]] = [
 
 @pytest.mark.parametrize(("found", "refused"), HELD)
 def test_what_a_write_evaluates_is_looked_at_first(found: TableState, refused: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    def parsed(_: object, said: str) -> list[dict[str, Any]]:
+    def parsed(_: object, said: str) -> str:
         if said == "no expression":
             raise ParseException("no expression")
-        return call("reflect" if said == "evil" else "upper")
+        return said
 
     monkeypatch.setattr(stored, "parsed", parsed)
+    monkeypatch.setattr(stored, "of_the_machine", lambda _, said: "reflect" if said == "evil" else None)
     if refused is None:
         stored.check_stored(SPARK, found, "t")
     else:
