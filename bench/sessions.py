@@ -95,8 +95,8 @@ REFUSED = STATEMENTS[-2:]
 
 GROWTH = {"threads": 1.1, "files": 1.1, "python_mib": 1.2, "heap_mib": 1.3, "sessions": 1.2}
 POOLED = {"sessions": 2 * MOST_IDLE, "heap_mib": 5 * MOST_IDLE // 2}
-"""Growth beside that: the pool of idle sessions fills as far as statements run at once, up to its bound, and a warm-up may not fill it.
-A session has two of Spark's objects, and takes 2.5 MiB."""
+"""Growth beside that: the pool of idle sessions fills as far as statements run at once, up to its bound, and a warm-up may not fill
+it. A session has two of Spark's objects, and takes 2.5 MiB."""
 SESSION = re.compile(r"^ *\d+: +(\d+) .* org\.apache\.spark\.sql\.(?:classic\.SparkSession|\S*SessionState)(?: |$)", re.MULTILINE)
 """Lines of a histogram of the heap: what a session is, with its temporary views and settings."""
 

@@ -829,7 +829,9 @@ def test_connections_without_a_request_keep_nobody_out_for_ever(said: bytes, mon
         address = urlsplit(console.address)
         assert asked(console) == 200
         for _ in range(9):
-            idle = crowd.enter_context(closing(socket.create_connection((str(address.hostname), int(address.port or 0)), timeout=10)))
+            idle = crowd.enter_context(
+                closing(socket.create_connection((str(address.hostname), int(address.port or 0)), timeout=10))
+            )
             if said == b"after an answer":
                 idle.sendall(b"GET /login HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 idle.recv(4096)

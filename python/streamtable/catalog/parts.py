@@ -55,8 +55,8 @@ def is_believed(spark: SparkSession, part: Part, found: Mapping[str, str], locat
     """Tell whether to trust an intent for a table elsewhere: `found` are the properties at its path, `located` is its name.
 
     A table with a name is trusted if it is an object, and the intent has its token. Without a name, or where another table has it,
-    an object must be in the folder of that name, a stream table at the LOCATION of its own definition, and half a table in no folder
-    of another one. A path is trusted as the name of a slot that was made by this path.
+    an object must be in the folder of that name, a stream table at the LOCATION of its own definition, and half a table in no
+    folder of another one. A path is trusted as the name of a slot that was made by this path.
     """
     if found and is_path(part.name):
         here = part.path in (part.name[-1], located.path)
