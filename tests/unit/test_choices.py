@@ -75,7 +75,7 @@ STORED = "the changed rows of its input, and the stored states of their groups"
         (COUNTED, f"reads {STORED}"),
         (Aggregate(L, (), (Call("m", scalar("max(v)"), "Max"),)), f"reads {STORED}, and all rows of groups that lost an extreme"),
         (
-            Aggregate(L, (), (Call("m", scalar("mode(v)"), "Mode"),)),
+            Aggregate(L, (), (Call("m", scalar("percentile(v, 0.5)"), "Percentile"),)),
             "reads the changed rows of its input, and the stored states and all rows of their groups",
         ),
         (window(L, "n", "k"), "reads the changed rows of its input, and all rows of their partitions"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -41,6 +42,8 @@ __all__ = [
     "remove",
     "settle",
 ]
+
+_log = logging.getLogger("streamtable.catalog")
 
 FOLDER = "_streamtable_intents"
 """The folder of intents in the folder of a schema. It exists while a statement runs, or after one was killed."""
@@ -106,6 +109,13 @@ def settle(spark: SparkSession, intent: Intent, *, failed: bool = False) -> bool
                     _unmake(spark, intent, part)
                 elif is_believed(spark, part, properties_at(spark, part.path), find_table(spark, part.name)):
                     _unmake(spark, intent, replace(part, alone=False))
+                else:
+                    _log.warning(
+                        "%s of %s leaves %s as it is: nothing says that the files are those of its table",
+                        intent.kind.value,
+                        ".".join(part.name),
+                        part.path,
+                    )
             done = named == (kind is Kind.CREATE)
     remove(spark, intent)
     return done

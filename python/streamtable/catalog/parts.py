@@ -54,17 +54,17 @@ class Part:
 def is_believed(spark: SparkSession, part: Part, found: Mapping[str, str], located: Located) -> bool:
     """Tell whether to trust an intent for a table elsewhere: `found` are the properties at its path, `located` is its name.
 
-    A table with a name is trusted if it is an object, and the intent has its token. Without a name, or where another table has it,
-    an object must be in the folder of that name, a stream table at the LOCATION of its own definition, and half a table in no
-    folder of another one. A path is trusted as the name of a slot that was made by this path.
+    A table with a name is trusted if it is an object, and the intent has its token. Where another table has the name, nothing is
+    trusted. Without a name, an object must be in the folder of that name, a stream table at the LOCATION of its own definition, and
+    half a table in no folder of another one. A path is trusted as the name of a slot that was made by this path.
     """
     if found and is_path(part.name):
         here = part.path in (part.name[-1], located.path)
         return here and SLOT.key in found and folded(made_as(found) or ()) == folded(part.name)
     is_object = not _WITHOUT_ROWS.isdisjoint(found)
-    known = located.kind != "none" and located.path == part.path
-    if known or (is_object and located.kind != "none" and not is_path(part.name)):
-        return known and is_object and bool(part.token) and part.token in [each["token"] for each in located.accepted]
+    if located.kind != "none" and not is_path(part.name):
+        known = located.path == part.path and is_object
+        return known and bool(part.token) and part.token in [each["token"] for each in located.accepted]
     if not found:
         return table_around(spark, without_links(part.path.rstrip("/").rpartition("/")[0])) is None
     if is_object:
