@@ -76,6 +76,10 @@ CASES = {
     "DROP CASCADE": Case("DROP STREAM TABLE st CASCADE", before=(TABLE, "CREATE STREAM TABLE above AS SELECT id FROM st")),
     "DROP AT LOCATION": Case("DROP STREAM TABLE st", before=(TABLE.replace(" AS", " LOCATION 'place' AS", 1),)),
     "CREATE QUEUE": Case(QUEUE, after=("SHOW QUEUES",), finally_=("DROP QUEUE jobs",)),
+    "CREATE QUEUE ON": Case("CREATE QUEUE sold ON sales", after=("SHOW QUEUES",), finally_=("DROP QUEUE sold",)),
+    "CREATE QUEUE FOR SUBSCRIBE": Case(
+        "CREATE QUEUE sold FOR SUBSCRIBE TO (SELECT id FROM sales)", after=("SHOW QUEUES",), finally_=("DROP QUEUE sold",)
+    ),
     "DROP QUEUE": Case("DROP QUEUE jobs FORCE", before=(QUEUE, "REGISTER CONSUMER worker ON jobs")),
     "ALTER QUEUE": Case(
         "ALTER QUEUE jobs SET (max_count = 500)", before=(QUEUE,), after=("SHOW QUEUES",), finally_=("DROP QUEUE jobs",)
@@ -123,6 +127,23 @@ CASES = {
     "ALTER SUBSCRIPTION ADD PUBLICATION": Case(
         "ALTER SUBSCRIPTION copies.shelf ADD PUBLICATION more",
         before=(*SUBSCRIBED, *BOTH, "CREATE PUBLICATION more FOR TABLE parts"),
+        after=("SELECT publications FROM subscriptions()", "SELECT `table`, state FROM subscription_tables()"),
+        finally_=(*UNSUBSCRIBED, "DROP PUBLICATION more", "DROP TABLE parts", "DROP TABLE copies.parts"),
+    ),
+    "ALTER SUBSCRIPTION SET PUBLICATION": Case(
+        "ALTER SUBSCRIPTION copies.shelf SET PUBLICATION more",
+        before=(*SUBSCRIBED, *BOTH, "CREATE PUBLICATION more FOR TABLE parts"),
+        after=("SELECT publications FROM subscriptions()", "SELECT `table`, state FROM subscription_tables()"),
+        finally_=(*UNSUBSCRIBED, "DROP PUBLICATION more", "DROP TABLE parts", "DROP TABLE copies.parts"),
+    ),
+    "ALTER SUBSCRIPTION DROP PUBLICATION": Case(
+        "ALTER SUBSCRIPTION copies.shelf DROP PUBLICATION more",
+        before=(
+            *SUBSCRIBED,
+            *BOTH,
+            "CREATE PUBLICATION more FOR TABLE parts",
+            "ALTER SUBSCRIPTION copies.shelf ADD PUBLICATION more",
+        ),
         after=("SELECT publications FROM subscriptions()", "SELECT `table`, state FROM subscription_tables()"),
         finally_=(*UNSUBSCRIBED, "DROP PUBLICATION more", "DROP TABLE parts", "DROP TABLE copies.parts"),
     ),

@@ -101,13 +101,36 @@ STATEMENTS = (
     "CREATE QUEUE nothing.made ON sales",
     "CREATE PUBLICATION nothing.made FOR TABLE sales",
     "CREATE STREAM TABLE made AS SELECT " + "1" + " + 1" * 20000 + " AS a",
+    f"EXPLAIN CREATE STREAM TABLE made AS {FAILING.replace('amount', 'nothing')}",
+    f"EXPLAIN ALTER STREAM TABLE st AS {FAILING.replace('amount', 'nothing')}",
+    "REFRESH STREAM TABLE shares",
+    "REFRESH STREAM TABLE shares FULL",
+    "REFRESH STREAM TABLE shares CASCADE",
+    "REFRESH STREAM TABLE above CASCADE",
+    "REFRESH STREAM TABLES LIKE 'shares'",
+    "VERIFY STREAM TABLE gone",
+    "EXPLAIN STREAM TABLE gone",
+    "REFRESH STREAM TABLE gone",
+    "ALTER STREAM TABLE shares SET FROZEN WHERE (share DIV (id - id) > 1)",
+    "ALTER STREAM TABLE shares ADD CONSTRAINT failing EXPECT (share DIV (id - id) > 1)",
+    "APPLY SUBSCRIPTION nothing",
+    "ALTER SUBSCRIPTION nothing REFRESH PUBLICATION",
+    "CREATE SUBSCRIPTION made CONNECTION 'database=nothing' PUBLICATION nothing",
+    "SELECT * FROM refresh_history('nothing')",
+    "SELECT * FROM expectation_violations('st', 'nothing')",
 )
+"""Statements that fail, of all families: by the query, by a row, by a source or a name that is gone."""
 
 
 def test_whatever_fails_in_a_statement_is_an_error_of_ours(shop: SparkSession) -> None:
     shop.sql("CREATE STREAM TABLE st AS SELECT id FROM sales")
     shop.sql(f"CREATE QUEUE failing FOR SUBSCRIBE TO ({FAILING})")
     shop.sql("REGISTER CONSUMER reader ON failing")
+    shop.sql("CREATE STREAM TABLE shares AS SELECT id, amount DIV (id - 9) AS share FROM sales")
+    shop.sql("CREATE STREAM TABLE above AS SELECT share FROM shares")
+    shop.sql("CREATE TABLE lost USING delta AS SELECT 1 AS a")
+    shop.sql("CREATE STREAM TABLE gone AS SELECT a FROM lost")
+    shop.sql("DROP TABLE lost")
     shop.sql("INSERT INTO sales VALUES (9, 'north', 1)")
     shop.sql(f"DECLARE c CURSOR FOR SUBSCRIBE TO ({FAILING})")
     before = [row["tableName"] for row in shop.sql("SHOW TABLES").collect()]
