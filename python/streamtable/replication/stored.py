@@ -27,12 +27,17 @@ __all__ = ["check_stored", "default_of"]
 _DEFAULT = "CURRENT_DEFAULT"
 _CONSTRAINT = "delta.constraints."
 _GENERATED, _INVARIANTS = "delta.generationExpression", "delta.invariants"
+_VARIABLE = "${"
+"""Spark puts settings and the environment in the place of variables before it reads a text."""
+
 _WHO = "find out who wrote it (DESCRIBE HISTORY)"
 
 
 def check_stored(spark: SparkSession, table: TableState, name: str) -> None:
     """Raise DefinitionNotAccepted if Delta would evaluate an expression that runs code or reads files."""
     for what, text, remedy in _evaluated(table, name):
+        if _VARIABLE in text:
+            raise DefinitionNotAccepted(f"{what} of {name} has a variable of Spark's: {text}", hint=f"{_WHO}; then {remedy}")
         with suppress(AnalysisException):  # what does not parse is told by Delta
             if reaching := of_the_machine(spark, parsed(spark, text)):
                 message = f"{what} of {name} calls {reaching}, which runs code or reads files; nothing was evaluated"
@@ -90,6 +95,8 @@ def _no_constant(spark: SparkSession, text: str) -> str | None:
     """Tell why a text is no constant, without evaluating it; None if it is one."""
     patterns: Any = java_class(spark, f"{CATALYST}.trees.TreePattern")
     replaced: Any = java_class(spark, f"{CATALYST}.optimizer.ReplaceExpressions")
+    if _VARIABLE in text:
+        return "it has a variable of Spark's, which may be a secret of who reads it"
     try:
         nodes = parsed(spark, text)
         if reaching := of_the_machine(spark, nodes):

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Lock, Thread
 from typing import ClassVar
 from urllib.parse import urlsplit
 
-__all__ = ["Page", "answering"]
+__all__ = ["MOST_AT_ONCE", "Page", "answering"]
+
+MOST_AT_ONCE = 32
+"""The most open connections. One more disconnects the oldest: an answer takes milliseconds. Who sends nothing keeps nobody out."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,23 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, host: str, port: int, pages: Mapping[str, Callable[[], Page]]) -> None:
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.pages = pages
+        self._open: list[socket.socket] = []
+        self._lock = Lock()
         super().__init__((host, port), _Request)
+
+    def process_request(self, request: socket.socket, client_address: object) -> None:  # type: ignore[override]
+        with self._lock:
+            too_many = self._open[: len(self._open) + 1 - MOST_AT_ONCE]
+            self._open.append(request)
+        for oldest in too_many:
+            with suppress(OSError):
+                oldest.shutdown(socket.SHUT_RDWR)  # its thread ends, and closes it
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: socket.socket) -> None:  # type: ignore[override]
+        with self._lock, suppress(ValueError):
+            self._open.remove(request)
+        super().shutdown_request(request)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Log nothing: a client that leaves in the middle of an answer is not an error of ours."""

@@ -4,7 +4,7 @@ import java.util.{List => JavaList, Locale}
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.hadoop.fs.Path
+import org.apache.hadoop.fs.{FileSystem, Path}
 
 import org.apache.spark.internal.config.{ConfigProvider, ConfigReader}
 import org.apache.spark.sql.{Row, SparkSession}
@@ -21,7 +21,8 @@ private[streamtable] final case class Guard(
     allowed: Set[String],
     places: Seq[Path],
     ofServer: Map[String, String],
-    hidden: SQLConf) {
+    hidden: SQLConf,
+    substitutes: Boolean) {
 
   /** Refuses `what` unless its kind is allowed. */
   def refuse(kind: String, what: String): Unit = if (!allowed(kind)) throw Guard.refusal(kind, what)
@@ -34,7 +35,7 @@ private[streamtable] final case class Guard(
   /** Refuses a place for a new table of Delta where there is something already. */
   def newPlace(session: SparkSession, text: String): Unit = {
     val path = new Path(text)
-    val free = path.isAbsolute && !text.contains("..") &&
+    val free = Guard.isPlain(text) && path.isAbsolute && Guard.inStorageOf(session, path) &&
       !path.getFileSystem(session.sessionState.newHadoopConf()).exists(path)
     if (!free) place(text)
   }
@@ -70,8 +71,14 @@ object Guard {
   /** Guards all statements of clients from now on; what is allowed to them are kinds of things, and what lies below some places. */
   def set(session: SparkSession, allowed: JavaList[String], places: JavaList[String]): Unit = {
     val conf = session.sessionState.conf
+    val substitutes = conf.variableSubstituteEnabled
+    // Spark puts the environment and secrets of the server in place of `${...}`, also in what it shows of a statement.
+    val never = SQLConf.VARIABLE_SUBSTITUTE_ENABLED.key
+    session.sparkContext.conf.set(never, "false")
+    conf.setConfString(never, "false")
+    val ofServer = conf.settings.asScala.toMap
     current = Some(
-      Guard(allowed.asScala.toSet, places.asScala.toSeq.map(new Path(_)), conf.settings.asScala.toMap, conf.clone()))
+      Guard(allowed.asScala.toSet, places.asScala.toSeq.map(new Path(_)), ofServer, conf.clone(), substitutes))
   }
 
   private[streamtable] def ofClients: Option[Guard] = current.filterNot(_ => inside.get > 0 || Handlers.askedByPython)
@@ -90,7 +97,7 @@ object Guard {
   private[streamtable] def parsed[T](session: SparkSession, sql: String, parse: String => T): T =
     ofClients.fold(parse(sql)) { guard =>
       guard.settings(session)
-      val plan = parse(if (SQLConf.get.variableSubstituteEnabled) substituted(guard, sql) else sql)
+      val plan = parse(if (guard.substitutes) substituted(guard, sql) else sql)
       (plan: Any) match {
         case set @ SetCommand(None | Some(("-v", None))) => KnowableSettings(set, set.output).asInstanceOf[T]
         case _ =>
@@ -162,9 +169,20 @@ object Guard {
     val path = new Path(text)
     val whole = normal(path)
     val above = normal(place)
-    !text.contains("..") && path.isAbsolute && (whole == above || whole.startsWith(
+    isPlain(text) && path.isAbsolute && (whole == above || whole.startsWith(
       if (above.endsWith("/")) above
       else s"$above/"))
+  }
+
+  /** Whether a path leads nowhere else: Hadoop takes a backslash away before it looks at what follows. */
+  private def isPlain(text: String): Boolean = !text.contains("..") && !text.contains('\\')
+
+  /** Whether a path is in the storage where new tables are anyway: to look at another one is to reach another machine. */
+  private def inStorageOf(session: SparkSession, path: Path): Boolean = {
+    def storage(of: Path) = (Option(of.toUri.getScheme), Option(of.toUri.getAuthority))
+    val hadoop = session.sessionState.newHadoopConf()
+    val own = Seq(new Path(session.sessionState.conf.warehousePath), new Path(FileSystem.getDefaultUri(hadoop)))
+    path.toUri.getScheme == null && path.toUri.getAuthority == null || own.map(storage).contains(storage(path))
   }
 
   private def normal(path: Path): String = {

@@ -18,6 +18,7 @@ import org.apache.spark.sql.catalyst.parser.ParseException
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.command.{CreateSQLFunctionCommand, SetCommand}
 import org.apache.spark.sql.execution.datasources.DataSource
+import org.apache.spark.sql.internal.HiveSerDe
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.apache.spark.unsafe.types.UTF8String
@@ -148,9 +149,8 @@ private[streamtable] final class GuardedPlan(guard: Guard, session: SparkSession
     texts(said.get("new_places")).foreach(guard.newPlace(session, _))
     texts(said.get("places")).foreach(guard.place)
     texts(said.get("servers")).foreach(server => guard.refuse("sources", s"the server $server"))
-    // What does not parse is told by who reads it next, with its place in the statement.
-    texts(said.get("queries")).foreach(unlessUnreadable(text => analysed(parser.parsePlan(text))))
-    texts(said.get("conditions")).foreach(unlessUnreadable { text =>
+    texts(said.get("queries")).foreach(readable("query")(text => analysed(parser.parsePlan(text))))
+    texts(said.get("conditions")).foreach(readable("condition") { text =>
       val condition = parser.parseExpression(text).transform { case _: UnresolvedAttribute => Literal(null) }
       analysed(Project(Seq(Alias(condition, "condition")()), OneRowRelation()))
     })
@@ -179,9 +179,17 @@ private[streamtable] final class GuardedPlan(guard: Guard, session: SparkSession
     fresh
   }
 
-  private def unlessUnreadable(parse: String => Any)(text: String): Unit =
+  /** What the guard cannot read is refused: who reads it next might read something in it that was not looked at. */
+  private def readable(what: String)(parse: String => Any)(text: String): Unit =
     try parse(text)
-    catch { case _: ParseException => () }
+    catch {
+      case e: ParseException =>
+        throw StreamTableException(
+          "STREAMTABLE_INVALID_QUERY",
+          "42000",
+          s"Spark rejects the $what: ${e.getMessage}",
+          s"correct the $what")
+    }
 
   private def isSource(name: String): Boolean = {
     if (sources.size > 10000) sources.clear()
@@ -189,6 +197,9 @@ private[streamtable] final class GuardedPlan(guard: Guard, session: SparkSession
   }
 
   private def field(of: Product, name: String, value: Any): Unit = value match {
+    case Some(_) if name.startsWith("inventory") => guard.refuse("files", "VACUUM with an inventory of files")
+    case Some(text: String) if of.isInstanceOf[CatalogStorageFormat] && classes(name) =>
+      if (!ofFormats(text)) guard.refuse("code", s"a class that reads or writes rows ($text)")
     case Some(inner) => field(of, name, inner)
     case text: String if name == "location" && isDelta(of) => guard.newPlace(session, text)
     case text: String if name.endsWith("location") || name.endsWith("path") => guard.place(text)
@@ -228,7 +239,11 @@ private[streamtable] object GuardedPlan {
 
   /** Functions that take options, and after how many other arguments. */
   private val optionsAt = Map("from_xml" -> 2, "schema_of_xml" -> 1, "from_avro" -> 2, "schema_of_avro" -> 1)
-  private val classes = Set("serde", "inputformat", "outputformat")
+  private val classes = Set("serde", "inputformat", "outputformat", "storage_handler")
+
+  /** The classes of the formats that have a name. */
+  private val ofFormats: Set[String] =
+    HiveSerDe.serdeMap.values.flatMap(each => each.serde ++ each.inputFormat ++ each.outputFormat).toSet
   private val formats =
     Set("delta", "parquet", "orc", "csv", "json", "text", "xml", "avro", "hive", "binaryfile", "memory", "noop", "rate")
   private val placed = Set(

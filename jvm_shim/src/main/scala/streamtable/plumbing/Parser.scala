@@ -30,10 +30,13 @@ private[streamtable] abstract class ParserOfOurs(
     StreamTableCommand.parse(session, sql)
   }
 
-  /** The guard has put the variables in place of those whose statements it looks at, as far as they may know them. */
-  protected def substituted(sql: String): String = if (Guard.ofClients.isDefined) sql else variables.substitute(sql)
+  /**
+   * A server with a guard puts no variable in place but those that the guard puts there itself, at the door: a text that was looked at
+   * must mean the same to who reads it next.
+   */
+  protected def substituted(sql: String): String = if (Guard.always.isDefined) sql else variables.substitute(sql)
 
-  protected def plain[T](parse: => T): T = if (Guard.ofClients.isDefined) withoutVariables(parse) else parse
+  protected def plain[T](parse: => T): T = if (Guard.always.isDefined) withoutVariables(parse) else parse
 
   protected def withoutVariables[T](parse: => T): T = {
     val conf = SQLConf.get.clone()
@@ -59,21 +62,25 @@ class StreamTableParser(session: SparkSession, delegate: ParserInterface)
   override def parseExpression(sql: String): Expression =
     Guard.parsed(session, sql, text => plain(Pins.marked(text, delegate.parseExpression(text))))
   override def parseTableIdentifier(sql: String): TableIdentifier = {
-    val name = delegate.parseTableIdentifier(sql)
+    val name = plain(delegate.parseTableIdentifier(sql))
     Guard.ofClients.foreach(new GuardedPlan(_, session).check(name))
     name
   }
-  override def parseFunctionIdentifier(sql: String): FunctionIdentifier = delegate.parseFunctionIdentifier(sql)
+  override def parseFunctionIdentifier(sql: String): FunctionIdentifier = {
+    val name = plain(delegate.parseFunctionIdentifier(sql))
+    Guard.ofClients.foreach(new GuardedPlan(_, session).check(name))
+    name
+  }
   override def parseMultipartIdentifier(sql: String): Seq[String] = {
-    val parts = delegate.parseMultipartIdentifier(sql)
+    val parts = plain(delegate.parseMultipartIdentifier(sql))
     Guard.ofClients.foreach(new GuardedPlan(_, session).identifier(parts))
     parts
   }
   override def parseQuery(sql: String): LogicalPlan =
     Guard.parsed(session, sql, text => plain(Pins.marked(text, delegate.parseQuery(text))))
-  override def parseRoutineParam(sql: String): StructType = delegate.parseRoutineParam(sql)
-  override def parseTableSchema(sql: String): StructType = delegate.parseTableSchema(sql)
-  override def parseDataType(sql: String): DataType = delegate.parseDataType(sql)
+  override def parseRoutineParam(sql: String): StructType = plain(delegate.parseRoutineParam(sql))
+  override def parseTableSchema(sql: String): StructType = plain(delegate.parseTableSchema(sql))
+  override def parseDataType(sql: String): DataType = plain(delegate.parseDataType(sql))
 }
 
 /** How our statements open, compared word by word: Spark's own tokens decide what is a comment, a space or a word. */

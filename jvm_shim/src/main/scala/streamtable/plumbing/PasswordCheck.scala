@@ -50,14 +50,22 @@ object Addresses {
       factory.set(server, new Remembering(factory.get(server).asInstanceOf[TTransportFactory]))
     }
 
+  /** How long a client may be silent in its login, in milliseconds. A login has a worker of HiveServer2's pool. */
+  private val silence = 30000
+
   /** The login is part of what `own` does. */
   private class Remembering(own: TTransportFactory) extends TTransportFactory {
-    override def getTransport(transport: TTransport): TTransport = {
-      known.set(transport match {
-        case socket: TSocket => socket.getSocket.getInetAddress.getHostAddress
-        case _ => null
-      })
-      own.getTransport(transport)
+    override def getTransport(transport: TTransport): TTransport = transport match {
+      case client: TSocket =>
+        val socket = client.getSocket
+        known.set(socket.getInetAddress.getHostAddress)
+        val before = socket.getSoTimeout
+        socket.setSoTimeout(silence)
+        try own.getTransport(transport)
+        finally if (!socket.isClosed) socket.setSoTimeout(before)
+      case _ =>
+        known.remove()
+        own.getTransport(transport)
     }
   }
 }
