@@ -187,7 +187,7 @@ class _Reader:
         """Read LIMIT; its ORDER BY may stand below projections, which keep the order."""
         if below["op"] == "Project":
             return Project(self.limit(node, below["children"][0]), self.items(below["list"]))
-        if below["op"] != "Sort":
+        if below["op"] != "Sort" or below.get("within_partitions") or node.get("shuffled"):
             reason = "which rows LIMIT takes is left open without ORDER BY: they would be others each time"
             return self.unsupported(node, reason)
         if below["open"]:

@@ -42,7 +42,7 @@ from streamtable.language.stream_table.schedule import (
 from streamtable.language.stream_table.write import expectation_sql
 from streamtable.query.analyse import AnalysedQuery, analyse, release
 from streamtable.query.captured import captured_settings
-from streamtable.query.checks import allow, refuse_session_names, temporary_view_refused
+from streamtable.query.checks import allow, refuse_hidden_names, refuse_session_names, temporary_view_refused
 from streamtable.query.expectations import column_names, refused
 from streamtable.query.frozen import FROZEN
 from streamtable.query.rewrite import moving_literal
@@ -73,6 +73,7 @@ def analysed_for(
     namespace, settings = (like.namespace, like.settings) if like else (namespace_of(spark), _settings(spark, statement, existing))
     if like is None:  # nobody may be kept from changing something else of a table whose schedule is too short today
         check_schedule(spark, statement.schedule, settings)
+        refuse_hidden_names(spark, statement.query)
     try:
         analysed = analyse(lend(spark, namespace, settings), statement.query, statement, _before(statement, existing))
     except InvalidQuery as error:

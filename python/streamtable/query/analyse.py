@@ -80,6 +80,11 @@ class AnalysedQuery:
         return {source.path: source for source in self.bound.sources}
 
     @property
+    def named_once(self) -> bool:
+        """Tell whether each table has one name in the query. Of several, the definition keeps one."""
+        return len({(source.path, str(source)) for source in self.bound.sources}) == len(self.sources)
+
+    @property
     def names(self) -> dict[str, str]:
         """Return the names of the tables that the query reads, by path."""
         return {path: str(source) for path, source in self.sources.items()}

@@ -36,7 +36,11 @@ _CHANGING = re.compile(
     r"|cteRecursionLevelLimit|cteRecursionRowLimit|pivotMaxValues|transposeMaxValues|crossJoin\.enabled"  # what is still an answer
     r"|timestampType|charAsVarchar|readSideCharPadding|preserveCharVarcharTypeInfo"  # what a type is
     r"|chunkBase64String\.enabled|icu\.caseMappings\.enabled"  # what functions give
-    r"|jsonGenerator\..*|json\..*|columnNameOfCorruptRecord"
+    r"|jsonGenerator\..*|json\..*|csv\..*|xml\..*|avro\..*|columnNameOfCorruptRecord|variant\.allowDuplicateKeys"
+    # How files that are not Delta's are read.
+    r"|sources\.partitionColumnTypeInference\.enabled|orc\.mergeSchema"
+    r"|parquet\.(mergeSchema|binaryAsString|int96AsTimestamp|inferTimestampNTZ\.enabled|(datetime|int96)RebaseModeInRead)"
+    r"|analyzer\.(lowerEmptyGroupingSetToGlobalAggregate|preferColumnOverLcaInArrayIndex)\.?.*"
     r")"
 )
 """Further settings that change what a query means. A definition holds those that are set. Settings of speed are not among them."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
+from contextlib import suppress
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
 from streamtable.delta.tables import Located, find_table
@@ -14,13 +16,33 @@ from streamtable.errors import (
     InvalidStatement,
     NotIncremental,
 )
+from streamtable.jvm.gateway import SHIM, java_class
 from streamtable.jvm.handles import catalog_of
-from streamtable.language.names import Name
+from streamtable.language.names import Name, Query
 from streamtable.language.stream_table.ast import RefreshMode
 from streamtable.query.analyse import AnalysedQuery
+from streamtable.query.rewrite import rewritten
 from streamtable.sql.literals import unquote_name
 
-__all__ = ["AUTO", "allow", "find_source", "refuse_session_names", "temporary_view_refused"]
+__all__ = ["AUTO", "allow", "find_source", "refuse_hidden_names", "refuse_session_names", "temporary_view_refused"]
+
+
+def refuse_hidden_names(spark: SparkSession, query: Query) -> None:
+    """Raise an error for a query whose names mean something else in the caller's session than in a session of ours.
+
+    There a temporary view hides the table of its name, and SET PATH makes a name that of another schema.
+    """
+    if (spark.conf.get("spark.sql.path.enabled", None) or "false") == "true":
+        hint = "SET spark.sql.path.enabled = false, and write the schemas of tables in the query"
+        raise InvalidStatement("a definition keeps the current schema, and not the path of SET PATH", hint=hint)
+    catalog = spark._jsparkSession.sessionState().catalog()
+    if catalog.listTempViews("*", "*").isEmpty():
+        return
+    reader = java_class(spark, f"{SHIM}.PlanReader")
+    with suppress(PySparkException):  # what does not parse is told with its place
+        for parts, *_ in json.loads(reader.references(spark._jsparkSession, rewritten(query.text))):
+            if len(parts) == 1 and catalog.getRawTempView(parts[0]).isDefined():
+                raise temporary_view_refused(parts[0])
 
 
 def refuse_session_names(spark: SparkSession, error: InvalidQuery) -> None:

@@ -30,9 +30,11 @@ def fingerprint_of(plan: str, form: str = "") -> str:
     return hashlib.sha256((json.dumps(stable) + form).encode()).hexdigest()[:16]
 
 
-_IDS = frozenset({"id", "column", "inputs", "unshown"})
-"""Under these keys an attribute stands by its id. Anywhere else c1 is a word of the user."""
-_ID = re.compile(r"c\d+")
+_IDS = frozenset({"id", "column", "inputs"})
+"""Under these keys an attribute stands by its id. Anywhere else c1 is a word of the user, unless the shim has marked it."""
+_ID, _MARKED = re.compile(r"c\d+"), re.compile(r"\x01c\d+")
+_NAMES_OF_FILES = "stored"
+"""Under this key columns of tables, by their names in the query, have their names in the files."""
 
 
 def _numbered(node: Any, numbers: dict[str, str], key: str = "") -> Any:
@@ -40,6 +42,10 @@ def _numbered(node: Any, numbers: dict[str, str], key: str = "") -> Any:
     match node:
         case str() if key in _IDS and _ID.fullmatch(node):
             return numbers.setdefault(node, f"a{len(numbers)}")
+        case str() if _MARKED.fullmatch(node):
+            return numbers.setdefault(node[1:], f"a{len(numbers)}")
+        case dict() if key == _NAMES_OF_FILES:
+            return node
         case dict():
             return {key: _numbered(value, numbers, key) for key, value in node.items()}
         case list():

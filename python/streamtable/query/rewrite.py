@@ -28,7 +28,9 @@ _CANDIDATE = re.compile(
 
 _MOMENTS = ("now", "today", "tomorrow", "yesterday")
 _TIME_TYPES = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ")
-_MOVING = re.compile(rf"'\s*(?:{'|'.join(_MOMENTS)})\s*'", re.IGNORECASE)
+_MOMENT = re.compile(rf"\s*(?:{'|'.join(_MOMENTS)})\b", re.IGNORECASE)  # a time zone may follow
+_MOVING = re.compile(rf"""['"]{_MOMENT.pattern}""", re.IGNORECASE)
+_TEXTS = (TokenType.STRING, TokenType.RAW_STRING)
 
 _ENDS_SELECT = {
     *(TokenType.ORDER_BY, TokenType.SORT_BY, TokenType.CLUSTER_BY, TokenType.DISTRIBUTE_BY, TokenType.LIMIT, TokenType.OFFSET),
@@ -57,7 +59,7 @@ def moving_literal(sql: str) -> str | None:
     except TokenError:
         return None
     for at in range(1, len(text.tokens)):
-        if text.is_(at, TokenType.STRING) and text.tokens[at].text.strip().lower() in _MOMENTS and text.word(at - 1) in _TIME_TYPES:
+        if text.is_(at, *_TEXTS) and _MOMENT.match(text.tokens[at].text) and text.word(at - 1) in _TIME_TYPES:
             return text.between(at - 1, at)
     return None
 

@@ -23,8 +23,8 @@ from streamtable.refresh.counts import Counts
 
 __all__ = ["Frontier", "Vector", "decided_by_versions"]
 
-_AT_A_VERSION = re.compile(r"\bAS\s+OF\b|@v?\d", re.IGNORECASE)
-"""Where a query may read a table at a fixed version. A text or a comment may look the same."""
+_AT_A_VERSION = re.compile(r"\bOF\b|AsOf|@v?\d", re.IGNORECASE)
+"""Where a query may read a table at a fixed version: AS OF, its options, @v1. A text or a comment may look the same."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Frontier:
     """The versions (by path) at which the contents equal the query, and the state of the last refresh.
 
     - `sources`: the versions. If the query reads the clock, the clock is a source, and its version is the instant.
-    - `exact`: only the tables' versions decide the result: no clock, no volatile function, no other table.
+    - `exact`: only the tables' versions decide the result: no clock, no volatile function, no other table, no second name of one.
     - `clock`: the part of the clock that the query reads ("date" for days), if only the clock and the tables decide.
     - `arrangements`, `arrangement_ids`, `arrangement_commits`: the version, the table and the commit of each stored aggregate.
     - `base`: the version below the refresh's commit, to find commits that are not ours.

@@ -36,7 +36,7 @@ def frontier_after(run: Run, choice: Choice, pinned: Mapping[str, Version]) -> F
         number=run.frontier.number + 1 if run.frontier else 1,
         fingerprint=run.analysed.fingerprint,
         action=choice.action.value,
-        exact=not run.analysed.bound.unversioned and CLOCK.path not in run.target,
+        exact=not run.analysed.bound.unversioned and CLOCK.path not in run.target and run.analysed.named_once,
         clock=None if run.analysed.bound.unversioned else run.analysed.bound.clock or None,
         at=run.at,
         rejected=run.analysed.rejected is not None,

@@ -47,8 +47,14 @@ _REORDERING = ("org.apache.spark.sql.catalyst.optimizer.PushProjectionThroughLim
 """The rule that moves a projection below a limit. One with a correlated subquery becomes a join there, and Spark drops the order of
 rows below a join: the limit then takes any rows."""
 
-_WITHOUT_VARIABLES = {"spark.sql.variable.substitute": "false"}
-"""Spark puts the values of variables, `${...}`, into a statement before we read it. Later, a value would be another one, or a secret."""
+_ALWAYS = {
+    # Spark puts the values of variables, `${...}`, into a statement before we read it. Later, a value would be another, or a secret.
+    "spark.sql.variable.substitute": "false",
+    # Rows of a file that is gone or damaged are no rows that went.
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+}
+"""Settings of each session of ours, whatever the process has."""
 
 _EXCLUDED = {
     "spark.sql.adaptive.optimizer.excludedRules": _COUNTING,
@@ -60,7 +66,7 @@ _EXCLUDED = {
 def new(spark: SparkSession, settings: Mapping[str, str] = {}) -> SparkSession:
     """Make a session with default settings, and these."""
     session = spark.newSession()
-    for key, value in {**settings, **_WITHOUT_VARIABLES}.items():
+    for key, value in {**settings, **_ALWAYS}.items():
         session.conf.set(key, value)
     without_wrong_rules(session)
     return session
@@ -69,7 +75,7 @@ def new(spark: SparkSession, settings: Mapping[str, str] = {}) -> SparkSession:
 def like(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
     """Make a session with the settings, views and functions of `spark`, changed by these settings."""
     session = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
-    for key, value in {**settings, **_WITHOUT_VARIABLES}.items():
+    for key, value in {**settings, **_ALWAYS}.items():
         session.conf.set(key, value)
     without_wrong_rules(session)
     return session

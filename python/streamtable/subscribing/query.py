@@ -30,7 +30,7 @@ from streamtable.jvm.handles import namespace_of
 from streamtable.language.names import UNREAD, Query
 from streamtable.query.analyse import AnalysedQuery, analyse, release
 from streamtable.query.captured import captured_settings
-from streamtable.query.checks import refuse_session_names
+from streamtable.query.checks import refuse_hidden_names, refuse_session_names
 from streamtable.query.rewrite import moving_literal
 from streamtable.sessions.internal import lend
 from streamtable.sql.builder import column, select, subquery
@@ -90,6 +90,8 @@ class QueryRelation:
     together = 10  # each is a plan of its own, and Spark has to plan all of a batch at once
 
     def __init__(self, spark: SparkSession, query: Query) -> None:
+        if query.columns == UNREAD:
+            refuse_hidden_names(spark, query)
         reader = _Reader(spark, query, namespace_of(spark), captured_settings(spark))
         self._settings = reader.settings
         try:

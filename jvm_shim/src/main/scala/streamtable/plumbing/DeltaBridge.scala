@@ -152,6 +152,10 @@ object DeltaBridge {
           ("data_change" -> actions.exists { case f: FileAction => f.dataChange; case _ => false }) ~
           ("removes_rows" -> actions.exists { case r: RemoveFile => r.dataChange; case _ => false }) ~
           ("removes_files" -> actions.exists(_.isInstanceOf[RemoveFile])) ~
+          ("layouts" -> actions
+            .collect { case f: FileAction if f.partitionValues != null => f.partitionValues.keySet.toList.sorted }
+            .distinct
+            .toList) ~
           ("transactions" -> actions.collect { case t: SetTransaction => t.appId }.toList) ~
           ("rows" -> rows) ~ ("uncounted_bytes" -> bytes) ~ ("feed_bytes" -> actions.collect { case c: AddCDCFile =>
             c.size

@@ -79,7 +79,8 @@ private object Clock {
     case Cast(text, to @ (DateType | TimestampType | TimestampNTZType), zone, _)
         if text.foldable && text.dataType == StringType && isSpecial(text, to, zone) =>
       val date = Cast(now, DateType, zone)
-      text.eval().toString.trim.toLowerCase match {
+      // Spark takes a time zone behind the word, which changes nothing.
+      text.eval().toString.trim.toLowerCase.takeWhile(_.isLetter) match {
         case "now" => Cast(now, to, zone)
         case "yesterday" => Cast(DateAdd(date, Literal(-1)), to, zone)
         case "tomorrow" => Cast(DateAdd(date, Literal(1)), to, zone)

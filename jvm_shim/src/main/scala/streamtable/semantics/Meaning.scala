@@ -47,7 +47,7 @@ private[streamtable] object Meaning {
     }
     val twins = columns.map(_.exprId).distinct.size > columns.map(_.name).distinct.size
     def of(e: Expression): Seq[String] = e match {
-      case a: AttributeReference => if (twins) Seq(PlanReader.name(a)) else Nil
+      case a: AttributeReference => if (twins) Seq(PlanReader.marked(a)) else Nil
       case variable(id) => if (variables.size > 1) Seq(s"variable ${variables(id)}") else Nil
       case s: SubqueryExpression => unshown(s.plan) ++ s.children.flatMap(of)
       case s: InheritAnalysisRules => own(s) ++ s.parameters.flatMap(of)
@@ -78,7 +78,7 @@ private[streamtable] object Meaning {
     case _: SubqueryAlias | _: View => unshown(plan.children.head)
     case _ =>
       val expressions =
-        plan.expressions.flatMap(e => text(e) +: e.references.toSeq.map(PlanReader.name) ++: unshown(e)).toList
+        plan.expressions.flatMap(e => text(e) +: e.references.toSeq.map(PlanReader.marked) ++: unshown(e)).toList
       val own = plan match {
         case PlanReader.DeltaSource(_, index, _) if index.isTimeTravelQuery =>
           Seq(index.metadata.id, index.getSnapshot.version.toString)

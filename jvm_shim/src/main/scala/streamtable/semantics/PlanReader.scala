@@ -43,6 +43,9 @@ object PlanReader {
       case DeltaSource(relation, index, _) if relation.output.exists(a => MetadataAttribute.isValid(a.metadata)) =>
         throw Queries.readsMetadata(
           relation.catalogTable.fold(s"delta.`${index.deltaLog.dataPath}`")(_.identifier.unquotedString))
+      case DeltaSource(_, index, _) if index.partitionFilters.nonEmpty =>
+        throw Queries
+          .readsPartition(s"delta.`${index.deltaLog.dataPath}`", index.partitionFilters.map(_.sql).mkString(" AND "))
     }
     if (!Versions.runsRecursion) written.collectWithSubqueries { case _: UnionLoop => throw Queries.recursive }
     // What a function of the catalog computes, instead of its name: another text of it is another plan.
@@ -190,6 +193,9 @@ object PlanReader {
 
   def name(a: Attribute): String = if (a.exprId == Clock.now.exprId) a.name else s"c${a.exprId.id}"
 
+  /** The same among texts of users, none of which begins so. */
+  def marked(a: Attribute): String = s"\u0001${name(a)}"
+
   private[streamtable] object DeltaSource {
     def unapply(plan: LogicalPlan): Option[(LogicalRelation, TahoeLogFileIndex, HadoopFsRelation)] = plan match {
       case relation @ LogicalRelation(files: HadoopFsRelation, _, _, _, _) =>
@@ -266,8 +272,9 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
         described("Recursion", plan) ~ ("loop" -> s"loop_${x.id}") ~ ("most" -> Versions.maxDepth(x)) ~ below(plan))
     case x: UnionLoopRef => described("WorkingTable", plan) ~ ("loop" -> s"loop_${x.loopId}")
     case x: Sort =>
-      described("Sort", plan) ~ ("order" -> x.order.map(order).toList) ~ ("open" -> columns(
-        Ties.leftOut(x.child.output))) ~ below(plan)
+      described("Sort", plan) ~ ("order" -> x.order.map(order).toList) ~
+        ("within_partitions" -> Option.when(!x.global)(true)) ~ ("open" -> columns(
+          Ties.leftOut(x.child.output))) ~ below(plan)
     case GlobalLimit(IntegerLiteral(limit), LocalLimit(_, Offset(IntegerLiteral(offset), child))) =>
       limited(plan, Some(limit), offset, child)
     case GlobalLimit(IntegerLiteral(limit), LocalLimit(_, child)) => limited(plan, Some(limit), 0, child)
@@ -292,7 +299,15 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
       x.child)) ~ ("ascending" -> (x.direction == Ascending)) ~ ("nulls_first" -> (x.nullOrdering == NullsFirst))
 
   private def limited(plan: LogicalPlan, count: Option[Int], offset: Int, child: LogicalPlan): JObject =
-    described("Limit", plan) ~ ("count" -> count) ~ ("offset" -> offset) ~ ("children" -> List(node(child)))
+    described("Limit", plan) ~ ("count" -> count) ~ ("offset" -> offset) ~
+      ("shuffled" -> Option.when(isShuffled(child))(true)) ~ ("children" -> List(node(child)))
+
+  /** Whether rows are handed out anew between a limit and the order below it. */
+  private def isShuffled(plan: LogicalPlan): Boolean = plan match {
+    case _: Repartition | _: RepartitionByExpression | _: RebalancePartitions => true
+    case _: Project | _: SubqueryAlias | _: View | _: ResolvedHint | _: PipeOperator => isShuffled(plan.children.head)
+    case _ => false
+  }
 
   private def below(plan: LogicalPlan): JObject = "children" -> plan.children.map(node).toList
 
