@@ -244,6 +244,12 @@ class _Reader:
 
     def aggregate(self, node: Json) -> Operator:
         keys = self.items(node["keys"])
+        ordered = [call["text"] for call in node["calls"] if _takes_order(call)]
+        if ordered and _is_sorted(node["children"][0]):
+            reason = (
+                f"{', '.join(ordered)} takes its rows in the order of ORDER BY below: write max_by, min_by or an order of its own"
+            )
+            return self.unsupported(node, reason)
         grouped = Aggregate(self.child(node), keys, tuple(self.call(call) for call in node["calls"]))
         return Project(grouped, self.items(node["list"]))
 
@@ -260,6 +266,22 @@ class _Reader:
             state=tuple(self.column(c) for c in finish["state"]) if finish else (),
             null_on_overflow=node.get("overflow") == "NULL",
         )
+
+
+_ANY_ORDER = ("Count", "CountIf", "Min", "Max", "MaxBy", "MinBy", "BoolAnd", "BoolOr", "BitAndAgg", "BitOrAgg", "BitXorAgg")
+
+
+def _takes_order(call: Json) -> bool:
+    """Tell whether the value of an aggregate depends on the order of its rows, be it by rounding."""
+    exact = (
+        call["function"] in ("Sum", "Average") and "DOUBLE" not in str(call["arguments"]) and "FLOAT" not in str(call["arguments"])
+    )
+    return call["function"] not in _ANY_ORDER and not exact
+
+
+def _is_sorted(node: Json) -> bool:
+    """Tell whether rows come in an order, which Spark keeps below an aggregate and a delta does not."""
+    return node["op"] == "Sort" or (node["op"] in ("Project", "Filter") and _is_sorted(node["children"][0]))
 
 
 def _loop(node: Json) -> Source:

@@ -227,7 +227,9 @@ class Deltas:
 
     def _stored(self, operator: Operator, kept: Aggregate, state: str) -> Operator:
         name = f"{self.arrangements[kept]}_{state}"
-        return StoredRows(name, operator.columns) if kept is operator else stored_rows(kept, name)
+        if kept is operator:
+            return StoredRows(name, operator.columns)
+        return Project(stored_rows(kept, name), tuple(itself(c) for c in operator.columns))  # without the levels
 
     def once(self, tree: Operator) -> Operator:
         """Have a small delta computed once for all its readers, unless it is just a change set, which is as quick to read again."""

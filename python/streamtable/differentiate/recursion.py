@@ -41,8 +41,8 @@ becomes
 
 from __future__ import annotations
 
-from streamtable.algebra.columns import WEIGHT
-from streamtable.algebra.operators import Operator, Recursion, StoredRows, WorkingTable
+from streamtable.algebra.columns import WEIGHT, itself
+from streamtable.algebra.operators import Operator, Project, Recursion, StoredRows, WorkingTable
 from streamtable.algebra.recursion import counted, over, stored_rows
 from streamtable.algebra.trees import walk
 from streamtable.differentiate.deltas import Deltas, Moved, Recursed, difference, total
@@ -76,4 +76,4 @@ def delta(operator: Recursion, deltas: Deltas) -> Operator | None:
         return None
     changes = StoredRows(f"{name}_changes", (*levels.columns, WEIGHT))
     deltas.steps += [Recursed(name, levels, working, arriving, step), Moved(kept, changes, levels)]
-    return changes
+    return Project(changes, tuple(itself(c) for c in (*operator.columns, WEIGHT)))  # without the levels

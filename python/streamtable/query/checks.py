@@ -36,7 +36,7 @@ def refuse_hidden_names(spark: SparkSession, query: Query) -> None:
         hint = "SET spark.sql.path.enabled = false, and write the schemas of tables in the query"
         raise InvalidStatement("a definition keeps the current schema, and not the path of SET PATH", hint=hint)
     catalog = spark._jsparkSession.sessionState().catalog()
-    if catalog.listTempViews("*", "*").isEmpty():
+    if catalog.getTempViewNames().isEmpty():
         return
     reader = java_class(spark, f"{SHIM}.PlanReader")
     with suppress(PySparkException):  # what does not parse is told with its place

@@ -48,7 +48,7 @@ _REORDERING = ("org.apache.spark.sql.catalyst.optimizer.PushProjectionThroughLim
 rows below a join: the limit then takes any rows."""
 
 _ALWAYS = {
-    # Spark puts the values of variables, `${...}`, into a statement before we read it. Later, a value would be another, or a secret.
+    # Spark puts the values of variables, `${...}`, into a statement before we read it. Later they would be others, or secrets.
     "spark.sql.variable.substitute": "false",
     # Rows of a file that is gone or damaged are no rows that went.
     "spark.sql.files.ignoreMissingFiles": "false",

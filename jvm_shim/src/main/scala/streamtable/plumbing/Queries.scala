@@ -63,9 +63,6 @@ object Queries {
     s"the query reads _metadata of $table, which changes when the table is compacted, and no row with it",
     "keep what it is needed for in a column of the table, and read that")
 
-  private[streamtable] def readsPartition(table: String, where: String) =
-    refused(s"the query reads a partition of $table by its path", s"name the table, and say WHERE $where")
-
   private def refused(reason: String, hint: String) =
     StreamTableException("STREAMTABLE_INVALID_QUERY", "42000", reason, hint)
 }

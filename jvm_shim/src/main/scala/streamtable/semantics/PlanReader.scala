@@ -43,9 +43,6 @@ object PlanReader {
       case DeltaSource(relation, index, _) if relation.output.exists(a => MetadataAttribute.isValid(a.metadata)) =>
         throw Queries.readsMetadata(
           relation.catalogTable.fold(s"delta.`${index.deltaLog.dataPath}`")(_.identifier.unquotedString))
-      case DeltaSource(_, index, _) if index.partitionFilters.nonEmpty =>
-        throw Queries
-          .readsPartition(s"delta.`${index.deltaLog.dataPath}`", index.partitionFilters.map(_.sql).mkString(" AND "))
     }
     if (!Versions.runsRecursion) written.collectWithSubqueries { case _: UnionLoop => throw Queries.recursive }
     // What a function of the catalog computes, instead of its name: another text of it is another plan.

@@ -2,7 +2,9 @@ package org.apache.spark.sql.streamtable
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
+import org.apache.spark.sql.catalyst.optimizer.InlineCTE
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.trees.TreePattern
 import org.apache.spark.sql.types._
 
 /**
@@ -21,7 +23,7 @@ import org.apache.spark.sql.types._
  */
 private object Ties {
 
-  def broken(plan: LogicalPlan): LogicalPlan = plan.transformUpWithSubqueries {
+  def broken(plan: LogicalPlan): LogicalPlan = inlined(plan).transformUpWithSubqueries {
     case limit @ (_: GlobalLimit | _: Offset) => ordered(completed(limit))
     case window: Window =>
       val (open, closed) = window.windowExpressions.partition(_.exists {
@@ -78,8 +80,18 @@ private object Ties {
 
   private def completed(plan: LogicalPlan): LogicalPlan = plan match {
     case s: Sort if s.global => s.copy(order = complete(s.order, s.child.output))
-    case _: GlobalLimit | _: LocalLimit | _: Offset | _: Project | _: SubqueryAlias => plan.mapChildren(completed)
+    case _: GlobalLimit | _: LocalLimit | _: Offset => plan.mapChildren(completed)
+    case _ if keepsOrder(plan) => plan.mapChildren(completed)
     case other => other
+  }
+
+  /** An order may stand within WITH. What is drawn anew at each place stays where it is. */
+  private def inlined(plan: LogicalPlan): LogicalPlan =
+    if (plan.containsPattern(TreePattern.CTE)) InlineCTE()(plan) else plan
+
+  private def keepsOrder(plan: LogicalPlan): Boolean = plan match {
+    case _: Project | _: SubqueryAlias | _: View | _: PipeOperator | _: ResolvedHint => true
+    case _ => false
   }
 
   /**
