@@ -431,7 +431,7 @@ def database(spark: SparkSession) -> Iterator[SparkSession]:
 
 @pytest.mark.timeout(900)
 def test_followers_are_told_what_the_model_says(database: SparkSession) -> None:
-    happened = live(World(database, random.Random(7)), rounds=2, queries=("top",), replicas=REPLICAS[1::2])
+    happened = live(World(database, random.Random(7)), rounds=2, queries=("top",), replicas=REPLICAS[1:])
     assert {"statements", "deaths", "ddl"} <= happened.keys(), happened
 
 

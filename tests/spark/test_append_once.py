@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.oracle.comparison import bag
 from tests.pipeline import in_turn
 
+from streamtable.catalog.shared import share
 from streamtable.delta.commit import append_once
 from streamtable.delta.tables import find_table, transactions
 
@@ -91,6 +92,22 @@ def test_marks_are_in_the_commit_of_the_rows(s: SparkSession) -> None:
     assert (s.table("marked").count(), found) == (2, {"test": 2, "test.end": 7, "test.batch": 2 << 32})
     assert transactions(s, find_table(s, ("marked",)).path, "test.") == {"test.end": 7, "test.batch": 2 << 32}
     assert s.sql("DESCRIBE HISTORY marked").count() == 3, "it is made first, and the rows come with their marks"
+
+
+def test_marks_are_in_the_commit_of_the_rows_where_tables_are_immediate(s: SparkSession) -> None:
+    s.sql("CREATE TABLE below (id BIGINT) USING delta")
+    s.sql("CREATE STREAM TABLE above SCHEDULE IMMEDIATE AS SELECT count(*) AS n FROM below")
+    rows = s.range(1).toDF("id")
+    try:
+        for _ in range(2):
+            append_once("below", rows, "test", 1, {"test.end": 7})
+            assert (s.table("below").count(), s.table("above").collect()) == (1, [(1,)]), "what is above is refreshed"
+        append_once("first", rows, "test", 1, {"test.end": 7})  # a table that is not there
+        found = [transactions(s, find_table(s, (name,)).path, "test") for name in ("below", "first")]
+        assert found == [{"test": 1, "test.end": 7}] * 2
+    finally:
+        share(s, "streamtable.immediate", "false")
+        s.sql("DROP STREAM TABLE above")
 
 
 def test_what_is_no_delta_table(s: SparkSession) -> None:

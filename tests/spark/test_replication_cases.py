@@ -4,19 +4,33 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import rows_of
 from tests.spark.statements import answer, folder
+from tests.spark.test_replication import overtake
 from tests.spark.work import Work
 
 from streamtable.catalog import objects
 from streamtable.catalog.kinds import PUBLICATION, SUBSCRIPTION
 from streamtable.engine import limits
-from streamtable.errors import HistoryLost, InvalidStatement, NotEnabled, ReplicationConflict, ReplicationObjectNotFound
+from streamtable.errors import (
+    ConcurrentRefresh,
+    HistoryLost,
+    InvalidStatement,
+    NotEnabled,
+    ReplicationConflict,
+    ReplicationObjectNotFound,
+)
 from streamtable.language.names import Name
+from streamtable.replication import operations, writer
+from streamtable.replication import run as applying
+from streamtable.replication.publications import Published
+from streamtable.replication.source import SourceTable, source_of
 
 KEYED = "USING delta TBLPROPERTIES (streamtable.replicaIdentity = 'id')"
 
@@ -49,6 +63,103 @@ def applied(s: SparkSession, *statements: str) -> list[tuple[object, ...]]:
     """Return the subscriber's table after statements at the publisher."""
     run(s, *statements, "APPLY SUBSCRIPTION s")
     return rows_of(s, "t")
+
+
+def another_process(s: SparkSession, monkeypatch: pytest.MonkeyPatch, behind: int = 0) -> None:
+    """Apply as another process does, which saw the publisher's tables some commits ago."""
+
+    def seen(spark: SparkSession, publications: list[Published]) -> SourceTable:
+        source = source_of(spark, publications)
+        return replace(source, version=source.version - behind)
+
+    with monkeypatch.context() as process:
+        process.setattr(applying, "_applying", {})  # no lock in common
+        process.setattr(applying, "source_of", seen)
+        s.sql("APPLY SUBSCRIPTION s")
+
+
+def identified(s: SparkSession, identity: str) -> None:
+    """Make the table `f` at either end, with two rows and a replica identity, and a publication and a subscription of it."""
+    vectors = "delta.enableDeletionVectors = true"
+    run(
+        s,
+        f"CREATE TABLE sender.f (id INT) USING delta TBLPROPERTIES (streamtable.replicaIdentity = '{identity}', {vectors})",
+        f"CREATE TABLE f (id INT) USING delta TBLPROPERTIES ({vectors})",
+        "INSERT INTO sender.f VALUES (1), (2)",
+        "CREATE PUBLICATION sender.p FOR TABLE sender.f",
+        "CREATE SUBSCRIPTION s CONNECTION 'database=sender' PUBLICATION p",
+    )
+
+
+def test_rows_that_went_by_an_overwrite_are_not_inserted_again(s: SparkSession) -> None:
+    identified(s, "FULL")
+    run(s, "APPLY SUBSCRIPTION s")
+    merge = "MERGE INTO sender.f USING (VALUES (3), (4) AS n (x)) n ON id = x WHEN MATCHED THEN UPDATE SET id = 9"
+    for changes, expected in (
+        (("INSERT OVERWRITE sender.f VALUES (3)",), [(3,)]),
+        ((f"{merge} WHEN NOT MATCHED THEN INSERT (id) VALUES (x)",), [(4,), (9,)]),
+        (("INSERT INTO sender.f VALUES (5)", "INSERT OVERWRITE sender.f VALUES (6), (5)"), [(5,), (6,)]),
+        (("RESTORE TABLE sender.f TO VERSION AS OF 1",), [(1,), (2,)]),
+    ):
+        run(s, *changes, "APPLY SUBSCRIPTION s")
+        assert rows_of(s, "f") == rows_of(s, "sender.f") == expected, changes
+
+
+def test_rows_that_a_merge_only_wrote_again_are_not_sent_again(s: SparkSession) -> None:
+    for name in ("sender.log", "log"):
+        run(s, f"CREATE TABLE {name} (id INT, v INT) USING delta TBLPROPERTIES (delta.enableDeletionVectors = false)")
+    run(s, "INSERT INTO sender.log VALUES (1, 5), (2, 5)")
+    run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.log WITH (publish = 'insert')")
+    follow(s)
+    merge = "MERGE INTO sender.log USING (VALUES (1), (3) AS n (x)) n ON id = x WHEN MATCHED AND v < 5 THEN UPDATE SET v = 5"
+    run(s, f"{merge} WHEN NOT MATCHED THEN INSERT (id, v) VALUES (x, 7)", "APPLY SUBSCRIPTION s")
+    assert rows_of(s, "log") == [(1, 5), (2, 5), (3, 7)]
+
+
+@pytest.mark.parametrize("identity", ["id", "FULL"])
+def test_rows_that_were_deleted_while_two_processes_copied_do_not_stay(
+    s: SparkSession, monkeypatch: pytest.MonkeyPatch, identity: str
+) -> None:
+    identified(s, identity)
+    run(s, "DELETE FROM sender.f WHERE id = 2")
+    overtake(monkeypatch, operations, "snapshot", partial(another_process, s, monkeypatch, behind=1))
+    with pytest.raises(ConcurrentRefresh):
+        s.sql("APPLY SUBSCRIPTION s")
+    run(s, "APPLY SUBSCRIPTION s", "APPLY SUBSCRIPTION s")
+    assert rows_of(s, "f") == [(1,)]
+
+
+@pytest.mark.parametrize("identity", ["id", "FULL"])
+def test_an_older_copy_does_not_come_after_one_that_found_no_rows(
+    s: SparkSession, monkeypatch: pytest.MonkeyPatch, identity: str
+) -> None:
+    identified(s, identity)
+    run(s, "DELETE FROM sender.f")
+    overtake(monkeypatch, operations, "snapshot", partial(another_process, s, monkeypatch))
+    with pytest.raises(ConcurrentRefresh):
+        another_process(s, monkeypatch, behind=1)
+    run(s, "APPLY SUBSCRIPTION s", "APPLY SUBSCRIPTION s")
+    assert rows_of(s, "f") == []
+
+
+def test_the_position_does_not_go_back_where_changes_of_whole_rows_cancel_out(
+    s: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    identified(s, "FULL")
+    run(s, "APPLY SUBSCRIPTION s", "INSERT INTO sender.f VALUES (3)", "DELETE FROM sender.f WHERE id = 3")
+    overtake(monkeypatch, writer, "commit", partial(another_process, s, monkeypatch))
+    with pytest.raises(ConcurrentRefresh):
+        another_process(s, monkeypatch, behind=1)
+    run(s, "APPLY SUBSCRIPTION s", "APPLY SUBSCRIPTION s")
+    assert rows_of(s, "f") == [(1,), (2,)]
+
+
+def test_a_copy_of_a_table_that_was_created_again_before_it_goes_on(s: SparkSession) -> None:
+    run(s, "CREATE PUBLICATION sender.p FOR TABLES IN SCHEMA sender")
+    run(s, "CREATE SUBSCRIPTION s CONNECTION 'database=sender' PUBLICATION p", "DROP TABLE sender.t")
+    run(s, f"CREATE TABLE sender.t (id INT, v INT) {KEYED}", "INSERT INTO sender.t VALUES (5, 5)")
+    assert applied(s) == [(5, 5)]
+    assert applied(s, "INSERT INTO sender.t VALUES (6, 6)") == [(5, 5), (6, 6)]
 
 
 def test_a_subscribers_table_that_was_created_again_is_copied_anew(s: SparkSession) -> None:

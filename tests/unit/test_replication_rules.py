@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -21,7 +22,7 @@ from streamtable.language.names import Name
 from streamtable.observe import health, look
 from streamtable.observe.health import Health, SourceState
 from streamtable.observe.replication_views import _status
-from streamtable.replication import apply, publisher
+from streamtable.replication import apply, operations, publisher
 from streamtable.replication.publications import Published
 from streamtable.replication.publisher import Folder, Schema, Server, publisher_of
 from streamtable.replication.source import SourceTable
@@ -168,6 +169,31 @@ def test_a_truncation_is_a_step_of_its_own(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 ALL = "insert update delete"
+
+
+@pytest.mark.parametrize(
+    ("table", "commits", "how"),
+    [
+        (source(ALL, full=True), (commit(1, "WRITE"), commit(2, "WRITE")), "append"),
+        (source(ALL, full=True), (commit(1, "WRITE"), commit(2, "WRITE", removes_rows=True)), "replace"),
+        (source(ALL, full=True), (commit(1, "RESTORE"),), "replace"),
+        (source(ALL, full=True), (commit(1, "MERGE"),), "replace"),
+        (source("insert"), (commit(1, "WRITE"), commit(2, "UPDATE")), "append"),
+        (source("insert", full=True), (commit(1, "DELETE", transactions=(APPLICATIONS,)), commit(2, "WRITE")), "append"),
+    ],
+)
+def test_only_rows_that_came_are_appended(
+    monkeypatch: pytest.MonkeyPatch, table: SourceTable, commits: tuple[CommitSummary, ...], how: str
+) -> None:
+    called = list[str]()
+    opened = SimpleNamespace(schema=None, append=lambda *_: called.append("append"), replace=lambda *_: called.append("replace"))
+    monkeypatch.setattr(apply, "transaction", lambda *_: None)
+    monkeypatch.setattr(apply, "state", lambda *_: TableState("/u", "mine", 0, {}, "", (), None))
+    monkeypatch.setattr(apply, "Writer", lambda *_: opened)
+    monkeypatch.setattr(operations, "weighted", lambda *_: None)
+    located, relation = Located(("t",), "delta", "/u"), SubscribedTable.new("t", "id", "mine", 0)
+    apply.AppliedTable(cast(SparkSession, None), table, located, relation, foreign_only=True)._step(commits)
+    assert called == [how]
 
 
 @pytest.mark.parametrize(

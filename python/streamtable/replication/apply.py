@@ -29,7 +29,10 @@ _KINDS = {"insert": "numTargetRowsInserted", "update": "numTargetRowsUpdated", "
 
 @dataclass
 class AppliedTable:
-    """A relation while changes are applied. `position` and `done` are the progress so far, even if an error ends it."""
+    """A relation while changes are applied. `position` and `done` are the progress so far, even if an error ends it.
+
+    `source_id` is the id of the publisher's table that the rows come from: a copy takes those of the table that is there.
+    """
 
     session: SparkSession
     source: SourceTable
@@ -40,7 +43,7 @@ class AppliedTable:
 
     def __post_init__(self) -> None:
         found = state(self.session, self.target.path)
-        self.target_id = found.table_id
+        self.target_id, self.source_id = found.table_id, self.relation.source_id
         # What the table itself records was committed with its rows; what the relation does came with none.
         self._recorded = self._transaction()
         written = self.relation.written
@@ -55,8 +58,8 @@ class AppliedTable:
         if self.position is None:
             writer, upto = self._writer(), self.source.version
             rows = operations.snapshot(self.session, self.source, writer.schema)
-            self.done += writer.merge(rows, upto) if self.source.key else writer.append(rows, upto)
-            self._recorded, self.position = self._confirmed(upto), upto
+            self.done += writer.copy(rows, upto)
+            self._recorded, self.position, self.source_id = self._confirmed(upto), upto, self.source.table_id
 
     def follow(self) -> None:
         """Apply all commits up to the latest version, as many of them together as possible."""
@@ -90,7 +93,7 @@ class AppliedTable:
 
     def _is_recreated(self) -> bool:
         reached = max(self.position or 0, self.relation.position or 0)
-        return self.relation.source_id != self.source.table_id or reached > self.source.version
+        return self.source_id != self.source.table_id or reached > self.source.version
 
     def _is_overwritten(self) -> bool:
         if self.relation.position is None:
@@ -174,7 +177,9 @@ class AppliedTable:
         kinds = {each.version: _sent_as(source, each) for each in pending}
         left_out |= {version for version, kind in kinds.items() if kind is None}
         changes = operations.weighted(self.session, source, writer.schema, after, upto, left_out, kinds)
-        return writer.append(changes, upto) if {*kinds.values()} <= {"insert", None} else writer.replace(changes, upto)
+        # By the log, not by the kinds: rows may also have gone by a commit that is sent as an insert.
+        removes = any(each.removes_rows and each.version not in left_out for each in pending)
+        return writer.replace(changes, upto) if removes else writer.append(changes, upto)
 
     def _is_left_out(self, commit: CommitSummary) -> bool:
         ours = any(application.startswith(APPLICATIONS) for application in commit.transactions)
@@ -226,7 +231,7 @@ def _load(pending: Collection[CommitSummary]) -> Load:
 
 
 def _sent_as(source: SourceTable, commit: CommitSummary) -> str | None:
-    """Return the kind by which all rows of a commit are sent, without a key; None if they are not sent.
+    """Return the kind by whose conditions all rows of a commit are sent, without a key; None if they are not sent.
 
     Raises InvalidStatement for changes that only a key can tell from others.
     """

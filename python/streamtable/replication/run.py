@@ -161,6 +161,7 @@ def _advance(
     skipped = relation.skip is not None and position is not None and position >= relation.skip
     moved = replace(
         _counted(relation, done, error, copying),
+        source_id=table.source_id if table else relation.source_id,
         state=state,
         position=position,
         commit=commit,

@@ -66,7 +66,14 @@ class Writer:
             message = f"the column {computed[0]} of {self.name} is computed by Delta, and cannot take what {source.name} sends"
             raise InvalidStatement(message, hint="publish a list of columns without it, or make it an ordinary column here")
 
-    def merge(self, operations: DataFrame, upto: int, load: Load | None = None) -> Applied:
+    def copy(self, rows: DataFrame, upto: int) -> Applied:
+        """Add the initial rows. Raises ConcurrentRefresh for any other write, because the rows of an older copy would stay.
+
+        The position is written even without rows, so that an older copy does not come after this.
+        """
+        return self.merge(rows, upto, copies=True) if self._source.key else self._add(rows, upto)
+
+    def merge(self, operations: DataFrame, upto: int, load: Load | None = None, *, copies: bool = False) -> Applied:
         """Apply operations on keys, by version; `load` is their number. Raises ReplicationConflict for one that does not fit."""
         outcome, last, met = F.col(outcomes.OUTCOME), F.col(outcomes.LAST), F.col(outcomes.COPIES) > 0
         stays = outcome.isin("I", "U")
@@ -84,25 +91,27 @@ class Writer:
                     raise self._conflict(resolved, found["clash"])
                 counts = Applied(*(found[name] for name in outcomes.COUNTED)) + self._differing(resolved)
                 # Also where they undo each other: the position is written, so that another that saw less does not write after this.
-                if not counts.inserts + counts.updates + counts.deletes:
+                if not copies and not counts.inserts + counts.updates + counts.deletes:
                     return counts
                 gone = resolved.where(last & met) if found["going"] else None
                 came = resolved.where(last & stays) if found["coming"] else None
                 by_position = gone is None or (found["copies"] == 1 and self._replaces_whole_rows)
                 # By position, if that is enough: no row is looked up again.
-                if by_position and self._replace(came, gone, upto):
+                if by_position and self._replace(came, gone, upto, or_fail=copies):
                     return counts
             # MERGE joins the whole table, whose load is unknown, so Spark plans it as usual.
             self._merge(resolved.where(last).withColumn("__stays", stays), upto)
             return counts
 
-    def _replace(self, came: DataFrame | None, gone: DataFrame | None, upto: int) -> bool:
-        """Write rows, and delete the existing ones. Returns False if another process wrote since they were located."""
+    def _replace(self, came: DataFrame | None, gone: DataFrame | None, upto: int, *, or_fail: bool) -> bool:
+        """Write rows, and delete the existing ones. If another process wrote since they were located, fail or return False."""
         rows = came.select(*self._whole(self._fields())) if came is not None else None
         at = positions(self._session, gone.select(*POSITION), self._path, self._state.version) if gone is not None else None
         try:
             self._commit(upto, RowChange(rows, at))
         except ConcurrentRefresh:
+            if or_fail:
+                raise
             return False
         return True
 
@@ -115,28 +124,36 @@ class Writer:
         return plain and not identity and not self._defaulted()
 
     def append(self, rows: DataFrame, upto: int) -> Applied:
-        """Add rows that came."""
-        added = rows.select(*self._whole(self._fields()))
+        """Add rows that came. A row that went fails."""
+        went = F.raise_error(F.lit(f"a row of {self._source.name} went, and only rows that came can be added"))
+        came = rows.withColumn(ROW, F.when(F.col(NUMBER) < 0, went).otherwise(F.col(ROW)))
+        return self._add(came, upto) if not rows.isEmpty() else Applied()
+
+    def _add(self, rows: DataFrame, upto: int) -> Applied:
         # Not by Delta's append, which ignores commits of other processes since.
-        return Applied(inserts=self._commit(upto, RowChange(added)).rows_added) if not rows.isEmpty() else Applied()
+        return Applied(inserts=self._commit(upto, RowChange(rows.select(*self._whole(self._fields())))).rows_added)
 
     def replace(self, rows: DataFrame, upto: int) -> Applied:
-        """Apply rows that came and went, identified by their whole content. Of several equal rows one is taken."""
+        """Apply rows that came and went, identified by their whole content. Of several equal rows one is taken.
+
+        The position is written even if they undo each other, so that another process that saw less does not write after this.
+        """
         fields = self._fields()
         forms = [form(F.col(ROW)[name], self.schema[name].dataType).alias(f"__form{n}") for n, name in enumerate(fields)]
-        net = rows.groupBy(*forms).agg(F.first(ROW).alias(ROW), F.sum(NUMBER).alias(NUMBER)).where(F.col(NUMBER) != 0).persist()
+        net = rows.groupBy(*forms).agg(F.first(ROW).alias(ROW), F.sum(NUMBER).alias(NUMBER)).persist()
         try:
             going, coming = net.where(F.col(NUMBER) < 0), net.where(F.col(NUMBER) > 0)
-            wanted = int(going.agg(F.sum(-F.col(NUMBER))).collect()[0][0] or 0)
-            if not wanted:
-                return self.append(coming.select(ROW, F.explode(F.array_repeat(F.lit(1), F.col(NUMBER).cast("int")))), upto)
-            if self._state.properties.get("delta.enableDeletionVectors") != "true":
+            changed, wanted = net.agg(F.count("*"), F.sum(F.greatest(-F.col(NUMBER), F.lit(0)))).collect()[0]
+            if not changed:
+                return Applied()
+            if wanted and self._state.properties.get("delta.enableDeletionVectors") != "true":
                 hint = f"ALTER TABLE {self.name} SET TBLPROPERTIES (delta.enableDeletionVectors = true)"
                 raise InvalidStatement(f"rows of {self.name} can only be deleted one by one with deletion vectors", hint=hint)
-            found = positions(self._session, self._located(going, fields), self._path, self._state.version)
+            found = positions(self._session, self._located(going, fields), self._path, self._state.version) if wanted else None
+            deletes = found.count if found else 0
             added = coming.select(*self._whole(fields), F.explode(F.array_repeat(F.lit(1), F.col(NUMBER).cast("int"))).alias("__n"))
             done = self._commit(upto, RowChange(added.drop("__n"), found))
-            return Applied(inserts=done.rows_added, deletes=found.count, delete_missing=wanted - found.count)
+            return Applied(inserts=done.rows_added, deletes=deletes, delete_missing=wanted - deletes)
         finally:
             net.unpersist()
 

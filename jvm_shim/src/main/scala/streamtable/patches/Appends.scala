@@ -11,7 +11,7 @@ import org.apache.spark.sql.delta.actions.SetTransaction
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.commands.WriteIntoDelta
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
-import org.apache.spark.sql.streamtable.{PartitionValues, Patches, Versions}
+import org.apache.spark.sql.streamtable.{FollowedCommand, PartitionValues, Patches, Versions}
 
 /**
  * Appends that are made once, however often they are tried: what a DataFrameWriter does with the options txnAppId and txnVersion. It
@@ -45,20 +45,26 @@ private[streamtable] object Appends {
       Versions.inserting(UnresolvedRelation(spark.sessionState.sqlParser.parseMultipartIdentifier(table)))
     // A writer gives no marks. Of a command, its answer: its plan would run it again.
     if (!Patches.isOn("append once") && marks.isEmpty) false
-    else
-      analyzed(spark, AppendData.byName(target, rows.queryExecution.commandExecuted)) match {
+    else {
+      val plan = analyzed(spark, AppendData.byName(target, rows.queryExecution.commandExecuted))
+      val followed = plan.collect { case found: FollowedCommand => found }
+      followed.fold(plan)(found => found.unfollowed(analyzed(spark, found.statement))) match {
         case Some(append: AppendData) =>
           Some(append.table).collect { case relation: DataSourceV2Relation => relation.table } match {
             case Some(found: DeltaTableV2) =>
-              commit(spark, found, append.query, application, version, marks)
-              Seq(append.table, found.toLogicalRelation).foreach { of =>
-                spark.sharedState.cacheManager.recacheByPlan(spark.asInstanceOf[ClassicSession], of)
+              def write(): Unit = {
+                commit(spark, found, append.query, application, version, marks)
+                Seq(append.table, found.toLogicalRelation).foreach { of =>
+                  spark.sharedState.cacheManager.recacheByPlan(spark.asInstanceOf[ClassicSession], of)
+                }
               }
+              followed.fold(write())(_.carriedOut(spark)(write()))
               true
             case _ => false
           }
         case _ => false
       }
+    }
   }
 
   private def analyzed(spark: SparkSession, plan: LogicalPlan): Option[LogicalPlan] =

@@ -80,18 +80,17 @@ private object Followed extends Logging {
     finally within.set(false)
   }
 
-  /** Carries out a statement, and then has the tables above refreshed: of the statement nothing is undone any more. */
-  def carriedOut(session: SparkSession, followed: FollowedCommand): Seq[Row] =
+  /** Writes to the tables at some places, and then has the tables above refreshed: of the write nothing is undone any more. */
+  def carriedOut[T](session: SparkSession, places: Seq[String])(write: => T): T =
     unfollowed {
-      val done = Dataset.ofRows(session.asInstanceOf[ClassicSession], followed.statement)
-      val rows = if (followed.output.isEmpty) Nil else done.collect().toSeq
+      val done = write
       try
-        Handlers.follow(session, followed.places).foreach(missed => logWarning(s"the write is committed, but $missed"))
+        Handlers.follow(session, places).foreach(missed => logWarning(s"the write is committed, but $missed"))
       catch {
         case e if harmless(e) =>
           logWarning("the write is committed, but stream tables IMMEDIATE above it are not refreshed", e)
       }
-      rows
+      done
     }
 }
 
@@ -107,5 +106,14 @@ case class FollowedCommand(statement: LogicalPlan, places: Seq[String], override
 
   override def innerChildren: Seq[QueryPlan[_]] = Seq(statement)
 
-  override def run(session: SparkSession): Seq[Row] = Followed.carriedOut(session, this)
+  override def run(session: SparkSession): Seq[Row] = carriedOut(session) {
+    val done = Dataset.ofRows(session.asInstanceOf[ClassicSession], statement)
+    if (output.isEmpty) Nil else done.collect().toSeq
+  }
+
+  /** Does what the statement does in another way, with the same to follow it. */
+  def carriedOut[T](session: SparkSession)(write: => T): T = Followed.carriedOut(session, places)(write)
+
+  /** Does what looks at the statement without what is to follow it. */
+  def unfollowed[T](work: => T): T = Followed.unfollowed(work)
 }
