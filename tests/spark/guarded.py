@@ -39,6 +39,8 @@ CODE = (
     "CREATE TABLE hiding (a STRING) USING csv OPTIONS (compression 'a.B')",
     "CREATE TABLE hiding (a STRING) USING json OPTIONS (codec concat('a.', 'B'))",
     "CREATE TABLE hiding (a STRING) STORED AS PARQUET TBLPROPERTIES ('parquet.compression' 'a.B')",
+    "CREATE TABLE hiding LIKE guarded ROW FORMAT SERDE 'a.B' STORED AS INPUTFORMAT 'a.C' OUTPUTFORMAT 'a.D'",
+    "CREATE TABLE hiding (a INT) STORED AS PARQUET TBLPROPERTIES ('storage_handler' 'a.B')",
     "CREATE STREAM TABLE hiding AS SELECT reflect('java.lang.System', 'lineSeparator') AS r FROM guarded",
     "EXPLAIN CREATE STREAM TABLE hiding AS SELECT reflect('java.lang.System', 'lineSeparator') AS r FROM guarded",
     "CREATE STREAM TABLE hiding (CONSTRAINT c EXPECT (reflect('java.lang.System', 'lineSeparator') = 'x')) AS SELECT * FROM guarded",
@@ -57,6 +59,11 @@ FILES = (
     "SELECT * FROM delta.`/srv/somewhere`",
     "SELECT * FROM spark_catalog.delta.`/srv/somewhere`",
     "SELECT * FROM IDENTIFIER('text.`/etc/passwd`')",
+    "SELECT * FROM IDENTIFIER('text.`${env:PATH}`')",
+    "SELECT * FROM text.`/srv/in/\\.\\./etc/passwd`",
+    "VACUUM guarded USING INVENTORY (SELECT 'x/../y' AS path, 1L AS length, false AS isDir, 0L AS modificationTime)",
+    "CREATE TABLE hiding (a INT) USING delta LOCATION 'webhdfs://127.0.0.1:1/x'",
+    "CREATE STREAM TABLE hiding LOCATION 'hdfs://127.0.0.1:1/x' AS SELECT * FROM guarded",
     "SELECT (SELECT max(value) FROM text.`/etc/passwd`)",
     "EXPLAIN SELECT * FROM text.`/etc/passwd`",
     "DESCRIBE TABLE text.`/etc/passwd`",
@@ -124,10 +131,19 @@ SETTINGS = (
     "SET spark.connect.authenticate.token",
     "SET spark.driver.extraJavaOptions",
 )
+UNREADABLE = (
+    "CREATE STREAM TABLE hiding REFRESH MODE FULL AS SELECT reflect('java.lang.System', 'lineSeparator') AS r FROM ${nosuch} guarded",
+    "SUBSCRIBE TO (SELECT value FROM ${nosuch} text.`/etc/passwd`)",
+    "CREATE STREAM TABLE hiding (CONSTRAINT c EXPECT (${nosuch} reflect('java.lang.System', 'lineSeparator') = 'x')) AS SELECT * FROM guarded",
+)
+"""Statements with a text that the guard cannot read: nobody reads it."""
 LEAKS = (
     "SET",
     "SET -v",
     "SELECT '${spark.hadoop.fs.s3a.secret.key}', '${spark.connect.authenticate.token}'",
+    "CREATE STREAM TABLE leaking AS SELECT k, '${env:PATH}' AS a, '${spark.hadoop.fs.s3a.secret.key}' AS b FROM guarded",
+    "SELECT * FROM leaking",
+    "DROP STREAM TABLE leaking",
     "SELECT '${env:PATH}', '${system:spark.connect.authenticate.token}', '${system:spark.hadoop.fs.s3a.secret.key}'",
 )
 """Statements that are carried out, and tell no secret."""

@@ -30,7 +30,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark import __version__ as spark_version
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.connect import functions
+from pyspark.sql.connect import functions, proto
 from pyspark.sql.connect.session import SparkSession as RemoteSession
 from tests.spark import guarded, hosts, notebooks
 from tests.spark.doors import LOOPBACK, called_at, family, listening, nobody_is_let_in, on_command_lines
@@ -213,6 +213,10 @@ def test_clients_of_thrift_run_no_code_and_reach_nothing_but_tables(server: Runn
         cursor.execute("CREATE TABLE IF NOT EXISTS guarded (k INT) USING delta")
         said = {sql: unless_refused(lambda: cursor.execute(sql), ThriftError) for sql in guarded.REFUSED}  # noqa: B023
         assert {sql: text for sql, text in said.items() if text} == {}
+        for statement in guarded.UNREADABLE:
+            with pytest.raises(ThriftError, match="STREAMTABLE_(INVALID_QUERY|SYNTAX_ERROR)"):
+                cursor.execute(statement)
+        cursor.execute("INSERT INTO guarded VALUES (1)")
         for statement in guarded.LEAKS:
             cursor.execute(statement)
             told = str(cursor.fetchall())
@@ -227,6 +231,14 @@ def test_clients_of_thrift_run_no_code_and_reach_nothing_but_tables(server: Runn
         assert cursor.fetchall() == [(7, "7", "3")]
 
 
+def of_java(remote: Any) -> Any:
+    """Return a plan with an aggregate whose bytes the server would take for objects."""
+    plan = proto.Plan()
+    plan.root.project.input.CopyFrom(remote.range(1)._plan.to_proto(remote.client).root)
+    plan.root.project.expressions.add().typed_aggregate_expression.scalar_scala_udf.payload = b"x"
+    return plan
+
+
 @pytest.mark.core
 def test_clients_of_connect_run_no_code_and_reach_nothing_but_tables(server: Running, tmp_path: Path) -> None:
     with remote_session(server) as remote:
@@ -235,6 +247,7 @@ def test_clients_of_connect_run_no_code_and_reach_nothing_but_tables(server: Run
         file = tmp_path / "a.txt"
         file.write_text("a")
         of_python: Any = functions.udf(lambda a: a)
+        remote.conf.set("named", "reflect")
         tried: dict[str, Callable[[], object]] = {
             "a function of Python": lambda: remote.range(1).select(of_python("id")).collect(),
             "a function over rows": lambda: remote.range(1).mapInPandas(lambda rows: rows, "id long").collect(),
@@ -242,6 +255,10 @@ def test_clients_of_connect_run_no_code_and_reach_nothing_but_tables(server: Run
             "a function by name": lambda: (
                 remote.range(1).select(functions.call_function("reflect", functions.lit("a.B"))).collect()
             ),
+            "a function by a variable": lambda: (
+                remote.range(1).select(functions.call_function("${named}", functions.lit("a.B"))).collect()
+            ),
+            "bytes of Java": lambda: remote.client.to_table(of_java(remote), {}),
             "a function by its name in quotes": lambda: (
                 remote.range(1).select(functions.call_function("`reflect`", functions.lit("a.B"))).collect()
             ),

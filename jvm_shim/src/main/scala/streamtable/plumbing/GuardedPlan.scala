@@ -51,6 +51,7 @@ private[streamtable] final class GuardedPlan(guard: Guard, session: SparkSession
 
   def function(parts: Seq[String]): Unit = {
     val name = parts.lastOption.getOrElse("").toLowerCase(Locale.ROOT)
+    if (parts.exists(_.contains("${"))) guard.refuse("code", "a function whose name is a variable")
     if (codeFunctions(name)) guard.refuse("code", s"the function $name")
     if (fileFunctions(name)) guard.refuse("files", s"the function $name")
   }
