@@ -602,6 +602,23 @@ def test_columns_that_go_away_and_a_list_without_the_key(s: SparkSession) -> Non
     assert rows_of(s, "m") == [(1, 1), (2, 2), (8, None)]
 
 
+def test_a_skip_leaves_out_the_commit_of_one_table(s: SparkSession) -> None:
+    run(s, f"CREATE TABLE sender.u (id INT, v INT) {KEYED}", "INSERT INTO sender.u VALUES (1, 1)")
+    run(s, "CREATE TABLE u (id INT, v INT) USING delta", "CREATE PUBLICATION sender.p FOR TABLE sender.t, sender.u")
+    follow(s)
+    for name in ("t", "u"):
+        run(s, f"INSERT INTO {name} VALUES (2, 0)", f"INSERT INTO sender.{name} VALUES (2, 2)")
+    with pytest.raises(ReplicationConflict):
+        s.sql("APPLY SUBSCRIPTION s")
+    with pytest.raises(InvalidStatement, match=r"at their version 2: t, u(?s:.)*SKIP \(lsn = 2, table = 't'\)"):
+        s.sql("ALTER SUBSCRIPTION s SKIP (lsn = 2)")
+    with pytest.raises(InvalidStatement, match=r"no table w of spark_catalog.receiver.s stopped at 2 \(stopped: t at 2, u at 2\)"):
+        s.sql("ALTER SUBSCRIPTION s SKIP (lsn = 2, table = w)")
+    run(s, "ALTER SUBSCRIPTION s SKIP (lsn = 2, table = T)", "DELETE FROM u WHERE id = 2")
+    assert applied(s) == [(1, 1), (2, 0)]
+    assert rows_of(s, "u") == [(1, 1), (2, 2)]
+
+
 def test_a_skip_that_is_taken_back(s: SparkSession) -> None:
     run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t", "INSERT INTO t VALUES (2, 0)")
     follow(s)

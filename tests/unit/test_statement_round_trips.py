@@ -245,7 +245,7 @@ subscription_actions = (
     | st.from_regex(r"[A-Za-z0-9_]+", fullmatch=True)
     .filter(lambda slot: slot.casefold() != "none")
     .map(lambda slot: SetOptions((("slot_name", slot),)))
-    | st.builds(Skip, st.none() | st.integers(0, 10**18))
+    | st.builds(Skip, st.none() | st.integers(0, 10**18), st.none() | texts)
     | st.builds(Rename, names)
     | st.sampled_from([Enable(), Disable(), ResetStatistics()])
 )

@@ -38,6 +38,7 @@ from streamtable.replication.publisher import Publisher, Schema, publisher_of
 from streamtable.replication.run import published_to
 from streamtable.replication.source import source_of
 from streamtable.replication.subscriptions import APPLICATIONS, SubscribedTable, Subscription, slots_in_use
+from streamtable.sql.literals import quote_string
 
 __all__ = ["alter", "create", "create_slot", "drop", "drop_slot"]
 
@@ -104,8 +105,8 @@ def alter(spark: SparkSession, statement: AlterSubscription) -> CatalogObject:
             subscription.change(spark, enabled=False)
         case SetOptions(options):
             _set(spark, subscription, dict(options))
-        case Skip(version):
-            _skip(spark, subscription, version)
+        case Skip(version, table):
+            _skip(spark, subscription, version, table)
         case RefreshPublication(options):
             if (relations := _refreshed(spark, subscription, dict(options))) != subscription.relations:
                 subscription.change(spark, relations.values())
@@ -253,12 +254,18 @@ def _set(spark: SparkSession, subscription: Subscription, said: Mapping[str, str
     subscription.change(spark, **content)
 
 
-def _skip(spark: SparkSession, subscription: Subscription, version: int | None) -> None:
+def _skip(spark: SparkSession, subscription: Subscription, version: int | None, table: str | None) -> None:
     relations = subscription.relations
-    stopped = {name: each for name, each in relations.items() if version is None or each.stopped_at == version}
+    named = {name: each for name, each in relations.items() if table is None or name.casefold() == table.casefold()}
+    stopped = {name: each for name, each in named.items() if version is None or each.stopped_at == version}
     if not stopped:
         places = sorted(f"{each.table} at {each.stopped_at}" for each in relations.values() if each.stopped_at is not None)
         what = f"stopped: {', '.join(places)}" if places else "nothing stopped"
         hint = "SELECT * FROM subscription_tables() tells where a table stopped"
-        raise InvalidStatement(f"no table of {subscription} stopped at {version} ({what})", hint=hint)
+        who = "no table" if table is None else f"no table {table}"
+        raise InvalidStatement(f"{who} of {subscription} stopped at {version} ({what})", hint=hint)
+    if version is not None and len(stopped) > 1:  # versions are those of each table: these are several commits
+        message = f"several tables of {subscription} stopped at their version {version}: {', '.join(sorted(stopped))}"
+        hint = f"name one: ALTER SUBSCRIPTION ... SKIP (lsn = {version}, table = {quote_string(min(stopped))})"
+        raise InvalidStatement(message, hint=hint)
     subscription.change(spark, {**relations, **{n: replace(each, skip=version) for n, each in stopped.items()}}.values())

@@ -148,9 +148,10 @@ class Disable:
 
 @dataclass(frozen=True)
 class Skip:
-    """SKIP (lsn = version): leave out the commit at which a table stopped; None takes that back."""
+    """SKIP (lsn = version, table = name): leave out the commit at which a table stopped; the version None takes that back."""
 
     version: int | None
+    table: str | None = None
 
 
 @dataclass(frozen=True)

@@ -166,12 +166,16 @@ class ReplicationRules(Rules):
     def refresh_publication(self, at: Meta, options: Pairs | None) -> RefreshPublication:
         return RefreshPublication(self._options(options or (), ("copy_data",)))
 
-    def skip(self, at: Meta, option: tuple[Token, str]) -> Skip:
-        key, value = option
-        if key != "lsn" or not ((value.isdecimal() and len(value) <= MOST_DIGITS) or value.casefold() == "none"):
-            hint = "write SKIP (lsn = n) with the version at which a table stopped, or SKIP (lsn = NONE)"
+    def skip(self, at: Meta, pairs: Pairs) -> Skip:
+        said = {str(key): value for key, value in pairs}
+        version, hint = said.get("lsn", ""), "write SKIP (lsn = n) with the version at which a table stopped, or SKIP (lsn = NONE)"
+        if len(pairs) == 1 and not _is_version(version):
+            key, value = pairs[0]
             raise self._invalid(at, f"{key} = {value[:40]} is nothing to skip", hint)
-        return Skip(int(value) if value.isdecimal() else None)
+        self._options(pairs, ("lsn", "table"))
+        if not _is_version(version):
+            raise self._invalid(at, f"lsn = {version[:40]} is nothing to skip", hint)
+        return Skip(int(version) if version.isdecimal() else None, said.get("table"))
 
     def set_options(self, at: Meta, pairs: Pairs) -> Pairs:
         return pairs
@@ -216,3 +220,7 @@ class ReplicationRules(Rules):
         if key in _CHOICES and value.casefold() not in _CHOICES[key]:
             raise self._invalid(key, f"{key} cannot be {value!r}", f"write {' or '.join(_CHOICES[key])}")
         return value.casefold() if key in _CHOICES or value.casefold() == "none" else value
+
+
+def _is_version(value: str) -> bool:
+    return (value.isdecimal() and len(value) <= MOST_DIGITS) or value.casefold() == "none"

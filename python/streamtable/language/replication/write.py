@@ -93,8 +93,9 @@ def _subscription_action(action: SubscriptionAction) -> str:
             return "DISABLE"
         case SetOptions(options):
             return f"SET {_options(options)}"
-        case Skip(version):
-            return f"SKIP (lsn = {'NONE' if version is None else version})"
+        case Skip(version, table):
+            of = "" if table is None else f", table = {quote_string(table)}"
+            return f"SKIP (lsn = {'NONE' if version is None else version}{of})"
         case ResetStatistics():
             return "RESET STATISTICS"
         case Rename(to):
