@@ -316,7 +316,7 @@ def test_a_subscription_keeps_the_commit_of_what_it_applied(
     known: str | None, after: int, error: Exception | None, kept: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Table:
-        position, done, target_id, written = after, Applied(), "mine", None
+        position, done, target_id, written, source_id = after, Applied(), "mine", None, "id"
 
         def follow(self) -> None:
             if isinstance(error, apply.Stopped):

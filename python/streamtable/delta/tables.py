@@ -201,7 +201,7 @@ def commits(session: SparkSession, path: str, after: int, upto: int, complete: b
         found = json.loads(bridge(session).commits(session._jsparkSession, path, after, upto))
     if complete and [each["version"] for each in found] != list(range(after + 1, upto + 1)):
         raise HistoryLost(f"the log of {path} does not hold all versions from {after + 1} to {upto} any more")
-    if len({tuple(layout) for each in found for layout in each["layouts"]}) > 1:
+    if len({tuple(layout) for each in found for layout in each.get("layouts", ())}) > 1:
         raise HistoryLost(f"{path} was written anew with other partitions, and files of before do not tell their values any more")
     return tuple(
         CommitSummary(
