@@ -192,16 +192,19 @@ def versions(session: SparkSession, paths: Sequence[str]) -> tuple[Version | Non
     return tuple(Version(*each) if each else None for each in found)
 
 
-def commits(session: SparkSession, path: str, after: int, upto: int, complete: bool = True) -> tuple[CommitSummary, ...]:
+def commits(
+    session: SparkSession, path: str, after: int, upto: int, complete: bool = True, read: bool = True
+) -> tuple[CommitSummary, ...]:
     """Summarise the commits in (after, upto].
 
     Raises HistoryLost when the log lacks one of them. With `complete` False, the commits that the log has are enough.
+    `read`: rows of before are read, which other partitions since then forbid.
     """
     with translated(path):
         found = json.loads(bridge(session).commits(session._jsparkSession, path, after, upto))
     if complete and [each["version"] for each in found] != list(range(after + 1, upto + 1)):
         raise HistoryLost(f"the log of {path} does not hold all versions from {after + 1} to {upto} any more")
-    if len({tuple(layout) for each in found for layout in each.get("layouts", ())}) > 1:
+    if read and len({tuple(layout) for each in found for layout in each.get("layouts", ())}) > 1:
         raise HistoryLost(f"{path} was written anew with other partitions, and files of before do not tell their values any more")
     return tuple(
         CommitSummary(
