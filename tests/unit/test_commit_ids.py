@@ -148,7 +148,7 @@ def test_a_foreign_write_to_a_copy_of_the_stream_table_is_seen(monkeypatch: pyte
     """This process had seen as many commits of the table before an older copy took its place."""
     written = {9: "id", 10: "id"}
 
-    def commits(_: object, path: str, after: int, upto: int, read: bool) -> list[SimpleNamespace]:
+    def commits(_: object, path: str, after: int, upto: int) -> list[SimpleNamespace]:
         every = [(n, written[n]) for n in range(after + 1, upto + 1)]
         return [SimpleNamespace(version=n, operation="WRITE", data_change=True, transactions=(by,)) for n, by in every]
 

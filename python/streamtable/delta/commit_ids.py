@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pyspark.sql import SparkSession
 
 from streamtable.delta.bridge import bridge, translated
 from streamtable.delta.tables import CommitSummary, Version, commits
 from streamtable.errors import HistoryLost
 
-__all__ = ["commits_since", "is_same", "replaced", "version_at"]
+__all__ = ["commits_since", "is_same", "refuse_other_partitions", "replaced", "version_at"]
 
 
 def version_at(session: SparkSession, path: str, table_id: str, number: int) -> Version:
@@ -32,18 +34,26 @@ def is_same(session: SparkSession, path: str, before: Version, latest: Version |
 def commits_since(session: SparkSession, path: str, before: Version, upto: int) -> tuple[CommitSummary, ...]:
     """Summarise the commits after a version that was read.
 
-    Raises HistoryLost when the log lacks one of them, has another commit than the version that was read, or does not tell.
+    Raises HistoryLost when the log lacks one of them, has another commit than the version that was read, or does not tell; and when
+    the table got other partitions since then.
     """
     now = before if before.commit is None else version_at(session, path, before.table_id, before.number)
     if now.replaces(before):
         raise HistoryLost(replaced(path, before.number))
     found = commits(session, path, before.number, upto)
+    refuse_other_partitions(path, found)
     if now.commit is None and before.commit is not None:
         raise HistoryLost(
             f"the log of the table at {path} does not hold version {before.number} any more, which was read: "
             "nobody can tell whether an older copy of its folder took its place"
         )
     return found
+
+
+def refuse_other_partitions(path: str, found: Iterable[CommitSummary]) -> None:
+    """Raise HistoryLost for commits between which nobody can read rows: Delta reads files of before by the partitions of now."""
+    if len({layout for each in found for layout in each.layouts}) > 1:
+        raise HistoryLost(f"{path} was written anew with other partitions, and files of before do not tell their values any more")
 
 
 def replaced(path: str, number: int) -> str:

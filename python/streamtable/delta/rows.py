@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from streamtable.delta.bridge import bridge, translated
+from streamtable.delta.commit_ids import refuse_other_partitions
 from streamtable.delta.tables import CommitSummary, commits, state
 from streamtable.errors import SourceUnavailable
 from streamtable.jvm.failures import lost_file
@@ -59,9 +60,10 @@ def change_set(session: SparkSession, path: str, after: int, upto: int, mode: st
     """Read what changed in the versions (after, upto]: from the change data feed where it is on, else from the files.
 
     Commits without change files are read from their added and removed files in either mode, so a feed that was switched on
-    half-way is exact as well. Raises HistoryLost when the log has a gap.
+    half-way is exact as well. Raises HistoryLost when the log has a gap, or the table got other partitions.
     """
     summaries = commits(session, path, after, upto)
+    refuse_other_partitions(path, summaries)
     coarse = mode == "diff" or not reads_feed(session, path, summaries)
     try:
         with translated(path):

@@ -102,7 +102,7 @@ class CommitSummary:
     `removes_files` is true for a compaction as well. `rows` counts the rows of added and removed files, and `uncounted_bytes` is
     the size of such files without a count. `feed_bytes` is the size of the commit's change data feed; `feed` tells whether the
     commit switched the feed on or off. `metrics` are Delta's own. `schema_json` are the columns after a commit that wrote
-    metadata.
+    metadata, and `layouts` the columns of partitions that its files have values of.
     """
 
     version: int
@@ -119,6 +119,7 @@ class CommitSummary:
     at: datetime
     metrics: Mapping[str, str] = field(default_factory=dict)
     schema_json: str | None = None
+    layouts: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -192,20 +193,15 @@ def versions(session: SparkSession, paths: Sequence[str]) -> tuple[Version | Non
     return tuple(Version(*each) if each else None for each in found)
 
 
-def commits(
-    session: SparkSession, path: str, after: int, upto: int, complete: bool = True, read: bool = True
-) -> tuple[CommitSummary, ...]:
+def commits(session: SparkSession, path: str, after: int, upto: int, complete: bool = True) -> tuple[CommitSummary, ...]:
     """Summarise the commits in (after, upto].
 
     Raises HistoryLost when the log lacks one of them. With `complete` False, the commits that the log has are enough.
-    `read`: rows of before are read, which other partitions since then forbid.
     """
     with translated(path):
         found = json.loads(bridge(session).commits(session._jsparkSession, path, after, upto))
     if complete and [each["version"] for each in found] != list(range(after + 1, upto + 1)):
         raise HistoryLost(f"the log of {path} does not hold all versions from {after + 1} to {upto} any more")
-    if read and len({tuple(layout) for each in found for layout in each.get("layouts", ())}) > 1:
-        raise HistoryLost(f"{path} was written anew with other partitions, and files of before do not tell their values any more")
     return tuple(
         CommitSummary(
             each["version"],
@@ -222,6 +218,7 @@ def commits(
             _moment(each.get("timestamp", 0)),
             each.get("metrics", {}),
             each.get("schema"),
+            tuple(map(tuple, each.get("layouts", ()))),
         )
         for each in found
     )

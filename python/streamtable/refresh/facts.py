@@ -58,7 +58,7 @@ def foreign(spark: SparkSession, entry: Entry, frontier: Frontier) -> str | None
     table, latest = (entry.path, entry.definition.id), entry.state.version
     after = _seen(spark, entry, frontier.base)
     try:
-        since = commits(spark, entry.path, after, latest, read=False) if after < latest else ()
+        since = commits(spark, entry.path, after, latest) if after < latest else ()
     except HistoryLost as error:
         return error.reason
     for each in since:
