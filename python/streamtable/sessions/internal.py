@@ -65,16 +65,15 @@ _EXCLUDED = {
 
 def new(spark: SparkSession, settings: Mapping[str, str] = {}) -> SparkSession:
     """Make a session with default settings, and these."""
-    session = spark.newSession()
-    for key, value in {**settings, **_ALWAYS}.items():
-        session.conf.set(key, value)
-    without_wrong_rules(session)
-    return session
+    return _of_ours(spark.newSession(), settings)
 
 
 def like(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
     """Make a session with the settings, views and functions of `spark`, changed by these settings."""
-    session = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+    return _of_ours(SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession()), settings)
+
+
+def _of_ours(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
     for key, value in {**settings, **_ALWAYS}.items():
         session.conf.set(key, value)
     without_wrong_rules(session)
