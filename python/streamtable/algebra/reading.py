@@ -273,10 +273,9 @@ _ANY_ORDER = ("Count", "CountIf", "Min", "Max", "MaxBy", "MinBy", "BoolAnd", "Bo
 
 def _takes_order(call: Json) -> bool:
     """Tell whether the value of an aggregate depends on the order of its rows, be it by rounding."""
-    exact = (
-        call["function"] in ("Sum", "Average") and "DOUBLE" not in str(call["arguments"]) and "FLOAT" not in str(call["arguments"])
-    )
-    return call["function"] not in _ANY_ORDER and not exact
+    if call["function"] in ("Sum", "Average"):
+        return any(each["type"] in ("DOUBLE", "FLOAT") for each in call["arguments"])
+    return call["function"] not in _ANY_ORDER
 
 
 def _is_sorted(node: Json) -> bool:
