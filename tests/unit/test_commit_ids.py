@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from streamtable.catalog.restored import restored
-from streamtable.delta import commit_ids, tables
+from streamtable.delta import commit_ids, summaries, tables
 from streamtable.delta.commit_ids import commits_since, is_same
 from streamtable.delta.tables import Located, TableState, Version
 from streamtable.errors import HistoryLost, ReplicationConflict
@@ -43,7 +43,7 @@ class Log:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, commits: Mapping[int, str]) -> None:
         self.found, self.asked = dict(commits), list[int]()
-        for module in (commit_ids, tables):
+        for module in (commit_ids, summaries, tables):
             monkeypatch.setattr(module, "bridge", lambda _: self)
         monkeypatch.setattr(subscribed, "versions", lambda *_: (self.latest,))
         monkeypatch.setattr(subscribed, "state", lambda *_: SimpleNamespace(schema_json="{}"))

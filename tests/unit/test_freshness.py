@@ -129,7 +129,9 @@ def test_the_logs_of_a_few_sources_are_asked_once_for_all_their_readers(monkeypa
 
     def commits(_: object, path: str, after: int, upto: int, complete: bool = True) -> list[SimpleNamespace]:
         asked.append((path, after, upto))
-        return [SimpleNamespace(data_change=True, removes_files=False, at=minutes(n - upto)) for n in range(after + 1, upto + 1)]
+        facts: dict[str, object] = {"layouts": (), "removed_layouts": (), "partitioned_by": None}
+        each = [minutes(n - upto) for n in range(after + 1, upto + 1)]
+        return [SimpleNamespace(data_change=True, removes_files=False, at=at, **facts) for at in each]
 
     def reads_feed(_: object, path: str, pending: object) -> bool:
         asked.append((path, 0, 0))

@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 from streamtable.catalog import objects
 from streamtable.catalog.kinds import SUBSCRIPTION, CatalogObject
 from streamtable.catalog.paths import is_path
-from streamtable.delta.tables import CommitSummary, Located, TableState
+from streamtable.delta.summaries import CommitSummary
+from streamtable.delta.tables import Located, TableState
 from streamtable.errors import InvalidStatement, NotEnabled
 from streamtable.language.names import Name
 from streamtable.observe import health, look

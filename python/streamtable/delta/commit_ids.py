@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
 from streamtable.delta.bridge import bridge, translated
-from streamtable.delta.tables import CommitSummary, Version, commits
+from streamtable.delta.summaries import CommitSummary, commits, layout
+from streamtable.delta.tables import Version
 from streamtable.errors import HistoryLost
 
 __all__ = ["commits_since", "is_same", "refuse_other_partitions", "replaced", "version_at"]
@@ -41,7 +42,7 @@ def commits_since(session: SparkSession, path: str, before: Version, upto: int) 
     if now.replaces(before):
         raise HistoryLost(replaced(path, before.number))
     found = commits(session, path, before.number, upto)
-    refuse_other_partitions(path, found)
+    refuse_other_partitions(session, path, before.number, found)
     if now.commit is None and before.commit is not None:
         raise HistoryLost(
             f"the log of the table at {path} does not hold version {before.number} any more, which was read: "
@@ -50,9 +51,18 @@ def commits_since(session: SparkSession, path: str, before: Version, upto: int) 
     return found
 
 
-def refuse_other_partitions(path: str, found: Iterable[CommitSummary]) -> None:
-    """Raise HistoryLost for commits between which nobody can read rows: Delta reads files of before by the partitions of now."""
-    if len({layout for each in found for layout in each.layouts}) > 1:
+def refuse_other_partitions(session: SparkSession, path: str, after: int, found: Sequence[CommitSummary]) -> None:
+    """Raise HistoryLost for commits between which nobody can read rows: Delta reads files of before by the partitions of now.
+
+    `found` are all commits from `after` on. A removed file without a value of each partition is of other partitions, or has NULL.
+    """
+    told = {of for each in found for of in each.layouts}
+    written = {each.partitioned_by for each in found if each.partitioned_by is not None}
+    gone = {of for each in found for of in each.removed_layouts} - written
+    if len(written) == 1 and gone:
+        of_now = set(*written)
+        told |= {of for of in gone if not of_now.issuperset(of)} or ({layout(session, path, after)} if after >= 0 else set())
+    if len(told | written) > 1:
         raise HistoryLost(f"{path} was written anew with other partitions, and files of before do not tell their values any more")
 
 

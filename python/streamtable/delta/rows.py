@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from streamtable.delta.bridge import bridge, translated
 from streamtable.delta.commit_ids import refuse_other_partitions
-from streamtable.delta.tables import CommitSummary, commits, state
+from streamtable.delta.summaries import CommitSummary, commits
+from streamtable.delta.tables import state
 from streamtable.errors import SourceUnavailable
 from streamtable.jvm.failures import lost_file
 from streamtable.jvm.gateway import frame_of
@@ -63,7 +64,7 @@ def change_set(session: SparkSession, path: str, after: int, upto: int, mode: st
     half-way is exact as well. Raises HistoryLost when the log has a gap, or the table got other partitions.
     """
     summaries = commits(session, path, after, upto)
-    refuse_other_partitions(path, summaries)
+    refuse_other_partitions(session, path, after, summaries)
     coarse = mode == "diff" or not reads_feed(session, path, summaries)
     try:
         with translated(path):

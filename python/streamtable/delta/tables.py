@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -14,12 +14,10 @@ from pyspark.sql.types import StructType
 
 from streamtable.delta.bridge import bridge, translated
 from streamtable.delta.version import Version
-from streamtable.errors import HistoryLost
 
 __all__ = [
     "ALWAYS",
     "NEVER",
-    "CommitSummary",
     "Located",
     "Retained",
     "Retention",
@@ -27,7 +25,6 @@ __all__ = [
     "TableState",
     "Version",
     "applications",
-    "commits",
     "drop_files",
     "drop_own",
     "files_to_compact",
@@ -93,33 +90,6 @@ class Size:
 
     rows: int
     bytes: int
-
-
-@dataclass(frozen=True)
-class CommitSummary:
-    """The effects of one commit.
-
-    `removes_files` is true for a compaction as well. `rows` counts the rows of added and removed files, and `uncounted_bytes` is
-    the size of such files without a count. `feed_bytes` is the size of the commit's change data feed; `feed` tells whether the
-    commit switched the feed on or off. `metrics` are Delta's own. `schema_json` are the columns after a commit that wrote
-    metadata, and `layouts` the columns of partitions that its files have values of.
-    """
-
-    version: int
-    operation: str
-    data_change: bool
-    removes_rows: bool
-    removes_files: bool
-    transactions: tuple[str, ...]
-    rows: int
-    uncounted_bytes: int
-    feed_bytes: int
-    feed: bool | None
-    user_metadata: str | None
-    at: datetime
-    metrics: Mapping[str, str] = field(default_factory=dict)
-    schema_json: str | None = None
-    layouts: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -191,45 +161,6 @@ def versions(session: SparkSession, paths: Sequence[str]) -> tuple[Version | Non
     with translated(", ".join(paths)):
         found = json.loads(bridge(session).versions(session._jsparkSession, json.dumps(paths)))
     return tuple(Version(*each) if each else None for each in found)
-
-
-def commits(session: SparkSession, path: str, after: int, upto: int, complete: bool = True) -> tuple[CommitSummary, ...]:
-    """Summarise the commits in (after, upto].
-
-    Raises HistoryLost when the log lacks one of them. With `complete` False, the commits that the log has are enough.
-    """
-    with translated(path):
-        found = json.loads(bridge(session).commits(session._jsparkSession, path, after, upto))
-    if complete and [each["version"] for each in found] != list(range(after + 1, upto + 1)):
-        raise HistoryLost(f"the log of {path} does not hold all versions from {after + 1} to {upto} any more")
-    return tuple(
-        CommitSummary(
-            each["version"],
-            each.get("operation", ""),
-            each["data_change"],
-            each["removes_rows"],
-            each["removes_files"],
-            tuple(each["transactions"]),
-            each["rows"],
-            each["uncounted_bytes"],
-            each["feed_bytes"],
-            each.get("feed"),
-            each.get("user_metadata"),
-            _moment(each.get("timestamp", 0)),
-            each.get("metrics", {}),
-            each.get("schema"),
-            tuple(map(tuple, each.get("layouts", ()))),
-        )
-        for each in found
-    )
-
-
-def _moment(milliseconds: int) -> datetime:
-    """Return the time of a commit. A log may say anything; a time that there is not is the first one."""
-    try:
-        return datetime.fromtimestamp(milliseconds / 1000, tz=timezone.utc)
-    except (OverflowError, ValueError, OSError):
-        return datetime.fromtimestamp(0, tz=timezone.utc)
 
 
 def retained(session: SparkSession, path: str, after: int) -> Retained:

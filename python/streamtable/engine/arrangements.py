@@ -23,7 +23,8 @@ from streamtable.catalog.paths import HIDDEN
 from streamtable.delta.commit import Metadata, RowChange, Transaction, commit
 from streamtable.delta.commit_ids import is_same, version_at
 from streamtable.delta.rows import read
-from streamtable.delta.tables import Version, commits, drop_files
+from streamtable.delta.summaries import commits
+from streamtable.delta.tables import Version, drop_files
 from streamtable.delta.unreadable import Unreadable, versions_or_why
 from streamtable.differentiate.aggregate_step import AggregateStep
 from streamtable.differentiate.visible import visible_states

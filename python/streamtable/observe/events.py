@@ -20,7 +20,8 @@ from pyspark.sql import SparkSession
 from streamtable.catalog.entries import Entry
 from streamtable.catalog.index import Index
 from streamtable.delta.commit import RowChange, Transaction, commit
-from streamtable.delta.tables import commits, state, transaction
+from streamtable.delta.summaries import commits
+from streamtable.delta.tables import state, transaction
 from streamtable.engine import clock
 from streamtable.errors import clear_frames
 from streamtable.language.queue.ast import OfSchedulers

@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 from streamtable.algebra.sources import CLOCK
 from streamtable.catalog.entries import Entry
 from streamtable.delta.commit_ids import is_same
-from streamtable.delta.tables import Version, commits
+from streamtable.delta.summaries import commits
+from streamtable.delta.tables import Version
 from streamtable.engine import clock
 from streamtable.language.stream_table.schedule import Every, Manual, OnUpdate
 from streamtable.refresh.frontier import Frontier, Vector

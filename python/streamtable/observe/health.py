@@ -15,7 +15,8 @@ from streamtable.catalog.entries import Entry
 from streamtable.catalog.kinds import CatalogObject
 from streamtable.delta.commit_ids import commits_since, replaced
 from streamtable.delta.rows import reads_feed
-from streamtable.delta.tables import CommitSummary, Version, holds_files, retention
+from streamtable.delta.summaries import CommitSummary
+from streamtable.delta.tables import Version, holds_files, retention
 from streamtable.errors import HistoryLost, StreamTableError
 from streamtable.language.write import to_sql
 from streamtable.queue import consumers, history

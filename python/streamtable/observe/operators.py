@@ -12,7 +12,8 @@ from streamtable.algebra.operators import Operator, Scan
 from streamtable.algebra.sources import CLOCK
 from streamtable.algebra.trees import children, walk
 from streamtable.catalog.entries import Entry, table_columns
-from streamtable.delta.tables import Version, commits, size
+from streamtable.delta.summaries import commits
+from streamtable.delta.tables import Version, size
 from streamtable.differentiate.registry import findings
 from streamtable.engine.arrangements import arrangements_of
 from streamtable.errors import HistoryLost

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-from streamtable.delta.tables import commits
+from streamtable.delta.summaries import commits
 from streamtable.errors import HistoryLost
 from streamtable.jvm.failures import missing_file
 from streamtable.queue.consumers import Consumer

@@ -7,7 +7,8 @@ from pyspark.sql import SparkSession
 from streamtable.algebra.trees import sources_of
 from streamtable.catalog.entries import Entry
 from streamtable.delta.commit_ids import commits_since, is_same
-from streamtable.delta.tables import CommitSummary, Version, commits
+from streamtable.delta.summaries import CommitSummary, commits
+from streamtable.delta.tables import Version
 from streamtable.differentiate.registry import prunes_nothing
 from streamtable.errors import HistoryLost
 from streamtable.refresh.choose import Facts

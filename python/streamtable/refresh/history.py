@@ -13,7 +13,8 @@ from threading import Lock
 from pyspark.sql import SparkSession
 
 from streamtable.catalog.entries import Entry
-from streamtable.delta.tables import TableState, commits
+from streamtable.delta.summaries import commits
+from streamtable.delta.tables import TableState
 from streamtable.refresh.choose import Action
 from streamtable.refresh.records import Record
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from streamtable.algebra.sources import CLOCK
-from streamtable.delta.tables import CommitSummary, Size, Version, size
+from streamtable.delta.summaries import CommitSummary
+from streamtable.delta.tables import Size, Version, size
 from streamtable.engine.load import Load
 
 __all__ = ["load_of"]

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from streamtable.delta.commit_ids import is_same, version_at
-from streamtable.delta.tables import CommitSummary, Located, Version, commits, retained, state, transaction
+from streamtable.delta.summaries import CommitSummary, commits
+from streamtable.delta.tables import Located, Version, retained, state, transaction
 from streamtable.engine.load import Load
 from streamtable.errors import ConcurrentRefresh, HistoryLost, InvalidStatement, ReplicationConflict
 from streamtable.replication import operations

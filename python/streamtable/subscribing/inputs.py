@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from streamtable.delta.commit_ids import is_same, version_at
-from streamtable.delta.tables import CommitSummary, Version, commits, find_table, retained, state, versions
+from streamtable.delta.summaries import CommitSummary, commits
+from streamtable.delta.tables import Version, find_table, retained, state, versions
 from streamtable.errors import HistoryLost, InvalidStatement, SourceUnavailable
 from streamtable.language.subscribe.ast import Subscribe
 from streamtable.subscribing.times import Times, Versions

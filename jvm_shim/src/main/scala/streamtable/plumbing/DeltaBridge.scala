@@ -152,10 +152,11 @@ object DeltaBridge {
           ("data_change" -> actions.exists { case f: FileAction => f.dataChange; case _ => false }) ~
           ("removes_rows" -> actions.exists { case r: RemoveFile => r.dataChange; case _ => false }) ~
           ("removes_files" -> actions.exists(_.isInstanceOf[RemoveFile])) ~
-          ("layouts" -> actions
-            .collect { case f: FileAction if f.partitionValues != null => f.partitionValues.keySet.toList.sorted }
-            .distinct
-            .toList) ~
+          ("layouts" -> layouts(actions) { case f: AddFile => f.partitionValues.keySet }) ~
+          ("removed_layouts" -> layouts(actions) {
+            case r: RemoveFile if r.partitionValues != null => r.partitionValues.keySet
+          }) ~
+          ("partitioned_by" -> actions.collectFirst { case m: Metadata => m.physicalPartitionColumns.sorted.toList }) ~
           ("transactions" -> actions.collect { case t: SetTransaction => t.appId }.toList) ~
           ("rows" -> rows) ~ ("uncounted_bytes" -> bytes) ~ ("feed_bytes" -> actions.collect { case c: AddCDCFile =>
             c.size
@@ -169,6 +170,16 @@ object DeltaBridge {
       }
       .toList
     compact(render(JArray(summaries)))
+  }
+
+  /** Each set of columns of partitions once. */
+  private def layouts(actions: Seq[Action])(of: PartialFunction[Action, Iterable[String]]): List[List[String]] =
+    actions.collect(of.andThen(_.toList.sorted)).distinct.toList
+
+  /** Columns of partitions at a version, as files call them. */
+  def partitions(spark: SparkSession, path: String, version: Long): String = spark.withActive {
+    val columns = Snapshots.at(Snapshots.latest(spark, path), version).metadata.physicalPartitionColumns
+    compact(render(JArray(columns.sorted.map(JString(_)).toList)))
   }
 
   /** Rows in files that came or went, those of a file whose deletion vector changed only once, and bytes of files that do not tell. */
