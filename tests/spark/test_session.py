@@ -22,7 +22,7 @@ from streamtable.jvm.versions import minor
 from streamtable.language.names import Query
 from streamtable.query.analyse import analyse, release
 from streamtable.query.captured import captured_settings
-from streamtable.sessions.internal import MOST_IDLE, lend
+from streamtable.sessions.internal import MOST_IDLE, lend, lent
 from streamtable.settings.session import Setting, read_setting
 from streamtable.settings.spark import DELTA_CATALOG, DELTA_EXTENSION, EXTENSION, ambient_settings, as_properties, parted, settings
 
@@ -283,6 +283,16 @@ class TestLiveSession:
         for analysed in [analyse(session, Query("SELECT 1 AS a")) for session in crowd]:
             release(analysed)
         assert sum(session in crowd for session in lent()) == MOST_IDLE
+
+    def test_a_setting_of_one_caller_is_not_one_of_the_next(self, spark: SparkSession) -> None:
+        key, kind = "spark.sql.autoBroadcastJoinThreshold", {"streamtable.test.inherited": "true"}
+        other = spark.newSession()
+        other.conf.set(key, "-1")
+        with lent(other, ("spark_catalog", "default"), kind) as session:
+            assert session.conf.get(key) == "-1"
+        with lent(spark, ("spark_catalog", "default"), kind) as again:
+            assert again is session
+            assert again.conf.get(key) == spark.conf.get(key) != "-1"
 
 
 def run_python(folder: Path, script: str) -> str:

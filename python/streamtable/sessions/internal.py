@@ -93,7 +93,10 @@ def lend(spark: SparkSession, namespace: Sequence[str], settings: Mapping[str, s
         _lent[session] = kind
     java_class(session, f"{SHIM}.Sessions").forget(session._jsparkSession)
     for setting in _INHERITED:
-        if (inherited := spark.conf.get(setting, None)) is not None:
+        inherited = spark.conf.get(setting, None)
+        if inherited is None:  # the caller before may have had one
+            session.conf.unset(setting)
+        else:
             session.conf.set(setting, inherited)
     catalog_of(session).setCurrentCatalog(namespace[0])
     if database := ".".join(namespace[1:]):  # not every catalog has one to begin with
