@@ -22,7 +22,7 @@ from pyspark.sql import Row
 from streamtable.hosts.server import health, metrics
 from streamtable.hosts.server.health import Health
 from streamtable.hosts.server.metrics import OF_ALL, OF_EACH_EXPECTATION, OF_EACH_TABLE, Metrics
-from streamtable.hosts.server.pages import answering
+from streamtable.hosts.server.pages import MOST_AT_ONCE, answering
 from streamtable.observe.status_rows import STATUS
 
 AT = datetime(2026, 1, 5, tzinfo=timezone.utc)
@@ -225,6 +225,17 @@ def test_ready_is_who_can_serve(monkeypatch: pytest.MonkeyPatch) -> None:
             assert says() == (503, "stopping\n")
             state.ready()
             assert says() == (503, "stopping\n"), "a signal while it starts counts"
+
+
+def test_an_open_connection_is_cut_for_more_than_there_is_room_for_alone() -> None:
+    """With half as many as there is room for, each new one cut most of them."""
+    with served() as (_, _, port):
+        some = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(MOST_AT_ONCE - 2)]
+        assert asked(port, "/healthz")[1] == "ok\n"
+        for each in some:
+            each.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+            assert each.recv(4096).startswith(b"HTTP/1.0 200")
+            each.close()
 
 
 def test_who_sends_nothing_keeps_nobody_out() -> None:

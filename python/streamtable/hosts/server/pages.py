@@ -52,7 +52,7 @@ class _Server(ThreadingHTTPServer):
 
     def process_request(self, request: socket.socket, client_address: object) -> None:  # type: ignore[override]
         with self._lock:
-            too_many = self._open[: len(self._open) + 1 - MOST_AT_ONCE]
+            too_many = self._open[: max(0, len(self._open) + 1 - MOST_AT_ONCE)]
             self._open.append(request)
         for oldest in too_many:
             with suppress(OSError):
