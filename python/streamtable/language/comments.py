@@ -127,6 +127,11 @@ def pieces(text: str, start: int = 0, *, strict: bool = True, unclosed: set[str]
         position = end
 
 
+def without_comments(text: str) -> str:
+    """Return a text with a space in the place of each comment."""
+    return "".join(" " if kind in ("line", "block") else text[at:end] for kind, at, end in pieces(text, strict=False))
+
+
 def divided(text: str) -> tuple[str, str]:
     """Return what stands before the AS of the query, without comments, and the query."""
     kept, depth = list[str](), 0

@@ -17,14 +17,15 @@ from streamtable.delta.latest import LatestVersions
 from streamtable.delta.tables import Version
 from streamtable.delta.unreadable import Unreadable, versions_or_why
 from streamtable.engine import clock
+from streamtable.language.comments import without_comments
 from streamtable.query.states import Decided
 from streamtable.refresh.cost import Ran
 from streamtable.refresh.counts import Counts
 
 __all__ = ["Frontier", "Vector", "decided_by_versions"]
 
-_AT_A_VERSION = re.compile(r"\bOF\b|AsOf|@v?\d", re.IGNORECASE)
-"""Where a query may read a table at a fixed version: AS OF, its options, @v1. A text or a comment may look the same."""
+_AT_A_VERSION = re.compile(r"\bAS\s+OF\b|(?:version|timestamp)AsOf|@(?:v\d+|\d{17})\b", re.IGNORECASE)
+"""Where a query may read a table at a fixed version: AS OF, its options, @v1. A text may look the same."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ def decided_by_versions(entry: Entry, frontier: Frontier) -> bool:
 
     A table at a fixed version is no source. Only an analysis finds out that another table has its name.
     """
-    fixed = _AT_A_VERSION.search(entry.definition.statement.query.text)
+    fixed = _AT_A_VERSION.search(without_comments(entry.definition.statement.query.text))
     return frontier.exact and not entry.views and not entry.functions and fixed is None
 
 
