@@ -39,10 +39,13 @@ def refuse_hidden_names(spark: SparkSession, query: Query) -> None:
     if catalog.getTempViewNames().isEmpty():
         return
     reader = java_class(spark, f"{SHIM}.PlanReader")
+    named = list[str]()
     with suppress(PySparkException):  # what does not parse is told with its place
-        for parts, *_ in json.loads(reader.references(spark._jsparkSession, rewritten(query.text))):
-            if len(parts) == 1 and catalog.getRawTempView(parts[0]).isDefined():
-                raise temporary_view_refused(parts[0])
+        found = json.loads(reader.references(spark._jsparkSession, rewritten(query.text)))
+        named = [parts[0] for parts, *_ in found if len(parts) == 1]
+    for name in named:
+        if catalog.getRawTempView(name).isDefined():
+            raise temporary_view_refused(name)
 
 
 def refuse_session_names(spark: SparkSession, error: InvalidQuery) -> None:

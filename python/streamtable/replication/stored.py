@@ -95,6 +95,8 @@ def _no_constant(spark: SparkSession, text: str) -> str | None:
     """Tell why a text is no constant, without evaluating it; None if it is one."""
     patterns: Any = java_class(spark, f"{CATALYST}.trees.TreePattern")
     replaced: Any = java_class(spark, f"{CATALYST}.optimizer.ReplaceExpressions")
+    catalogs: Any = spark._jsparkSession.sessionState().catalogManager()
+    computed: Any = java_class(spark, f"{CATALYST}.optimizer.ReplaceCurrentLike")(catalogs)
     if _VARIABLE in text:
         return "it has a variable of Spark's, which may be a secret of who reads it"
     try:
@@ -108,5 +110,5 @@ def _no_constant(spark: SparkSession, text: str) -> str | None:
         return error.getMessage() or "it is no expression"
     if plan.containsPattern(patterns.PLAN_EXPRESSION()):
         return "it has a subquery"
-    value: Any = replaced.apply(plan).expressions().head().children()  # below the alias, which Spark never folds
+    value: Any = computed.apply(replaced.apply(plan)).expressions().head().children()  # below the alias, which Spark never folds
     return None if value.nonEmpty() and value.head().foldable() else f"{text} is not the same for all rows"
