@@ -109,6 +109,17 @@ def test_an_order_that_is_none_for_a_delta_is_refused(shop: SparkSession, name: 
         shop.sql(f"CREATE STREAM TABLE st REFRESH MODE DIFFERENTIAL AS {UNORDERED[name]}")
 
 
+def test_a_value_that_is_one_for_the_bag_takes_no_order(shop: SparkSession) -> None:
+    values = (
+        "percentile(id, 0.5) AS p, median(id) AS m, approx_count_distinct(id) AS n, listagg(region) WITHIN GROUP (ORDER BY id) AS l"
+    )
+    query = f"SELECT region, {values} FROM (SELECT * FROM sales ORDER BY id) GROUP BY region"
+    shop.sql(f"CREATE STREAM TABLE st REFRESH MODE DIFFERENTIAL AS {query}")
+    shop.sql("INSERT INTO sales VALUES (0, 'EU', 5)")
+    shop.sql("REFRESH STREAM TABLE st")
+    assert_exact(shop, "st", query)
+
+
 def test_an_order_within_a_view_or_with_is_completed(shop: SparkSession) -> None:
     """Of groups with one count, another one could be the first each time, and the sum over it kept the old one."""
     shop.sql("CREATE TABLE t USING delta AS SELECT CAST(id AS INT) AS k FROM range(1, 6)")

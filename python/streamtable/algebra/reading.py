@@ -268,14 +268,18 @@ class _Reader:
         )
 
 
-_ANY_ORDER = ("Count", "CountIf", "Min", "Max", "MaxBy", "MinBy", "BoolAnd", "BoolOr", "BitAndAgg", "BitOrAgg", "BitXorAgg")
+_ANY_ORDER = (
+    *("Count", "CountIf", "Min", "Max", "MaxBy", "MinBy", "MaxMinByK", "BoolAnd", "BoolOr", "BitAndAgg", "BitOrAgg", "BitXorAgg"),
+    *("Percentile", "Median", "HyperLogLogPlusPlus", "BitmapConstructAgg", "BitmapOrAgg"),
+)
+"""Aggregates whose value is one for the bag of their rows."""
 
 
 def _takes_order(call: Json) -> bool:
     """Tell whether the value of an aggregate depends on the order of its rows, be it by rounding."""
     if call["function"] in ("Sum", "Average"):
         return any(each["type"] in ("DOUBLE", "FLOAT") for each in call["arguments"])
-    return call["function"] not in _ANY_ORDER
+    return call["function"] not in _ANY_ORDER and "WITHIN GROUP" not in call["text"]
 
 
 def _is_sorted(node: Json) -> bool:

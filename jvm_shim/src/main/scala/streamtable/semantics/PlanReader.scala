@@ -302,8 +302,7 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
   /** Whether rows are handed out anew between a limit and the order below it. */
   private def isShuffled(plan: LogicalPlan): Boolean = plan match {
     case _: Repartition | _: RepartitionByExpression | _: RebalancePartitions => true
-    case _: Project | _: SubqueryAlias | _: View | _: ResolvedHint | _: PipeOperator => isShuffled(plan.children.head)
-    case _ => false
+    case _ => Ties.keepsOrder(plan) && isShuffled(plan.children.head)
   }
 
   private def below(plan: LogicalPlan): JObject = "children" -> plan.children.map(node).toList

@@ -89,7 +89,8 @@ private object Ties {
   private def inlined(plan: LogicalPlan): LogicalPlan =
     if (plan.containsPattern(TreePattern.CTE)) InlineCTE()(plan) else plan
 
-  private def keepsOrder(plan: LogicalPlan): Boolean = plan match {
+  /** Whether rows leave a node in the order in which they come to it. */
+  def keepsOrder(plan: LogicalPlan): Boolean = plan match {
     case _: Project | _: SubqueryAlias | _: View | _: PipeOperator | _: ResolvedHint => true
     case _ => false
   }
