@@ -216,6 +216,8 @@ def test_clients_of_thrift_run_no_code_and_reach_nothing_but_tables(server: Runn
         for statement in guarded.UNREADABLE:
             with pytest.raises(ThriftError, match="STREAMTABLE_(INVALID_QUERY|SYNTAX_ERROR)"):
                 cursor.execute(statement)
+        with pytest.raises(ThriftError, match=r"line 2, pos 27(?s:.*)number the groups with dense_rank"):
+            cursor.execute("CREATE STREAM TABLE no AS SELECT k,\n   sum(k) OVER (ORDER BY k GROUPS 1 PRECEDING) AS s FROM guarded")
         cursor.execute("INSERT INTO guarded VALUES (1)")
         for statement in guarded.LEAKS:
             cursor.execute(statement)

@@ -61,7 +61,7 @@ class Recorder:
     def batch(self, spark: SparkSession, sql: str, columns: str, start: int | None, end: int) -> DataFrame:
         raise NotImplementedError
 
-    def mentioned(self, sql: str) -> dict[str, Any]:
+    def mentioned(self, spark: SparkSession, sql: str) -> dict[str, Any]:
         return {}
 
     def describe_function(self, spark: SparkSession, name: str, arguments: Sequence[str | None]) -> StructType:

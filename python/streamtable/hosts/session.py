@@ -192,10 +192,10 @@ class _Statements:
         with named(spark, statement := _read(sql)):
             return micro_batches.batch(spark, statement, columns, start, end)
 
-    def mentioned(self, sql: str) -> dict[str, Any]:
-        from streamtable.statements.mentions import mentioned
+    def mentioned(self, spark: SparkSession, sql: str) -> dict[str, Any]:
+        from streamtable.statements.mentions import readable
 
-        return mentioned(_read(sql))
+        return readable(spark, _read(sql))
 
     def describe_function(self, spark: SparkSession, name: str, arguments: Sequence[str | None]) -> StructType:
         from streamtable.observe import calls

@@ -56,8 +56,8 @@ class Answers(Protocol):
     def batch(self, spark: SparkSession, sql: str, columns: str, start: int | None, end: int) -> DataFrame:
         """Return the rows after `start`, or from the beginning, and up to `end`."""
 
-    def mentioned(self, sql: str) -> dict[str, Any]:
-        """Return the names, queries and paths in the statement. Raises its errors."""
+    def mentioned(self, spark: SparkSession, sql: str) -> dict[str, Any]:
+        """Return the names, queries and paths in the statement. Raises its errors, and InvalidQuery for texts that do not parse."""
 
     def describe_function(self, spark: SparkSession, name: str, arguments: Sequence[str | None]) -> StructType:
         """Return the columns of a table function. Raises errors of its arguments."""
@@ -107,9 +107,9 @@ class Handler:
         """Return the JSON of where the frame is held, or of the error."""
         return _answer(lambda: _held(self._answers.batch(_session(session), sql, columns, _time(start), int(end))._jdf))
 
-    def mentioned(self, sql: str) -> str:
+    def mentioned(self, session: JavaObject, sql: str) -> str:
         """Return the JSON of what a statement mentions, or of the error."""
-        return _answer(lambda: self._answers.mentioned(sql))
+        return _answer(lambda: self._answers.mentioned(_session(session), sql))
 
     def describeFunction(self, session: JavaObject, name: str, arguments: Sequence[str | None]) -> str:  # noqa: N802  (the shim's spelling)
         """Return the JSON of a table function's columns, or of the error."""

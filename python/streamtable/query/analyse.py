@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ from streamtable.algebra.optional import OptionalState
 from streamtable.algebra.reading import BoundQuery, read_plan
 from streamtable.algebra.sources import Source
 from streamtable.differentiate.registry import RuleFinding, obstacle
-from streamtable.errors import InvalidQuery, InvalidStatement, message_of, near_names
+from streamtable.errors import InvalidQuery, InvalidStatement, near_names
 from streamtable.jvm.gateway import SHIM, frame_of, java_class
 from streamtable.language.names import Query
 from streamtable.language.stream_table.ast import CreateStreamTable
@@ -27,8 +26,8 @@ from streamtable.language.stream_table.state import StateMode
 from streamtable.query.expectations import Judged, form_of, judge, refuse_volatile
 from streamtable.query.fingerprint import Json, _used, fingerprint_of
 from streamtable.query.frozen import Frozen, freeze, refuse_moving
+from streamtable.query.rejected import rejection
 from streamtable.query.rewrite import rewritten
-from streamtable.query.spellings import instead, of_pipelines
 from streamtable.query.states import Decided, Plan, stored
 from streamtable.sessions.internal import give_back
 from streamtable.sql.literals import quote_name
@@ -115,9 +114,7 @@ def analyse(session: SparkSession, query: Query, of: CreateStreamTable | None = 
         _forget(session, name)
         raise
     except PySparkException as error:
-        text = _moved(message_of(error), query)
-        hint = of_pipelines(query.text, text) or _nearest_table(session, text) or instead(query.text, text)
-        rejected = InvalidQuery(f"Spark rejects the query: {text}", hint=hint)
+        rejected = rejection(session, query, error)
         _forget(session, name)
         raise rejected from error
     except RecursionError as error:
@@ -169,28 +166,6 @@ def _check_names(gone: Sequence[Json]) -> None:
 
 def _too_deep() -> InvalidQuery:
     return InvalidQuery("the query is nested too deeply", hint="make a stream table of a part of it, and read that")
-
-
-def _moved(message: str, query: Query) -> str:
-    """Translate Spark's positions in the query into positions in the whole statement."""
-
-    def moved(found: re.Match[str]) -> str:
-        line, column = int(found[1]), int(found[2])
-        if line == 1:
-            column += query.column - 1
-        return f"line {line + query.line - 1}, pos {column}"
-
-    return re.sub(r"line (\d+),? pos(?:ition)? (\d+)", moved, message)
-
-
-def _nearest_table(session: SparkSession, message: str) -> str | None:
-    """Suggest tables for a name that Spark does not find. Spark itself suggests columns."""
-    missing = re.search(r"The table or view (\S+) cannot be found", message)
-    if missing is None:
-        return None
-    wanted = missing[1].replace("`", "").split(".")[-1]
-    known = [row["tableName"] for row in session.sql("SHOW TABLES").collect()]
-    return near_names(wanted, known).strip() or None
 
 
 def _mentioned(plan: str) -> dict[str, set[str]]:

@@ -8,7 +8,10 @@ from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from streamtable.language.names import Condition, Name, Query
+from streamtable.query.rejected import refuse_unreadable
 from streamtable.query.rewrite import rewritten
 
 __all__ = ["KINDS", "mentioned"]
@@ -18,11 +21,17 @@ _FIELDS = {"where": "conditions", "location": "new_places"}
 _OF_CONNECTION = {"warehouse": "places", "token_file": "places", "remote": "servers"}
 
 
+def readable(spark: SparkSession, statement: Any) -> dict[str, list[Any]]:
+    """Return all mentions. Raises InvalidQuery for a query or a condition that Spark cannot parse: nothing could judge it."""
+    refuse_unreadable(spark, (said for _, said in _parts(statement) if isinstance(said, (Query, Condition))))
+    return mentioned(statement)
+
+
 def mentioned(statement: Any) -> dict[str, list[Any]]:
     """Return all mentions in the statement, each kind in the order of the statement's fields."""
     found: dict[str, list[Any]] = {kind: [] for kind in KINDS}
-    for kind, text in _parts(statement):
-        found[kind].append(text)
+    for kind, said in _parts(statement):
+        found[kind].append(rewritten(said.text) if isinstance(said, (Query, Condition)) else said)
     return found
 
 
@@ -30,10 +39,10 @@ def _parts(node: Any) -> Iterator[tuple[str, Any]]:
     match node:
         case Name(parts):
             yield "names", list(parts)
-        case Query(text):
-            yield "queries", rewritten(text)
-        case Condition(text):
-            yield "conditions", rewritten(text)
+        case Query():
+            yield "queries", node
+        case Condition():
+            yield "conditions", node
         case list() | tuple() | frozenset():
             for each in node:
                 yield from _parts(each)
@@ -44,7 +53,7 @@ def _parts(node: Any) -> Iterator[tuple[str, Any]]:
 
 def _of_field(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, str) and name in _FIELDS:
-        yield _FIELDS[name], rewritten(value) if name == "where" else value
+        yield _FIELDS[name], Condition(value) if name == "where" else value
     elif isinstance(value, str) and name == "connection":
         with suppress(ValueError):  # who reads it next says what is wrong with it
             pairs = [pair.partition("=")[::2] for pair in shlex.split(value)]

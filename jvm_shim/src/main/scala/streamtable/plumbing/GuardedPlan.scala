@@ -14,7 +14,6 @@ import org.apache.spark.sql.catalyst.{FunctionIdentifier, TableIdentifier}
 import org.apache.spark.sql.catalyst.analysis._
 import org.apache.spark.sql.catalyst.catalog.{CatalogStorageFormat, LanguageSQL, RoutineLanguage}
 import org.apache.spark.sql.catalyst.expressions.{Alias, Expression, Literal}
-import org.apache.spark.sql.catalyst.parser.ParseException
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.execution.command.{CreateSQLFunctionCommand, SetCommand}
 import org.apache.spark.sql.execution.datasources.DataSource
@@ -137,7 +136,7 @@ private[streamtable] final class GuardedPlan(guard: Guard, session: SparkSession
     case _ => None
   }
 
-  /** One of ours: the names, queries and places that it mentions, as Python reads them. */
+  /** One of ours: the names, queries and places that it mentions, as Python reads them. All can be parsed, or it is refused. */
   def statement(sql: String): Unit = {
     val said = Handlers.mentioned(session, sql)
     def texts(of: JsonNode) = (0 until of.size).map(of.get(_).asText)
@@ -150,11 +149,11 @@ private[streamtable] final class GuardedPlan(guard: Guard, session: SparkSession
     texts(said.get("new_places")).foreach(guard.newPlace(session, _))
     texts(said.get("places")).foreach(guard.place)
     texts(said.get("servers")).foreach(server => guard.refuse("sources", s"the server $server"))
-    texts(said.get("queries")).foreach(readable("query")(text => analysed(parser.parsePlan(text))))
-    texts(said.get("conditions")).foreach(readable("condition") { text =>
+    texts(said.get("queries")).foreach(text => analysed(parser.parsePlan(text)))
+    texts(said.get("conditions")).foreach { text =>
       val condition = parser.parseExpression(text).transform { case _: UnresolvedAttribute => Literal(null) }
       analysed(Project(Seq(Alias(condition, "condition")()), OneRowRelation()))
-    })
+    }
   }
 
   /**
@@ -179,18 +178,6 @@ private[streamtable] final class GuardedPlan(guard: Guard, session: SparkSession
     its.setCurrentNamespace(now.currentNamespace)
     fresh
   }
-
-  /** What the guard cannot read is refused: who reads it next might read something in it that was not looked at. */
-  private def readable(what: String)(parse: String => Any)(text: String): Unit =
-    try parse(text)
-    catch {
-      case e: ParseException =>
-        throw StreamTableException(
-          "STREAMTABLE_INVALID_QUERY",
-          "42000",
-          s"Spark rejects the $what: ${e.getMessage}",
-          s"correct the $what")
-    }
 
   private def isSource(name: String): Boolean = {
     if (sources.size > 10000) sources.clear()

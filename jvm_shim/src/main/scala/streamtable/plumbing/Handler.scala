@@ -40,8 +40,11 @@ trait Handler {
   /** Answers its rows, as `run` does. */
   def callFunction(session: SparkSession, name: String, arguments: Array[String]): String
 
-  /** Answers what a statement mentions: `{"names": [[...]], "queries": [...], ...}`. */
-  def mentioned(sql: String): String
+  /**
+   * Answers what a statement mentions: `{"names": [[...]], "queries": [...], ...}`, or an error for a query or a condition in it that
+   * cannot be parsed.
+   */
+  def mentioned(session: SparkSession, sql: String): String
 
   /**
    * Carries out a statement of Spark, and what of stream tables that does not know, before it and after it: `{"rows": [[...], ...]}`.
@@ -129,7 +132,7 @@ object Handlers {
     rows(answer(_.callFunction(session, name, arguments.toArray)))
 
   /** Asks what a statement mentions. */
-  def mentioned(session: SparkSession, sql: String): JsonNode = answer(_.mentioned(sql))
+  def mentioned(session: SparkSession, sql: String): JsonNode = answer(_.mentioned(session, sql))
 
   private[streamtable] def askedByPython: Boolean = current.exists(_.connections.ofPython)
 
