@@ -392,7 +392,7 @@ def live(world: World, rounds: int, queries: Sequence[str] = tuple(QUERIES), rep
         for each in followers:
             if rnd.random() < 0.8:
                 each.catch_up()
-        if rnd.random() < 0.4:
+        if rnd.random() < 0.4 or (n == rounds - 1 and not world.happened["ddl"]):
             _alter(world, followers)
         if n == rounds // 2:
             followers += [Consumer(world, query, "second") for query in queries]
