@@ -60,8 +60,8 @@ def refuse_other_partitions(session: SparkSession, path: str, after: int, found:
     written = {each.partitioned_by for each in found if each.partitioned_by is not None}
     gone = {of for each in found for of in each.removed_layouts} - written
     if len(written) == 1 and gone:
-        of_now = set(*written)
-        told |= {of for of in gone if not of_now.issuperset(of)} or ({layout(session, path, after)} if after >= 0 else set())
+        (of_now,) = written
+        told |= {of for of in gone if not set(of_now).issuperset(of)} or ({layout(session, path, after)} if after >= 0 else set())
     if len(told | written) > 1:
         raise HistoryLost(f"{path} was written anew with other partitions, and files of before do not tell their values any more")
 
