@@ -25,7 +25,7 @@ from streamtable.engine.sources import Sources
 from streamtable.engine.workspace import Workspace
 from streamtable.language.names import Query
 from streamtable.query.analyse import AnalysedQuery, analyse, release
-from streamtable.query.captured import captured_settings
+from streamtable.sessions.captured import captured_settings
 from streamtable.sessions.internal import lend
 
 

@@ -15,8 +15,9 @@ from tests.versions import LACKING
 
 from streamtable.language.names import Query
 from streamtable.query.analyse import AnalysedQuery, analyse, release
-from streamtable.query.captured import captured_settings
-from streamtable.sessions.internal import lend
+from streamtable.sessions import internal
+from streamtable.sessions.captured import captured_settings
+from streamtable.sessions.internal import lend, lent
 
 JOINED = "FROM a JOIN b ON a.k = b.k"
 FIELDS = ", ".join(f"'f{n}', a.v" for n in range(13))
@@ -244,6 +245,21 @@ def test_a_view_that_is_written_again_in_another_time_zone(s: Scenario) -> None:
         s.spark.conf.set("spark.sql.session.timeZone", zone or "UTC")
     s.spark.sql("REFRESH STREAM TABLE above_hours")
     assert_exact(s.spark, "above_hours", "SELECT * FROM hours")
+
+
+def test_a_setting_of_the_process_that_refreshes_is_none_of_the_definition(s: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "spark.sql.legacy.negativeIndexInArrayInsert"
+    s.stream("st", "SELECT k, array_insert(array(1, 2, 3), -1, 9) AS l FROM a")
+    process: Any = s.spark._jsparkSession.sharedState().conf()
+    monkeypatch.setattr(internal, "_idle", [])  # as in a process that has lent none yet
+    process.set(key, "true")
+    try:
+        assert s.spark.newSession().conf.get(key) == "true"
+        s.step("INSERT INTO a (k) VALUES (7)")
+        with lent(s.spark, ("spark_catalog", "default"), captured_settings(s.spark)) as session:
+            assert session.conf.get(key) == "false"
+    finally:
+        process.remove(key)
 
 
 def test_columns_that_change_places_are_not_taken_for_each_other(s: Scenario) -> None:

@@ -21,7 +21,7 @@ from streamtable.jvm.gateway import SHIM
 from streamtable.jvm.versions import minor
 from streamtable.language.names import Query
 from streamtable.query.analyse import analyse, release
-from streamtable.query.captured import captured_settings
+from streamtable.sessions.captured import captured_settings
 from streamtable.sessions.internal import MOST_IDLE, lend, lent
 from streamtable.settings.session import Setting, read_setting
 from streamtable.settings.spark import DELTA_CATALOG, DELTA_EXTENSION, EXTENSION, ambient_settings, as_properties, parted, settings

@@ -17,9 +17,9 @@ from streamtable.catalog.entries import find
 from streamtable.definitions import create
 from streamtable.delta.tables import Located
 from streamtable.errors import InvalidStatement, NotSupported, StreamTableExists, StreamTableNotFound
-from streamtable.query.captured import CAPTURED
 from streamtable.refresh import run
 from streamtable.refresh.run import Outcome
+from streamtable.sessions.captured import CAPTURED
 
 NORTH = "SELECT id, amount FROM sales WHERE region = 'north'"
 

@@ -41,7 +41,6 @@ from streamtable.language.stream_table.schedule import (
 )
 from streamtable.language.stream_table.write import expectation_sql
 from streamtable.query.analyse import AnalysedQuery, analyse, release
-from streamtable.query.captured import captured_settings
 from streamtable.query.checks import allow, refuse_hidden_names, refuse_session_names, temporary_view_refused
 from streamtable.query.expectations import column_names, refused
 from streamtable.query.frozen import FROZEN
@@ -49,6 +48,7 @@ from streamtable.query.rewrite import moving_literal
 from streamtable.query.states import Plan, plan_of
 from streamtable.refresh.backfill import given_by
 from streamtable.refresh.dry_run import rejected
+from streamtable.sessions.captured import captured_settings
 from streamtable.sessions.internal import lend
 from streamtable.settings.session import BLOCK_SOURCE_DDL, DEFAULT_SCHEDULE, MINIMUM_SCHEDULE, read_setting
 

@@ -18,8 +18,8 @@ from streamtable.language.names import UNREAD, Name, Query
 from streamtable.language.queue.ast import Columns, CreateQueue
 from streamtable.language.subscribe.ast import Subscribe
 from streamtable.language.write import to_sql
-from streamtable.query.captured import captured_settings
 from streamtable.query.checks import find_source
+from streamtable.sessions.captured import captured_settings
 from streamtable.subscribing.feed import columns_of, meaning
 from streamtable.subscribing.subscription import schema_of
 

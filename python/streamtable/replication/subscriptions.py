@@ -20,8 +20,8 @@ from streamtable.delta.tables import Located
 from streamtable.engine import clock
 from streamtable.errors import DirectWriteRefused, InvalidStatement, NotEnabled
 from streamtable.language.names import Name
-from streamtable.query.captured import captured_settings
 from streamtable.replication.publisher import Publisher, publisher_of, same
+from streamtable.sessions.captured import captured_settings
 
 __all__ = ["SubscribedTable", "Subscription", "SyncState", "slots_in_sight", "slots_in_use"]
 

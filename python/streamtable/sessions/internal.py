@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from streamtable.jvm.gateway import SHIM, frame_of, java_class
 from streamtable.jvm.handles import catalog_of
+from streamtable.sessions.captured import unset_others
 
 __all__ = ["MOST_IDLE", "give_back", "handed_to", "lend", "lent", "like", "new", "without_wrong_rules"]
 
@@ -90,6 +91,7 @@ def lend(spark: SparkSession, namespace: Sequence[str], settings: Mapping[str, s
     session = _taken(kind)
     if session is None:
         session = new(spark, settings)
+        unset_others(session, settings)
         _lent[session] = kind
     java_class(session, f"{SHIM}.Sessions").forget(session._jsparkSession)
     for setting in _INHERITED:

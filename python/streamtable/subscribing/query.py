@@ -29,9 +29,9 @@ from streamtable.jvm.failures import interrupted
 from streamtable.jvm.handles import namespace_of
 from streamtable.language.names import UNREAD, Query
 from streamtable.query.analyse import AnalysedQuery, analyse, release
-from streamtable.query.captured import captured_settings
 from streamtable.query.checks import refuse_hidden_names, refuse_session_names
 from streamtable.query.rewrite import moving_literal
+from streamtable.sessions.captured import captured_settings
 from streamtable.sessions.internal import lend
 from streamtable.sql.builder import column, select, subquery
 from streamtable.subscribing.inputs import Input, Inputs

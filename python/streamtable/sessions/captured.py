@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
 from streamtable.jvm.gateway import java_class
 
-__all__ = ["CAPTURED", "captured_settings"]
+__all__ = ["CAPTURED", "captured_settings", "unset_others"]
 
 CAPTURED = (
     "spark.sql.ansi.enabled",
@@ -48,9 +49,18 @@ _CHANGING = re.compile(
 
 def captured_settings(spark: SparkSession) -> dict[str, str]:
     """Read the values of the settings that change what a query means, with defaults: sessions may have different ones."""
+    return {key: str(spark.conf.get(key)) for key in CAPTURED} | _unusual(spark)
+
+
+def unset_others(session: SparkSession, settings: Mapping[str, str]) -> None:
+    """Leave Spark's default to each setting that a definition does not hold. The configuration of this process may have another."""
+    for key in _unusual(session).keys() - settings.keys():
+        session.conf.unset(key)
+
+
+def _unusual(spark: SparkSession) -> dict[str, str]:
     modified = {key: value for key, value in sorted(_set_in(spark).items()) if _CHANGING.fullmatch(key)}
-    unusual = {key: value for key, value in modified.items() if key not in CAPTURED and spark.conf.isModifiable(key)}
-    return {key: str(spark.conf.get(key)) for key in CAPTURED} | unusual
+    return {key: value for key, value in modified.items() if key not in CAPTURED and spark.conf.isModifiable(key)}
 
 
 def _set_in(spark: SparkSession) -> dict[str, str]:
