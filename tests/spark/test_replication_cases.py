@@ -129,14 +129,6 @@ def test_rows_that_were_deleted_while_two_processes_copied_do_not_stay(
     assert rows_of(s, "f") == [(1,)]
 
 
-def test_a_copy_into_a_table_that_others_write_to_ends(s: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It began anew at each write, and others wrote more often than it took."""
-    identified(s, "id")
-    overtake(monkeypatch, writer, "commit", partial(run, s, "INSERT INTO f VALUES (9)"))
-    run(s, "APPLY SUBSCRIPTION s")
-    assert rows_of(s, "f") == [(1,), (2,), (9,)]
-
-
 @pytest.mark.parametrize("identity", ["id", "FULL"])
 def test_an_older_copy_does_not_come_after_one_that_found_no_rows(
     s: SparkSession, monkeypatch: pytest.MonkeyPatch, identity: str

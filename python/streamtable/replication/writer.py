@@ -13,8 +13,7 @@ from streamtable.algebra.columns import POSITION
 from streamtable.delta.commit import Committed, RowChange, Transaction, commit, positions
 from streamtable.delta.merge import merge_once
 from streamtable.delta.rows import read, read_located
-from streamtable.delta.summaries import commits
-from streamtable.delta.tables import Located, TableState, state, transaction
+from streamtable.delta.tables import Located, TableState, commits, state
 from streamtable.engine import limits
 from streamtable.engine.load import Load
 from streamtable.engine.tuning import planned_for
@@ -68,7 +67,7 @@ class Writer:
             raise InvalidStatement(message, hint="publish a list of columns without it, or make it an ordinary column here")
 
     def copy(self, rows: DataFrame, upto: int) -> Applied:
-        """Add the initial rows. Raises ConcurrentRefresh if another process copied meanwhile: rows of an older copy would stay.
+        """Add the initial rows. Raises ConcurrentRefresh for any other write, because the rows of an older copy would stay.
 
         The position is written even without rows, so that an older copy does not come after this.
         """
@@ -98,23 +97,21 @@ class Writer:
                 came = resolved.where(last & stays) if found["coming"] else None
                 by_position = gone is None or (found["copies"] == 1 and self._replaces_whole_rows)
                 # By position, if that is enough: no row is looked up again.
-                if by_position and self._replace(came, gone, upto):
+                if by_position and self._replace(came, gone, upto, or_fail=copies):
                     return counts
-            if copies and transaction(self._session, self._path, self._application) is not None:
-                raise ConcurrentRefresh(
-                    f"another process copied {self._source.name} into {self.name} meanwhile", hint="apply again"
-                )
             # MERGE joins the whole table, whose load is unknown, so Spark plans it as usual.
             self._merge(resolved.where(last).withColumn("__stays", stays), upto)
             return counts
 
-    def _replace(self, came: DataFrame | None, gone: DataFrame | None, upto: int) -> bool:
-        """Write rows, and delete the existing ones. Returns False if another process wrote since they were located."""
+    def _replace(self, came: DataFrame | None, gone: DataFrame | None, upto: int, *, or_fail: bool) -> bool:
+        """Write rows, and delete the existing ones. If another process wrote since they were located, fail or return False."""
         rows = came.select(*self._whole(self._fields())) if came is not None else None
         at = positions(self._session, gone.select(*POSITION), self._path, self._state.version) if gone is not None else None
         try:
             self._commit(upto, RowChange(rows, at))
         except ConcurrentRefresh:
+            if or_fail:
+                raise
             return False
         return True
 
