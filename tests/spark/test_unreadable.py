@@ -13,7 +13,8 @@ from tests.spark.statements import answer, done, folder
 from tests.spark.test_schedule import described, eventually, history, latest
 
 from streamtable import start_scheduler
-from streamtable.catalog.entries import dependencies, entries
+from streamtable.catalog.entries import entries
+from streamtable.catalog.graph import dependencies
 from streamtable.errors import DefinitionNotAccepted
 from streamtable.jvm.gateway import java_class
 from streamtable.observe.look import look

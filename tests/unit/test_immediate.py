@@ -15,7 +15,8 @@ from tests.unit.test_due import moved as ahead
 
 from streamtable.catalog import immediate as mark
 from streamtable.catalog.definition import SUSPENDED
-from streamtable.catalog.entries import Entry, read_by
+from streamtable.catalog.entries import Entry
+from streamtable.catalog.graph import read_by
 from streamtable.delta.tables import Version
 from streamtable.errors import ConcurrentRefresh, RefreshError, StatementCancelled
 from streamtable.language.stream_table.schedule import Calculated, Immediate, Manual, OnUpdate, Schedule, duration
@@ -219,11 +220,11 @@ def test_a_refresh_that_hangs_keeps_no_writer_waiting_for_ever(monkeypatch: pyte
     chain = (entry("a", "base"), entry("b", "a"), entry("c", "b"))
     played = Played(monkeypatch, *chain)
     played.hangs.add("b")
-    told = played.write("base", timeout="0.1")
+    told = played.write("base", timeout="1")
     assert played.refreshed == ["a", "b"] and played.failed == []
     [(path, line)] = played.skipped
     later = "A scheduler refreshes it at its next look, or the next write does; REFRESH STREAM TABLE shop.{} does it at once"
-    waits = "a write waits 0.1 s at most (spark.streamtable.immediate.timeoutSeconds)."
+    waits = "a write waits 1 s at most (spark.streamtable.immediate.timeoutSeconds)."
     assert told == [
         f"the refresh of shop.b was stopped: {waits} {later.format('b')}",
         f"shop.c was not refreshed: {waits} {later.format('c')}",

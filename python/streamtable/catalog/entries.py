@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 
-import networkx as nx
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
@@ -30,7 +29,6 @@ __all__ = [
     "CATALOG",
     "Entry",
     "at_home",
-    "dependencies",
     "entries",
     "entry_of",
     "find",
@@ -38,7 +36,6 @@ __all__ = [
     "listed",
     "load",
     "named_entries",
-    "read_by",
     "readable",
     "readers_named",
     "readers_of",
@@ -250,21 +247,6 @@ def entry_of(spark: SparkSession, parts: Sequence[str]) -> Entry | None:
         return find(spark, Name(tuple(parts)))[1]
     except SourceUnavailable:
         return None
-
-
-def dependencies(spark: SparkSession) -> nx.DiGraph[str]:
-    """Return the graph of all stream tables."""
-    return read_by(entries(spark))
-
-
-def read_by(tables: Iterable[Entry]) -> nx.DiGraph[str]:
-    """Return the graph of paths: an edge from each source to each stream table that reads it. A stream table has its name there."""
-    graph: nx.DiGraph[str] = nx.DiGraph()
-    for entry in tables:
-        graph.add_node(entry.path, name=entry.definition.name)
-        for path in entry.definition.sources:
-            graph.add_edge(path, entry.path)
-    return graph
 
 
 def readers_of(spark: SparkSession, place: str) -> tuple[str, ...]:

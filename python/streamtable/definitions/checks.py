@@ -6,16 +6,15 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-import networkx as nx
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from streamtable.catalog.definition import Definition
-from streamtable.catalog.entries import Entry, dependencies
+from streamtable.catalog.entries import Entry
+from streamtable.catalog.graph import refuse_cycle
 from streamtable.delta.columns import RESERVED, needs_mapping, unstorable
 from streamtable.delta.tables import Located
 from streamtable.errors import (
-    DependencyCycle,
     DependentsExist,
     InvalidQuery,
     InvalidStatement,
@@ -174,10 +173,7 @@ def _check(spark: SparkSession, statement: CreateStreamTable, analysed: Analysed
     if statement.backfill and not existing:
         given_by(spark, statement.backfill, schema)
     if existing:
-        graph = dependencies(spark)
-        for path in analysed.paths:
-            if path == existing.path or (path in graph and existing.path in graph and nx.has_path(graph, existing.path, path)):
-                raise DependencyCycle(f"{existing.definition.name} would read itself through the table at {path}")
+        refuse_cycle(spark, existing, analysed.paths)
 
 
 def _needed(statement: CreateStreamTable, analysed: AnalysedQuery, existing: Entry | None) -> str | None:

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog.definition import SUSPENDED
 from streamtable.catalog.entries import Entry
+from streamtable.catalog.graph import refuse_cycle
 from streamtable.catalog.paths import HIDDEN
 from streamtable.delta.commit import Committed
 from streamtable.delta.ddl import sync_catalog
@@ -168,6 +169,8 @@ def decided(spark: SparkSession, run: Run, full: bool = False) -> tuple[Facts, C
     entry, mode = run.entry, run.entry.definition.statement.mode
     check_columns(entry, run.analysed)
     allow(run.analysed, mode)
+    if entry.path in run.analysed.paths or set(run.analysed.paths) != entry.definition.sources.keys():
+        refuse_cycle(spark, entry, run.analysed.paths)  # a view leads elsewhere now
     facts = facts_of(spark, run)
     choice = choose(mode, full, run.frontier, run.target, facts)
     if choice.reason == NOT_POPULATED and entry.state.frontier is not None:

@@ -10,7 +10,8 @@ from uuid import uuid4
 import networkx as nx
 from pyspark.sql import SparkSession
 
-from streamtable.catalog.entries import Entry, dependencies, find_at
+from streamtable.catalog.entries import Entry, find_at
+from streamtable.catalog.graph import dependencies
 from streamtable.catalog.requests import Request
 from streamtable.delta.tables import Version
 from streamtable.errors import ConcurrentRefresh, StreamTableNotFound

@@ -10,6 +10,8 @@ from typing import final
 
 import networkx as nx
 
+from streamtable.catalog.graph import without_cycles
+
 __all__ = ["Graph", "branches"]
 
 
@@ -18,7 +20,7 @@ class Graph:
     """A graph of paths, with an edge from each source to its reader.
 
     It is made of the sources of each table. `order` has all paths, sources before readers; `sources` and `readers` have what each
-    path reads, and what reads it. Raises NetworkXUnfeasible for a table that reads itself at some depth.
+    path reads, and what reads it. Tables that read each other in a cycle have no sources of it here.
     """
 
     def __init__(self, made_of: Mapping[str, Collection[str]]) -> None:
@@ -26,6 +28,7 @@ class Graph:
         self._graph: nx.DiGraph[str] = nx.DiGraph()
         self._graph.add_nodes_from(made_of)
         self._graph.add_edges_from((source, path) for path, sources in made_of.items() for source in sources)
+        without_cycles(self._graph)
         self.order = tuple(nx.topological_sort(self._graph))
         self.place = {path: place for place, path in enumerate(self.order)}
         self.sources = {path: tuple(self._graph.predecessors(path)) for path in self.order}

@@ -11,7 +11,8 @@ from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import SparkSession
 
 from streamtable.catalog.definition import SUSPENDED
-from streamtable.catalog.entries import Entry, read_by
+from streamtable.catalog.entries import Entry
+from streamtable.catalog.graph import read_by
 from streamtable.catalog.immediate import index
 from streamtable.errors import ConcurrentRefresh, StatementCancelled, StreamTableSuspended, clear_frames
 from streamtable.jvm.failures import cancelled

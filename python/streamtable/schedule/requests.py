@@ -12,7 +12,8 @@ import networkx as nx
 from pyspark.sql import SparkSession
 
 from streamtable.catalog.definition import SUSPENDED
-from streamtable.catalog.entries import Entry, find_at, read_by
+from streamtable.catalog.entries import Entry, find_at
+from streamtable.catalog.graph import read_by
 from streamtable.catalog.owners import owner
 from streamtable.catalog.requests import Request
 from streamtable.engine import clock

@@ -8,7 +8,8 @@ from typing import Any
 import networkx as nx
 from pyspark.sql import SparkSession
 
-from streamtable.catalog.entries import Entry, dependencies, entries, listed
+from streamtable.catalog.entries import Entry, entries, listed
+from streamtable.catalog.graph import dependencies
 from streamtable.delta.tables import find_table
 from streamtable.delta.unreadable import Unreadable
 from streamtable.jvm.handles import namespace_of
