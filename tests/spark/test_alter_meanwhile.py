@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 from tests.oracle.comparison import assert_exact
 from tests.pipeline import in_turn
 from tests.spark.statements import answer, done
 
 from streamtable.catalog.entries import Entry, load
-from streamtable.delta.commit import commit
+from streamtable.delta.commit import Metadata, RowChange, Transaction, commit
 from streamtable.errors import ConcurrentRefresh
 from streamtable.language.names import Name
 from streamtable.refresh import failpoints
@@ -131,3 +135,31 @@ def test_a_refresh_that_finds_other_sources_keeps_what_an_alter_said(shop: Spark
     assert definition.status == "SUSPENDED" and "7" in str(definition.statement.schedule)
     assert [path.rpartition("/")[2] for path in definition.sources] == ["others"]
     assert shop.table("st").isEmpty()
+
+
+@pytest.mark.parametrize("full", ["", " FULL"])
+def test_a_refresh_commits_nothing_into_a_table_that_took_the_place_of_its_own(
+    st: SparkSession, monkeypatch: pytest.MonkeyPatch, full: str
+) -> None:
+    """Both are at one version, so that the commit met no conflict, and the new table had the old one's rows."""
+    other = "SELECT region, count(*) AS n, sum(amount) AS total FROM sales WHERE amount > 5 GROUP BY region"
+    between(monkeypatch, partial(run, st, f"DROP STREAM TABLE st; CREATE STREAM TABLE st SCHEDULE '1h' AS {other}"))
+    with pytest.raises(ConcurrentRefresh, match="another process has made the table"):
+        st.sql(f"REFRESH STREAM TABLE st{full}")
+    assert_exact(st, "st", other)
+
+
+def test_of_two_who_make_one_table_the_second_adds_nothing_to_it(st: SparkSession, tmp_path: Path) -> None:
+    """The rows of an arrangement that two sessions filled first were there twice."""
+    rows = st.range(3).select(F.col("id").cast("int"))
+    for n in range(2):
+        with pytest.raises(ConcurrentRefresh) if n else nullcontext():
+            commit(
+                st,
+                str(tmp_path / "new"),
+                -1,
+                Transaction("a", n),
+                RowChange(rows),
+                Metadata(schema_json=rows.schema.json(), properties={}),
+            )
+    assert st.read.format("delta").load(str(tmp_path / "new")).count() == 3

@@ -54,12 +54,13 @@ def test_each_value_arrives_at_the_parameter_of_its_name(bridge: Bridge) -> None
     added: Any = SimpleNamespace(_jdf="rows")
     rows = RowChange(added, Positions("bitmaps", 3), replace_all=True)
     metadata = Metadata("frontier", "history", "schema", {"a": "b", "c": None})
-    done = commit(SESSION, "/t", 6, Transaction("us", 5, alone=True), rows, metadata)
+    done = commit(SESSION, "/t", 6, Transaction("us", 5, alone=True), rows, metadata, table_id="id")
     assert done == Committed(7, rows_added=2, rows_removed=1)
     assert bridge.told == {
         "spark": "spark",
         "path": "/t",
         "readVersion": 6,
+        "tableId": "id",
         "add": "rows",
         "remove": "bitmaps",
         "replaceAll": True,

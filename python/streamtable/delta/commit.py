@@ -127,8 +127,11 @@ def commit(
     rows: RowChange = _NO_ROWS,
     metadata: Metadata = _NO_METADATA,
     allows: Callable[[Properties, Properties], bool] | None = None,
+    table_id: str | None = None,
 ) -> Committed:
     """Commit on top of `read_version` (-1 creates the table). A commit in between raises ConcurrentRefresh, with two exceptions.
+
+    It does so as well if another process made the table meanwhile, or another table than `table_id` is at the path.
 
     A commit in between that changed no rows does no harm, unless this commit is to be `alone` and both are of one application.
     A commit in between that changed only properties does no harm if `allows` says so, given the properties before and after.
@@ -143,6 +146,7 @@ def commit(
             session._jsparkSession,
             path,
             read_version,
+            table_id,
             rows.add._jdf if rows.add is not None else None,
             rows.remove.handle if rows.remove is not None else None,
             rows.replace_all,

@@ -168,5 +168,6 @@ def roll_back(workspace: Workspace, arrangement: Arrangement, pinned: Version, a
         found.number,
         Transaction(application, found.number + 1),
         RowChange(rows, replace_all=True),
+        table_id=found.table_id,
     )
     return version_at(workspace.session, arrangement.path, found.table_id, done.version)

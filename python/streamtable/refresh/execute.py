@@ -118,6 +118,7 @@ def refresh_incremental(run: Run, choice: Choice) -> Committed:
                 version.number,
                 Transaction(run.entry.definition.id, version.number + 1),
                 move,
+                table_id=version.table_id or None,
             )
             pinned[name] = version_at(run.session, hidden[name].path, version.table_id, moved.version)
             written[name] = moved.rows_added
@@ -223,6 +224,7 @@ def _commit(
                 properties,
             ),
             allows,
+            run.entry.state.table_id,
         )
 
 

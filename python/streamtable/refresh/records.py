@@ -119,4 +119,5 @@ def annotate(
                 properties=properties,
             ),
             allows=allows,
+            table_id=entry.state.table_id,
         )

@@ -1,12 +1,12 @@
 package org.apache.spark.sql.delta.streamtable
 
-import java.util.{Map => JavaMap}
+import java.util.{ConcurrentModificationException, Map => JavaMap}
 
 import org.apache.spark.paths.SparkPath
 import org.apache.spark.sql.{Column, DataFrame, SaveMode, SparkSession}
 import org.apache.spark.sql.catalyst.expressions.aggregation.BitmapAggregator
 import org.apache.spark.sql.classic.{SparkSession => ClassicSession}
-import org.apache.spark.sql.delta.DeltaLog
+import org.apache.spark.sql.delta.{DeltaLog, Snapshot}
 import org.apache.spark.sql.delta.ClassicColumnConversions._
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.commands.DeletionVectorWriter
@@ -62,12 +62,14 @@ private[streamtable] object Commits {
 
   /**
    * One transaction: rows that go (by position, or all), rows that come, the refresh's number, schema and properties. With `alone` it
-   * conflicts with any other commit of the application, also with one that has no rows. Its files are written here.
+   * conflicts with any other commit of the application, also with one that has no rows. Its files are written here. The version is one of
+   * the table `tableId`, where that is not null, and -1 is that of a table that nobody has made.
    */
   def prepare(
       spark: SparkSession,
       path: String,
       readVersion: Long,
+      tableId: String,
       add: DataFrame,
       remove: Positions,
       replaceAll: Boolean,
@@ -79,8 +81,8 @@ private[streamtable] object Commits {
     val log = DeltaLog.forTable(spark, path)
     val latest = log.update()
     Features.refuseUnknown(path, latest.protocol)
-    val read =
-      if (readVersion >= 0) Snapshots.at(latest, readVersion) else if (latest.version < 0) new Unborn(log) else latest
+    refuseAnother(path, latest, readVersion, tableId)
+    val read = if (readVersion >= 0) Snapshots.at(latest, readVersion) else new Unborn(log)
     val pending = new Pending(spark, log, read, Option.when(alone)(application), schema, properties)
     Planted.refuseLinks(path, read.metadata)
     if (add != null) Planted.refuseExpressions(path, read.metadata)
@@ -95,6 +97,11 @@ private[streamtable] object Commits {
     val mode = if (replaceAll) SaveMode.Overwrite else SaveMode.Append
     pending.of((goes ++ comes) :+ number, mode, added, removed)
   }
+
+  /** Another table may be at the path by now, with a version of the same number. */
+  private[streamtable] def refuseAnother(path: String, latest: Snapshot, readVersion: Long, tableId: String): Unit =
+    if (latest.version >= 0 && (readVersion < 0 || tableId != null && latest.metadata.id != tableId))
+      throw new ConcurrentModificationException(s"another process has made the table at $path")
 
   /** Has Spark compute again what it caches of the table, as after its own writes; what was read of one version stays. */
   private[streamtable] def forget(spark: SparkSession, log: DeltaLog): Unit = {
