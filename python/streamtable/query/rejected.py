@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from streamtable.errors import InvalidQuery, message_of, near_names
+from streamtable.errors import InvalidQuery, StreamTableError, message_of, near_names
+from streamtable.jvm.gateway import SHIM, java_class
 from streamtable.language.names import Condition, Query
 from streamtable.query.rewrite import rewritten
 from streamtable.query.spellings import instead, of_pipelines
@@ -32,9 +33,13 @@ def refuse_unreadable(session: SparkSession, texts: Iterable[Query | Condition])
 
 
 def _parse(session: SparkSession, text: Query | Condition) -> None:
-    parser = session._jsparkSession.sessionState().sqlParser()
     try:
-        (parser.parsePlan if isinstance(text, Query) else parser.parseExpression)(rewritten(text.text))
+        if isinstance(text, Query):  # by no rule that knows statements: those of ours are looked into as they are parsed
+            java_class(session, f"{SHIM}.Queries").readable(session._jsparkSession, rewritten(text.text))
+        else:
+            session._jsparkSession.sessionState().sqlParser().parseExpression(rewritten(text.text))
+    except StreamTableError:
+        raise
     except PySparkException as error:
         raise rejection(session, text, error) from error
 

@@ -36,6 +36,13 @@ object Queries {
       }
     }
 
+  /** Raises an error for a text that is no query. It is read by that rule alone: a statement in it is neither parsed nor looked into. */
+  def readable(spark: SparkSession, text: String): Unit =
+    spark.asInstanceOf[org.apache.spark.sql.classic.SparkSession].withActive {
+      try toItsEnd(spark.sessionState.sqlParser.parseQuery(text))
+      catch { case _: ParseException if Openings.begin(text) => throw statement(text) }
+    }
+
   /** A setting of older Sparks lets the parser pass over what stands behind a query. */
   private def toItsEnd[T](parse: => T): T =
     if (SQLConf.get.getConf(SQLConf.LEGACY_PARSE_QUERY_WITHOUT_EOF)) {
