@@ -279,7 +279,7 @@ def _takes_order(call: Json) -> bool:
     """Tell whether the value of an aggregate depends on the order of its rows, be it by rounding."""
     if call["function"] in ("Sum", "Average"):
         return any(each["type"] in ("DOUBLE", "FLOAT") for each in call["arguments"])
-    return call["function"] not in _ANY_ORDER and "WITHIN GROUP" not in call["text"]
+    return call["function"] not in _ANY_ORDER
 
 
 def _is_sorted(node: Json) -> bool:

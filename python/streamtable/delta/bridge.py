@@ -51,7 +51,7 @@ def translated(path: str) -> Iterator[None]:
         if cause is None:
             raise
         text = f"{cause.getClass().getSimpleName()}: {cause.getMessage()}"
-        for ours in (DefinitionNotAccepted, NotSupported):
+        for ours in (DefinitionNotAccepted, HistoryLost, NotSupported):
             if f"[{ours.condition}]" in text:
                 reason, _, hint = str(cause.getMessage()).partition("] ")[2].partition("\nWhat to do: ")
                 raise ours(reason, hint=hint.partition("\n")[0]) from error

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 
 from streamtable.delta.bridge import bridge, translated
-from streamtable.delta.summaries import CommitSummary, commits, layout
+from streamtable.delta.summaries import CommitSummary, Layout, commits, layout
 from streamtable.delta.tables import Version
 from streamtable.errors import HistoryLost
 
-__all__ = ["commits_since", "is_same", "refuse_other_partitions", "replaced", "version_at"]
+__all__ = ["commits_since", "is_same", "layout_of", "replaced", "version_at"]
 
 
 def version_at(session: SparkSession, path: str, table_id: str, number: int) -> Version:
@@ -42,7 +42,7 @@ def commits_since(session: SparkSession, path: str, before: Version, upto: int) 
     if now.replaces(before):
         raise HistoryLost(replaced(path, before.number))
     found = commits(session, path, before.number, upto)
-    refuse_other_partitions(session, path, before.number, found)
+    layout_of(session, path, before.number, found)
     if now.commit is None and before.commit is not None:
         raise HistoryLost(
             f"the log of the table at {path} does not hold version {before.number} any more, which was read: "
@@ -51,10 +51,11 @@ def commits_since(session: SparkSession, path: str, before: Version, upto: int) 
     return found
 
 
-def refuse_other_partitions(session: SparkSession, path: str, after: int, found: Sequence[CommitSummary]) -> None:
-    """Raise HistoryLost for commits between which nobody can read rows: Delta reads files of before by the partitions of now.
+def layout_of(session: SparkSession, path: str, after: int, found: Sequence[CommitSummary]) -> Layout | None:
+    """Return the one layout of the files in all commits from `after` on; None if they do not tell.
 
-    `found` are all commits from `after` on. A removed file without a value of each partition is of other partitions, or has NULL.
+    Raises HistoryLost if there are several: Delta reads files of before by the partitions of now. A removed file without a value of
+    each partition is of other partitions, or has NULL.
     """
     told = {of for each in found for of in each.layouts}
     written = {each.partitioned_by for each in found if each.partitioned_by is not None}
@@ -64,6 +65,7 @@ def refuse_other_partitions(session: SparkSession, path: str, after: int, found:
         told |= {of for of in gone if not set(of_now).issuperset(of)} or ({layout(session, path, after)} if after >= 0 else set())
     if len(told | written) > 1:
         raise HistoryLost(f"{path} was written anew with other partitions, and files of before do not tell their values any more")
+    return next(iter(told | written), None)
 
 
 def replaced(path: str, number: int) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
 from streamtable.delta.bridge import bridge, translated
-from streamtable.delta.commit_ids import refuse_other_partitions
+from streamtable.delta.commit_ids import layout_of
 from streamtable.delta.summaries import CommitSummary, commits
 from streamtable.delta.tables import state
 from streamtable.errors import SourceUnavailable
@@ -64,11 +65,12 @@ def change_set(session: SparkSession, path: str, after: int, upto: int, mode: st
     half-way is exact as well. Raises HistoryLost when the log has a gap, or the table got other partitions.
     """
     summaries = commits(session, path, after, upto)
-    refuse_other_partitions(session, path, after, summaries)
+    files = layout_of(session, path, after, summaries)
+    partitions = None if files is None else json.dumps(files)
     coarse = mode == "diff" or not reads_feed(session, path, summaries)
     try:
         with translated(path):
-            frame = frame_of(session, bridge(session).changes(session._jsparkSession, path, after, upto, coarse))
+            frame = frame_of(session, bridge(session).changes(session._jsparkSession, path, after, upto, coarse, partitions))
     except SourceUnavailable as error:
         # Deletion vectors are read here, all other files by the jobs.
         if lost := lost_file(error.__cause__ or error):

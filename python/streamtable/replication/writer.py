@@ -13,7 +13,8 @@ from streamtable.algebra.columns import POSITION
 from streamtable.delta.commit import Committed, RowChange, Transaction, commit, positions
 from streamtable.delta.merge import merge_once
 from streamtable.delta.rows import read, read_located
-from streamtable.delta.tables import Located, TableState, commits, state
+from streamtable.delta.summaries import commits
+from streamtable.delta.tables import Located, TableState, state
 from streamtable.engine import limits
 from streamtable.engine.load import Load
 from streamtable.engine.tuning import planned_for

@@ -144,6 +144,7 @@ private[streamtable] object Snapshots {
     val log = DeltaLog.forTable(spark, path)
     val snapshot = since(spark, path, version)
     val files = filesOf(snapshot, version)
+    Layouts.refuseOthers(snapshot, version, files)
     val index = new TahoeBatchFileIndex(spark, "streamtable", files, log, log.dataPath, snapshot)
     val relation = log.buildHadoopFsRelationWithFileIndex(snapshot, new Listed(index, files), bucketSpec = None)
     // Delta's own format is Parquet with vectors and column mapping; without either, Spark's reads the same files.

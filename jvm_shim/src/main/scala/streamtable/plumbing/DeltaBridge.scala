@@ -152,11 +152,11 @@ object DeltaBridge {
           ("data_change" -> actions.exists { case f: FileAction => f.dataChange; case _ => false }) ~
           ("removes_rows" -> actions.exists { case r: RemoveFile => r.dataChange; case _ => false }) ~
           ("removes_files" -> actions.exists(_.isInstanceOf[RemoveFile])) ~
-          ("layouts" -> layouts(actions) { case f: AddFile => f.partitionValues.keySet }) ~
-          ("removed_layouts" -> layouts(actions) {
+          ("layouts" -> Layouts.of(actions) { case f: AddFile => f.partitionValues.keySet }) ~
+          ("removed_layouts" -> Layouts.of(actions) {
             case r: RemoveFile if r.partitionValues != null => r.partitionValues.keySet
           }) ~
-          ("partitioned_by" -> actions.collectFirst { case m: Metadata => m.physicalPartitionColumns.sorted.toList }) ~
+          ("partitioned_by" -> actions.collectFirst { case m: Metadata => Layouts.of(m).toList.sorted }) ~
           ("transactions" -> actions.collect { case t: SetTransaction => t.appId }.toList) ~
           ("rows" -> rows) ~ ("uncounted_bytes" -> bytes) ~ ("feed_bytes" -> actions.collect { case c: AddCDCFile =>
             c.size
@@ -172,14 +172,10 @@ object DeltaBridge {
     compact(render(JArray(summaries)))
   }
 
-  /** Each set of columns of partitions once. */
-  private def layouts(actions: Seq[Action])(of: PartialFunction[Action, Iterable[String]]): List[List[String]] =
-    actions.collect(of.andThen(_.toList.sorted)).distinct.toList
-
   /** Columns of partitions at a version, as files call them. */
   def partitions(spark: SparkSession, path: String, version: Long): String = spark.withActive {
-    val columns = Snapshots.at(Snapshots.latest(spark, path), version).metadata.physicalPartitionColumns
-    compact(render(JArray(columns.sorted.map(JString(_)).toList)))
+    val columns = Layouts.of(Snapshots.at(Snapshots.latest(spark, path), version))
+    compact(render(JArray(columns.toList.sorted.map(JString(_)))))
   }
 
   /** Rows in files that came or went, those of a file whose deletion vector changed only once, and bytes of files that do not tell. */
@@ -290,10 +286,17 @@ object DeltaBridge {
   }
 
   /** The rows that came (+1) and went (-1) in the versions (after, upto], as the column `__streamtable_weight`, each with its version. */
-  def changes(spark: SparkSession, path: String, after: Long, upto: Long, coarse: Boolean): DataFrame =
+  def changes(
+      spark: SparkSession,
+      path: String,
+      after: Long,
+      upto: Long,
+      coarse: Boolean,
+      partitions: String): DataFrame =
     spark.withActive {
       val log = DeltaLog.forTable(spark, path)
       val snapshot = Snapshots.since(spark, path, upto)
+      Layouts.refuseOthers(snapshot, upto, Option(partitions).map(strings(_).toSet))
       val changed = Changes.changesToBatchDF(
         log,
         after + 1,
@@ -320,6 +323,7 @@ object DeltaBridge {
       spark: SparkSession,
       path: String,
       readVersion: Long,
+      tableId: String,
       add: Object,
       remove: Positions,
       replaceAll: Boolean,
@@ -332,6 +336,7 @@ object DeltaBridge {
       spark,
       path,
       readVersion,
+      tableId,
       add.asInstanceOf[DataFrame],
       remove,
       replaceAll,
