@@ -43,9 +43,6 @@ CODE = (
     "CREATE TABLE hiding (a INT) STORED AS PARQUET TBLPROPERTIES ('storage_handler' 'a.B')",
     "CREATE STREAM TABLE hiding AS SELECT reflect('java.lang.System', 'lineSeparator') AS r FROM guarded",
     "EXPLAIN CREATE STREAM TABLE hiding AS SELECT reflect('java.lang.System', 'lineSeparator') AS r FROM guarded",
-    "CREATE STREAM TABLE hiding AS SUBSCRIBE TO (SELECT nosuch FROM csv.`/etc/passwd` WITH ('header' = 'true'))",
-    "CREATE STREAM TABLE hiding AS SUBSCRIBE TO (SELECT * FROM text.`/no/such/place`)",
-    "CREATE STREAM TABLE hiding AS BEGIN SUBSCRIBE TO (SELECT * FROM text.`/no/such/place`); END",
     "CREATE STREAM TABLE hiding (CONSTRAINT c EXPECT (reflect('java.lang.System', 'lineSeparator') = 'x')) AS SELECT * FROM guarded",
     "ALTER STREAM TABLE hiding ADD CONSTRAINT c EXPECT (reflect('java.lang.System', 'lineSeparator') = 'x')",
     "CREATE STREAM TABLE hiding FROZEN WHERE (reflect('java.lang.System', 'lineSeparator') = 'x') AS SELECT * FROM guarded",
@@ -135,6 +132,9 @@ SETTINGS = (
     "SET spark.driver.extraJavaOptions",
 )
 UNREADABLE = (
+    "CREATE STREAM TABLE hiding AS SUBSCRIBE TO (SELECT nosuch FROM csv.`/etc/passwd` WITH ('header' = 'true'))",
+    "CREATE STREAM TABLE hiding AS SUBSCRIBE TO (SELECT * FROM text.`/no/such/place`)",
+    "CREATE STREAM TABLE hiding AS BEGIN SUBSCRIBE TO (SELECT * FROM text.`/no/such/place`); END",
     "CREATE STREAM TABLE hiding REFRESH MODE FULL AS SELECT reflect('java.lang.System', 'lineSeparator') AS r FROM ${nosuch} guarded",
     "SUBSCRIBE TO (SELECT value FROM ${nosuch} text.`/etc/passwd`)",
     "CREATE STREAM TABLE hiding (CONSTRAINT c EXPECT (${nosuch} reflect('java.lang.System', 'lineSeparator') = 'x')) AS SELECT * FROM guarded",
