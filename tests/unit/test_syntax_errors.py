@@ -424,8 +424,8 @@ def test_words_that_open_no_statement_are_answered_with_the_one_that_is_meant(te
         (
             "APPLY CHANGES INTO t FROM STREAM(s.x) KEYS (a, b) APPLY AS DELETE WHEN op = 'D' SEQUENCE BY at COLUMNS * EXCEPT (op)",
             (
-                "CREATE STREAM TABLE t AS SELECT * FROM (SELECT DISTINCT ON (a, b) * FROM s.x ORDER BY a, b, at DESC) "
-                "WHERE (op = 'D') IS NOT TRUE"
+                "CREATE STREAM TABLE t AS SELECT * FROM (SELECT * EXCEPT (nth) FROM (SELECT *, row_number() OVER "
+                "(PARTITION BY a, b ORDER BY at DESC) AS nth FROM s.x) WHERE nth = 1) WHERE (op = 'D') IS NOT TRUE"
             ),
         ),
         (
@@ -437,7 +437,7 @@ def test_words_that_open_no_statement_are_answered_with_the_one_that_is_meant(te
 def test_changes_of_databricks_are_said_as_a_query(text: str, ours: str) -> None:
     assert refusal(text).hint == f"write\n{ours}\n"
     parse(ours)
-    assert "DISTINCT ON (key)" in (refusal("APPLY CHANGES INTO t").hint or "")
+    assert "(PARTITION BY key ORDER BY time DESC)" in (refusal("APPLY CHANGES INTO t").hint or "")
     assert "bitemporal tables are not built" in (refusal(f"{text.strip(';')} BITEMPORAL").hint or "")
 
 
