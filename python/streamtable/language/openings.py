@@ -87,7 +87,7 @@ def _instead(changes: re.Match[str]) -> str:
     ordered = _SEQUENCE.search(rest)
     if not ordered:
         numbered = "SELECT *, row_number() OVER (PARTITION BY key ORDER BY time DESC) AS nth FROM source"
-        return f"write CREATE STREAM TABLE name AS SELECT * EXCEPT (nth) FROM ({numbered}) WHERE nth = 1"
+        return f"write CREATE STREAM TABLE name AS SELECT * EXCEPT (nth) FROM ({numbered}) WHERE nth = 1"  # noqa: S608
     keys, at, source, target = changes["keys"].strip(), ordered[1], changes["source"], changes["target"]
     if re.search(r"\bSCD\s+TYPE\s+2\b", rest, re.IGNORECASE):
         until = f"lead({at}) OVER (PARTITION BY {keys} ORDER BY {at}) AS valid_to"
