@@ -58,7 +58,8 @@ All settings of streamtable: those of a session, and those of a server. What a q
 ## Of a session
 
 `SET` refuses a value that a setting cannot have, and a setting that there is not. It changes them at once for what is read again and
-again, such as the settings of a scheduler. Those of `spark.streamtable.python` are read when the application starts.
+again, such as the settings of a scheduler that was started with this session. Those of `spark.streamtable.python` are read when the
+application starts.
 `spark.streamtable.patches.off` stands apart: it [switches off](../explanation/architecture.md#patches) what streamtable does in place of
 Spark or Delta.
 

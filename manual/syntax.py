@@ -239,7 +239,7 @@ def _title(node: Node, rules: Rules) -> Iterator[str]:
                 if not isinstance(item, Maybe):
                     words = list(_title(item, rules))
                     yield from words
-                    if not words or isinstance(item, Slot):
+                    if not words:
                         return
         case Choice(items):
             yield from _title(items[0], rules)

@@ -179,7 +179,7 @@ class DependentsExist(InvalidStatement):
 
     condition = "STREAMTABLE_DEPENDENTS_EXIST"
     sqlstate = "2BP01"
-    remedy = "drop them first, or CASCADE"
+    remedy = "do what the text names: drop or change the readers first, keep the columns and layout, or DROP ... CASCADE"
 
 
 class CursorExists(InvalidStatement):
@@ -255,11 +255,11 @@ class ReplicationObjectNotFound(InvalidStatement):
 
 
 class NotIncremental(StreamTableError):
-    """DIFFERENTIAL was asked for, and an operator of the query has no delta rule; the operator is named."""
+    """DIFFERENTIAL was asked for, and an operator has no delta rule; or DIFFERENTIAL STRICT, and a refresh must recompute."""
 
     condition = "STREAMTABLE_NOT_INCREMENTAL"
     sqlstate = "0A000"
-    remedy = "take REFRESH MODE AUTO, or another query"
+    remedy = "the text says why: take REFRESH MODE AUTO, or another query; under STRICT, REFRESH ... FULL recomputes once"
 
 
 class DirectWriteRefused(StreamTableError):
@@ -307,7 +307,7 @@ class SourceChanged(RefreshError):
 
     condition = "STREAMTABLE_SOURCE_CHANGED"
     sqlstate = "42804"
-    remedy = "CREATE OR REPLACE STREAM TABLE"
+    remedy = "put the source right, or ALTER STREAM TABLE ... AS a query that fits"
 
 
 class HistoryLost(RefreshError):
@@ -315,7 +315,7 @@ class HistoryLost(RefreshError):
 
     condition = "STREAMTABLE_HISTORY_LOST"
     sqlstate = "55000"
-    remedy = "nothing in a refresh, which recomputes; keep the log longer than the time between two refreshes"
+    remedy = "subscribe anew, or do what the text names; a refresh recomputes. Keep the log longer than a reader's longest pause"
 
 
 class ConcurrentRefresh(RefreshError):
@@ -355,7 +355,7 @@ class StreamTableSuspended(RefreshError):
 
     condition = "STREAMTABLE_SUSPENDED"
     sqlstate = "55000"
-    remedy = "ALTER STREAM TABLE ... RESUME"
+    remedy = "put the cause right, which the text names, then ALTER STREAM TABLE ... RESUME"
 
 
 class StorageFailed(StreamTableError):

@@ -11,7 +11,7 @@ from streamtable.algebra.operators import Scan
 from streamtable.algebra.reading import BoundQuery
 from streamtable.algebra.sources import Source
 from streamtable.catalog import definition
-from streamtable.catalog.definition import ACTIVE, FORMAT, SUSPENDED, Definition, Failure, Resumed, code_of
+from streamtable.catalog.definition import ACTIVE, FORMAT, SUSPENDED, Definition, Failure, Resumed, code_of, suspended
 from streamtable.delta.tables import Version
 from streamtable.errors import DefinitionUnreadable, NotSupported
 from streamtable.language.names import Name, Query
@@ -36,6 +36,14 @@ RESUMED = replace(RUNNING, resumed=Resumed(7, AT))
 def test_a_definition_is_read_as_it_was_written(written: Definition) -> None:
     properties = {key: value for key, value in written.properties(READING).items() if value is not None}
     assert Definition.of(properties) == written
+
+
+def test_the_error_of_a_suspended_table_says_since_when_and_why() -> None:
+    by_failures, by_statement = suspended(STOPPED), suspended(replace(STOPPED, error=None))
+    assert by_failures.reason == "a b.t is suspended since 2026-01-01 00:00:00+00:00, after 3 failures: no"
+    assert by_failures.hint == "put the cause right, then ALTER STREAM TABLE `a b`.`t` RESUME"
+    assert by_statement.reason == "a b.t is suspended, by ALTER STREAM TABLE ... SUSPEND"
+    assert by_statement.hint == "ALTER STREAM TABLE `a b`.`t` RESUME"
 
 
 @pytest.mark.parametrize("written", ["0 0 12 ? * 2", "0 0 12 * * 2", "0 12 ? * 2"])

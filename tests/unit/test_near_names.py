@@ -6,11 +6,13 @@ from pathlib import Path
 from unittest.mock import MagicMock
 
 import pytest
+from pyspark.sql.types import IntegerType, LongType, StructType
 
 from streamtable.catalog.definition import Definition
 from streamtable.errors import InvalidQuery, SourceChanged, SourceUnavailable, StreamTableError, near_names
 from streamtable.language.parse import parse
 from streamtable.query import stored
+from streamtable.query.fits import check_columns
 
 NAMES = [
     f"spark_catalog.{each}" for each in ("shop.by_region", "shop.daily_sales", "shop.orders", "shop.order_items", "office.large")
@@ -75,3 +77,22 @@ def test_a_source_that_is_gone_is_named_with_the_ways_on(
         str(error).splitlines()[0].startswith(f"[{kind.condition}] ")
         and str(error).splitlines()[-1] == f"SQLSTATE: {kind.sqlstate}"
     )
+
+
+def test_a_query_that_gives_other_columns_is_told_both_kinds_with_the_ways_on() -> None:
+    definition = MagicMock(spec=Definition)
+    definition.name, definition.statement = "c.shop.rated", parse("CREATE STREAM TABLE shop.rated AS SELECT * FROM t")
+    had, gives = (
+        StructType().add("k", IntegerType()).add("v", IntegerType()),
+        StructType().add("k", IntegerType()).add("v", LongType()),
+    )
+    entry = MagicMock(definition=definition)
+    entry.state.schema, entry.state.schema_json = had, had.json()
+    analysed = MagicMock()
+    analysed.frame.schema, analysed.frame.columns = had, had.names
+    check_columns(entry, analysed)
+    analysed.frame.schema = gives
+    with pytest.raises(SourceChanged) as caught:
+        check_columns(entry, analysed)
+    assert caught.value.reason == "the query of c.shop.rated gives k int, v bigint, and the table has k int, v int"
+    assert "ALTER STREAM TABLE `shop`.`rated` AS SELECT" in (caught.value.hint or "")

@@ -246,6 +246,6 @@ def test_requests_join_until_one_is_taken(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_suspended_table_takes_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
     played = Played(monkeypatch)
     played.definition = replace(DEFINITION, status=SUSPENDED)
-    with pytest.raises(StreamTableSuspended, match="is suspended"):
+    with pytest.raises(StreamTableSuspended, match=r"is suspended, by ALTER STREAM TABLE \.\.\. SUSPEND"):
         ask(played)
     assert played.open == []

@@ -204,6 +204,7 @@ STATEMENTS: list[tuple[str, Statement]] = [
     ("SHOW REFRESH HISTORY LIMIT 0", ShowRefreshHistory(None, 0)),
     ("SHOW STREAM TABLE DEPENDENCIES", ShowDependencies()),
     ("SHOW STREAM TABLE DEPENDENCIES FOR t", ShowDependencies(T)),
+    ("SHOW MATERIALIZED VIEW DEPENDENCIES FOR t", ShowDependencies(T)),
     ("EXPLAIN STREAM TABLE t", ExplainStreamTable(T)),
     ("EXPLAIN DELTA STREAM TABLE t", ExplainStreamTable(T, delta=True)),
     ("VERIFY STREAM TABLE t", VerifyStreamTable(T)),

@@ -213,6 +213,11 @@ def test_where_and_what_was_expected_and_found(text: str, column: int, expected:
         ("REFRESH STREAM t", "write STREAM TABLE in front of the name"),
         ("SHOW HISTORY FOR t", "write SHOW REFRESH HISTORY"),
         ("REFRESH STREAM TABLE t ASYNC FULL", "write FULL in front of SYNC or ASYNC"),
+        ("REFRESH STREAM TABLE t CASCADE FULL", "write FULL in front of CASCADE"),
+        ("VERIFY TABLE t", "write VERIFY STREAM TABLE name"),
+        ("CREATE STREAM TABLE IF EXISTS t AS SELECT 1 AS a", "write IF NOT EXISTS"),
+        ("EXPLAIN CREATE MATERIALIZED VIEW IF EXISTS t AS SELECT 1 AS a", "write IF NOT EXISTS"),
+        ("CREATE QUEUE IF EXISTS q ON t", "write IF NOT EXISTS"),
         ("ALTER MATERIALIZED VIEW t DROP SCHEDULE IF EXISTS", "leave IF EXISTS out: without a schedule nothing changes"),
         ("ALTER MATERIALIZED VIEW t DROP TRIGGER IF EXISTS", "leave IF EXISTS out: without a schedule nothing changes"),
         ("SHOW MATERIALIZED VIEWS LIKE 'a*' IN s", "write IN and the schema in front of LIKE"),
@@ -424,8 +429,8 @@ def test_words_that_open_no_statement_are_answered_with_the_one_that_is_meant(te
         (
             "APPLY CHANGES INTO t FROM STREAM(s.x) KEYS (a, b) APPLY AS DELETE WHEN op = 'D' SEQUENCE BY at COLUMNS * EXCEPT (op)",
             (
-                "CREATE STREAM TABLE t AS SELECT * FROM (SELECT DISTINCT ON (a, b) * FROM s.x ORDER BY a, b, at DESC) "
-                "WHERE (op = 'D') IS NOT TRUE"
+                "CREATE STREAM TABLE t AS SELECT * FROM (SELECT * EXCEPT (nth) FROM (SELECT *, row_number() OVER "
+                "(PARTITION BY a, b ORDER BY at DESC) AS nth FROM s.x) WHERE nth = 1) WHERE (op = 'D') IS NOT TRUE"
             ),
         ),
         (
@@ -437,7 +442,7 @@ def test_words_that_open_no_statement_are_answered_with_the_one_that_is_meant(te
 def test_changes_of_databricks_are_said_as_a_query(text: str, ours: str) -> None:
     assert refusal(text).hint == f"write\n{ours}\n"
     parse(ours)
-    assert "DISTINCT ON (key)" in (refusal("APPLY CHANGES INTO t").hint or "")
+    assert "(PARTITION BY key ORDER BY time DESC)" in (refusal("APPLY CHANGES INTO t").hint or "")
     assert "bitemporal tables are not built" in (refusal(f"{text.strip(';')} BITEMPORAL").hint or "")
 
 

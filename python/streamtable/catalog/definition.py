@@ -17,7 +17,7 @@ from streamtable.catalog.accepted import NAME, made_as
 from streamtable.catalog.requests import REQUESTED
 from streamtable.catalog.restored import UNREADABLE, restored
 from streamtable.delta.ddl import FEW_CHECKPOINTS
-from streamtable.errors import DefinitionUnreadable, NotSupported, StreamTableError
+from streamtable.errors import DefinitionUnreadable, NotSupported, StreamTableError, StreamTableSuspended
 from streamtable.language.parse import parse
 from streamtable.language.stream_table.ast import CreateStreamTable
 from streamtable.language.write import to_sql
@@ -35,6 +35,7 @@ __all__ = [
     "Properties",
     "Resumed",
     "code_of",
+    "suspended",
 ]
 
 FORMATTED, IDENTITY = "streamtable.format", "streamtable.id"
@@ -204,6 +205,14 @@ class Definition:
             restored(Failure, json.loads(properties["streamtable.error"])) if "streamtable.error" in properties else None,
             restored(Resumed, json.loads(properties["streamtable.resumed"])) if "streamtable.resumed" in properties else None,
         )
+
+
+def suspended(definition: Definition) -> StreamTableSuspended:
+    """Return the error of a suspended stream table: since when and by what it is suspended, and what to do."""
+    error = definition.error
+    why = f" since {error.at}, after {error.failures} failures: {error.message}" if error else ", by ALTER STREAM TABLE ... SUSPEND"
+    hint = f"{'put the cause right, then ' if error else ''}ALTER STREAM TABLE {definition.statement.name} RESUME"
+    return StreamTableSuspended(f"{definition.name} is suspended{why}", hint=hint)
 
 
 def code_of(properties: Mapping[str, str | None]) -> dict[str, str]:

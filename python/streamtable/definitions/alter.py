@@ -248,5 +248,6 @@ def _rename(spark: SparkSession, name: Name, to: Name) -> Definition:
         hint = "CREATE STREAM TABLE there, then DROP STREAM TABLE here"
         raise NotSupported(f"a stream table cannot move to another schema: {'.'.join(located.name[:-1])}", hint=hint)
     if located.kind != "none":
-        raise StreamTableExists(f"{'.'.join(located.name)} exists already")
+        hint = "RENAME TO another name, or drop what has this one"
+        raise StreamTableExists(f"{'.'.join(located.name)} exists already", hint=hint)
     return rename_with_readers(spark, entry, Name(located.name))

@@ -54,7 +54,7 @@ def drop(spark: SparkSession, statement: DropStreamTable) -> list[Dropped]:
     readers = readers_named(spark, located, definition)
     if readers and not statement.cascade:
         told = ", ".join(".".join(name.parts) for name in readers)
-        raise DependentsExist(f"{full} is read by {told}", hint="DROP STREAM TABLE ... CASCADE drops them too")
+        raise DependentsExist(f"{full} is read by {told}", hint=f"DROP STREAM TABLE {statement.name} CASCADE drops them too")
     dropped = [each for reader in readers for each in drop(spark, DropStreamTable(reader, True, cascade=True))]
     return [*dropped, Dropped(full, _drop_one(spark, located, found, definition))]
 

@@ -39,6 +39,11 @@ def _if_exists(found: re.Match[str]) -> str:
     return f"write IF {'NOT ' if found[1] else ''}EXISTS in front of the name" if verb else _NO_IF_EXISTS
 
 
+def _exists(found: re.Match[str]) -> str:
+    creates = re.match(r"\s*(?:EXPLAIN\s+)?CREATE\b", found.string, re.IGNORECASE)
+    return "write IF NOT EXISTS" if creates else _NO_IF_EXISTS
+
+
 def _for_each(comma: re.Match[str]) -> str:
     names = re.fullmatch(r"\s*VERIFY\s+\w+\s+\w+\s+(\w+(?:\s*,\s*\w+)*)[\s;]*", comma.string[:1000], re.IGNORECASE)
     if not names:
@@ -105,6 +110,7 @@ _ADVICE: tuple[Advice, ...] = (
     ("_CASCADE _FULL", r"AUTO|DIFFERENTIAL|INCREMENTAL", "leave it out: REFRESH MODE of the table decides"),
     ("_TABLE", r"VIEW\b", "write STREAM TABLE"),
     ("_STREAM", r"(?:(?<=REFRESH\s)|(?<=VERIFY\s))ALL\b", "leave ALL out: STREAM TABLES without a name are all of them"),
+    ("_STREAM", r"(?<=VERIFY\s)TABLE\b", "write VERIFY STREAM TABLE name"),
     ("_TABLE", r"(?<=STREAM\s)[\w`]", "write STREAM TABLE in front of the name"),
     ("_REFRESH _STREAM", r"HISTORY\b", "write SHOW REFRESH HISTORY"),
     ("_FOR _LIMIT", r"(?:OF|ON|IN|FROM)\s", "write FOR and then the name"),
@@ -130,9 +136,10 @@ _ADVICE: tuple[Advice, ...] = (
     ("_DOT", r"[-$#@:]", BACKQUOTES),
     ("STRING", r"[\w/]", "put it in quotes"),
     ("$END", r"(?<=SCHEDULE\s)IF\s+EXISTS|(?<=TRIGGER\s)IF\s+EXISTS", "leave IF EXISTS out: without a schedule nothing changes"),
-    ("", r"(?<=\bIF\s)EXISTS\b", _NO_IF_EXISTS),
+    ("", r"(?<=\bIF\s)EXISTS\b", _exists),
     ("", r"IF\s+(NOT\s+)?EXISTS\b", _if_exists),
     ("$END", r"(?<=SYNC\s)FULL\b", "write FULL in front of SYNC or ASYNC"),
+    ("$END", r"(?<=CASCADE\s)FULL\b", "write FULL in front of CASCADE"),
     ("$END", r"(?:IN|FROM)\s+[\w`]", "write IN and the schema in front of LIKE"),
     ("_LIKE", r"['\"]", "write LIKE in front of the pattern"),
     ("$END", r"CASCADE\b", "leave CASCADE out: it is for REFRESH and DROP"),

@@ -86,13 +86,16 @@ def _instead(changes: re.Match[str]) -> str:
         return "bitemporal tables are not built: keep both times as columns, and let lead() over each say until when a row holds"
     ordered = _SEQUENCE.search(rest)
     if not ordered:
-        return "write CREATE STREAM TABLE name AS SELECT DISTINCT ON (key) * FROM source ORDER BY key, time DESC"
+        numbered = "SELECT *, row_number() OVER (PARTITION BY key ORDER BY time DESC) AS nth FROM source"
+        return f"write CREATE STREAM TABLE name AS SELECT * EXCEPT (nth) FROM ({numbered}) WHERE nth = 1"  # noqa: S608
     keys, at, source, target = changes["keys"].strip(), ordered[1], changes["source"], changes["target"]
     if re.search(r"\bSCD\s+TYPE\s+2\b", rest, re.IGNORECASE):
         until = f"lead({at}) OVER (PARTITION BY {keys} ORDER BY {at}) AS valid_to"
         query = f"SELECT *, {at} AS valid_from, {until} FROM {source}"  # noqa: S608
     else:
-        query = f"SELECT DISTINCT ON ({keys}) * FROM {source} ORDER BY {keys}, {at} DESC"  # noqa: S608
+        # Not DISTINCT ON, which needs Spark 4.2.
+        numbered = f"SELECT *, row_number() OVER (PARTITION BY {keys} ORDER BY {at} DESC) AS nth FROM {source}"  # noqa: S608
+        query = f"SELECT * EXCEPT (nth) FROM ({numbered}) WHERE nth = 1"  # noqa: S608
         gone = _DELETED.search(rest)
         query = f"SELECT * FROM ({query}) WHERE ({gone[1].strip()}) IS NOT TRUE" if gone else query  # noqa: S608
     return f"write\nCREATE STREAM TABLE {target} AS {query}\n"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from streamtable.catalog.entries import Entry, table_columns
 from streamtable.errors import SourceChanged
 from streamtable.query.analyse import AnalysedQuery
+from streamtable.query.stored import ways
 
 __all__ = ["check_columns"]
 
@@ -18,7 +21,12 @@ def check_columns(entry: Entry, analysed: AnalysedQuery) -> None:
     # A table of an earlier release has no record of its sources' columns at CREATE.
     moved = names != columns and sorted(names) == sorted(columns) and not entry.definition.statement.columns
     if moved or [stored.get(name) for name in names] != now:
+        gives, has = _listed(columns, now), _listed(names, (stored.get(name, "?") for name in names))
         raise SourceChanged(
-            f"the query of {entry.definition.name} gives other columns than the table has: {analysed.frame.schema.simpleString()}",
-            hint="create the stream table again with CREATE OR REPLACE STREAM TABLE",
+            f"the query of {entry.definition.name} gives {gives}, and the table has {has}",
+            hint=ways(entry.definition, "the source as it was"),
         )
+
+
+def _listed(names: Iterable[str], types: Iterable[str]) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in zip(names, types, strict=True))

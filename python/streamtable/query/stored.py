@@ -13,7 +13,7 @@ from streamtable.jvm.storage import not_mounted
 from streamtable.query.analyse import AnalysedQuery, analyse
 from streamtable.query.states import plan_of
 
-__all__ = ["analyse_again", "gone"]
+__all__ = ["analyse_again", "gone", "ways"]
 
 _GONE = ("TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "UNRESOLVED_ROUTINE")
 _NAMED = re.compile(r"(?:table or view|routine|Delta table) (`[^`]+`(?:\.`[^`]+`)*|[^\s'`]+)")
@@ -31,7 +31,7 @@ def analyse_again(session: SparkSession, entry: Entry, anew: bool = False) -> An
             named = _NAMED.search(error.reason)
             raise gone(entry.definition, named[1].replace("`", "") if named else "a source", error.reason) from error
         reason = f"the query of {entry.definition.name} cannot be read any more: {error.reason}"
-        raise SourceChanged(reason, hint=error.hint or _ways(entry.definition, "the source as it was")) from error
+        raise SourceChanged(reason, hint=error.hint or ways(entry.definition, "the source as it was")) from error
 
 
 def gone(definition: Definition, source: str, detail: str = "") -> SourceUnavailable:
@@ -39,10 +39,11 @@ def gone(definition: Definition, source: str, detail: str = "") -> SourceUnavail
     away = next(filter(None, map(not_mounted, definition.sources)), None)
     why = away.reason if away else detail
     reason = f"{definition.name} reads {source}, which is gone{f': {why}' if why else ''}"
-    return SourceUnavailable(reason, hint=away.hint if away else _ways(definition, source))
+    return SourceUnavailable(reason, hint=away.hint if away else ways(definition, source))
 
 
-def _ways(definition: Definition, source: str) -> str:
+def ways(definition: Definition, source: str) -> str:
+    """Return what serves where the stored query cannot be read, or gives what the table cannot hold."""
     name = definition.statement.name
     return (
         f"restore {source}; or give the stream table another query: ALTER STREAM TABLE {name} AS SELECT ...; "

@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException
 from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import SparkSession
 
-from streamtable.catalog.definition import SUSPENDED
+from streamtable.catalog.definition import SUSPENDED, suspended
 from streamtable.catalog.entries import Entry
 from streamtable.catalog.graph import refuse_cycle
 from streamtable.catalog.paths import HIDDEN
@@ -28,7 +28,6 @@ from streamtable.errors import (
     SourceChanged,
     SourceUnavailable,
     StatementCancelled,
-    StreamTableSuspended,
     clear_frames,
 )
 from streamtable.jvm.failures import cancelled, causes, java_exception, lost_file, out_of_memory, root_cause
@@ -133,8 +132,7 @@ def _refresh(
     started = time.perf_counter()
     definition = entry.definition
     if definition.status == SUSPENDED:
-        hint = f"ALTER STREAM TABLE {definition.statement.name} RESUME"
-        raise StreamTableSuspended(f"{definition.name} is suspended", hint=hint)
+        raise suspended(definition)
     frontier = Frontier.of(entry.state.frontier)
     if not full and frontier is not None and _unchanged(spark, entry, frontier, vector):
         choice = Choice(Action.NO_DATA, "no source changed")

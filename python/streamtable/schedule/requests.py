@@ -11,13 +11,13 @@ from datetime import datetime
 import networkx as nx
 from pyspark.sql import SparkSession
 
-from streamtable.catalog.definition import SUSPENDED
+from streamtable.catalog.definition import SUSPENDED, suspended
 from streamtable.catalog.entries import Entry, find_at
 from streamtable.catalog.graph import read_by
 from streamtable.catalog.owners import owner
 from streamtable.catalog.requests import Request
 from streamtable.engine import clock
-from streamtable.errors import StreamTableNotFound, StreamTableSuspended
+from streamtable.errors import StreamTableNotFound
 from streamtable.refresh.records import PATIENCE, annotate
 from streamtable.schedule.cycle import chosen
 from streamtable.schedule.due import ScheduledTable
@@ -52,7 +52,7 @@ def _active(spark: SparkSession, path: str, name: str) -> Entry:
     if entry is None:
         raise StreamTableNotFound(f"{name} is no stream table any more")
     if entry.definition.status == SUSPENDED:
-        raise StreamTableSuspended(f"{name} is suspended", hint=f"ALTER STREAM TABLE {entry.definition.statement.name} RESUME")
+        raise suspended(entry.definition)
     return entry
 
 

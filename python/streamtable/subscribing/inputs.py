@@ -117,7 +117,8 @@ class Inputs:
     def _read(self) -> Versions:
         for view in self._views:
             if find_table(self._session, view).kind != "view":
-                raise SourceUnavailable(f"the view {'.'.join(view)} was dropped: the subscription ends")
+                hint = "create the view again, then subscribe anew"
+                raise SourceUnavailable(f"the view {'.'.join(view)} was dropped: the subscription ends", hint=hint)
         found = list[Version]()
         for each, version in zip(self._inputs, versions(self._session, [each.path for each in self._inputs]), strict=True):
             # Spark may drop a table and leave its files, so the name is checked.

@@ -45,7 +45,7 @@ def demo(
 
 
 def init(as_json: AsJson = False) -> None:
-    """Write streamtable.toml, with every setting and its default, into the current folder.
+    """Write streamtable.toml, with all keys of [server] and examples of [spark], into the current folder.
 
     streamtable init && streamtable doctor
     """

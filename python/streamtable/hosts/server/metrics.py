@@ -44,7 +44,7 @@ OF_EACH_EXPECTATION = (
     ("streamtable_expectation_failed_rows", "failed", "rows that fail an expectation, as of the last refresh"),
 )
 OF_ALL = {
-    "streamtable_scheduler_running": "1 while tables are refreshed by schedule",
+    "streamtable_scheduler_running": "1 while the server's scheduler runs, also while ALTER SCHEDULER SUSPEND holds",
     "streamtable_cursors": "cursors that clients declared and have not closed",
     "streamtable_tables": "stream tables by status",
     "streamtable_state": "1 for the state that a stream table is in: fresh, stale, failing or suspended",

@@ -17,7 +17,7 @@ private object Slips {
     } yield s"$create $word"
     val verbs = alone ++ explains ++ explains.map(_ + " CREATE") ++ creates
     val ofTables = for (verb <- verbs; kind <- Seq("STREAM TABLE", "MATERIALIZED VIEW")) yield s"$verb $kind"
-    (ofTables ++ Seq("APPLY CHANGES INTO", "AUTO CDC INTO", "SHOW HISTORY")).map(_.split(' ').toSeq)
+    (ofTables ++ Seq("APPLY CHANGES INTO", "AUTO CDC INTO", "SHOW HISTORY", "VERIFY TABLE")).map(_.split(' ').toSeq)
   }
 
   /** Words of pipelines: `language/pipelines.py` says which stream table they mean. */
