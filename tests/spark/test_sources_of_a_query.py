@@ -94,6 +94,7 @@ def test_a_view_cannot_have_a_table_read_itself(shop: SparkSession) -> None:
         shop.sql(f"CREATE OR REPLACE VIEW v AS SELECT id FROM {source}")
         with pytest.raises(DependencyCycle, match="would read itself"):
             shop.sql("REFRESH STREAM TABLE st")
+    assert "would read itself" in str(shop.sql("EXPLAIN STREAM TABLE st").collect()[0])
     assert len(shop.sql("SHOW STREAM TABLES").collect()) == 2
     shop.sql("CREATE OR REPLACE VIEW v AS SELECT id FROM sales WHERE id > 1")
     shop.sql("REFRESH STREAM TABLE above CASCADE")

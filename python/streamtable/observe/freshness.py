@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from streamtable.algebra.sources import CLOCK
 from streamtable.catalog.entries import Entry
+from streamtable.catalog.graph import without_cycles
 from streamtable.delta.commit_ids import is_same
 from streamtable.delta.summaries import commits
 from streamtable.delta.tables import Version
@@ -99,6 +100,7 @@ def with_read(tables: Mapping[str, ScheduledTable]) -> dict[str, tuple[datetime 
         if source in tables and not isinstance(tables[source].schedule, Manual)
     )
     read.add_nodes_from(tables)
+    without_cycles(read)
     since = {path: table.since for path, table in tables.items()}
     order = [(path, list(read.predecessors(path))) for path in nx.topological_sort(read)]
     for path, below in order:

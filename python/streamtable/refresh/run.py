@@ -84,8 +84,8 @@ def refresh(
 
     The versions of the contents never go back: if the frontier is ahead of `vector`, the frontier's version counts. The commit ends
     the request of the `cause`, if there is one.
-    Raises StreamTableSuspended, SourceUnavailable, SourceChanged, NotIncremental, ConcurrentRefresh, ExpectationFailed,
-    StorageFailed, RefreshError. Then the table keeps its last good state.
+    Raises StreamTableSuspended, SourceUnavailable, SourceChanged, DependencyCycle, NotIncremental, ConcurrentRefresh,
+    ExpectationFailed, StorageFailed, RefreshError. Then the table keeps its last good state.
     """
     wanted = vector or Vector({}, clock.now())
     return _observed(spark, entry, cause, lambda report: _refresh(spark, entry, full, wanted, cause, report))
@@ -163,7 +163,7 @@ def _decide(spark: SparkSession, run: Run, report: Report, full: bool = False) -
 
 
 def decided(spark: SparkSession, run: Run, full: bool = False) -> tuple[Facts, Choice]:
-    """Return what a refresh does, and the facts that decide. Raises NotIncremental and SourceChanged, as the refresh then does."""
+    """Return what a refresh does, and the facts that decide. Raises DependencyCycle, NotIncremental and SourceChanged for it."""
     entry, mode = run.entry, run.entry.definition.statement.mode
     check_columns(entry, run.analysed)
     allow(run.analysed, mode)

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog.entries import Entry
 from streamtable.engine import clock
-from streamtable.errors import NotIncremental, SourceChanged
+from streamtable.errors import DependencyCycle, NotIncremental, SourceChanged
 from streamtable.language.stream_table.ast import RefreshMode
 from streamtable.query.analyse import AnalysedQuery
 from streamtable.refresh.choose import Action
@@ -28,7 +28,7 @@ def of_next_refresh(spark: SparkSession, entry: Entry, analysed: AnalysedQuery) 
     run = begin(entry, analysed, frontier, vector, time.perf_counter(), MANUAL)
     try:
         _, choice = decided(spark, run)
-    except (NotIncremental, SourceChanged) as error:
+    except (DependencyCycle, NotIncremental, SourceChanged) as error:
         return VERDICT, False, f"The next refresh fails: {error.reason}"
     cheap = choice.action in (Action.NO_DATA, Action.DIFFERENTIAL)
     return VERDICT, cheap, f"The next refresh is {choice.action.value}: {choice.reason}"

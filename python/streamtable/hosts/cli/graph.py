@@ -10,6 +10,7 @@ from typing import TypeAlias
 import networkx as nx
 
 from streamtable.api.answers import Dependency
+from streamtable.catalog.graph import without_cycles
 from streamtable.hosts.cli.options import GraphFormat
 
 __all__ = ["GraphFormat", "drawn", "graph_of", "rows_of"]
@@ -66,7 +67,7 @@ def _dot(graph: Graph) -> str:
 def _svg(graph: Graph) -> str:
     """Draw sources to the left of their readers, one column per generation."""
     boxes, left = dict[str, tuple[int, int, int]](), MARGIN
-    for generation in nx.topological_generations(graph):
+    for generation in nx.topological_generations(without_cycles(graph.copy())):
         width = WIDTH_OF_A_LETTER * max(map(len, generation)) + GAP
         for row, node in enumerate(sorted(generation)):
             boxes[node] = left, MARGIN + row * (HEIGHT + GAP), width

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from streamtable.api.tables import StreamTables
 from streamtable.catalog.definition import SUSPENDED
+from streamtable.catalog.graph import without_cycles
 from streamtable.hosts.cli.graph import graph_of
 from streamtable.language.comments import pieces
 from streamtable.language.parse import parse_name
@@ -32,7 +33,7 @@ def exported(spark: SparkSession, inside: Callable[[str], bool] = lambda name: T
     status = {each.name: each.status for each in tables.list_all()}
     graph = graph_of(tables.dependencies(), status)
     changed, schemas = dict[str, str](), set[str]()
-    for name in nx.lexicographical_topological_sort(graph):
+    for name in nx.lexicographical_topological_sort(without_cycles(graph)):
         if name in status and inside(name):
             schema, _, _ = (written := quote_full_name(name)).rpartition(".")
             table = tables.get(written)

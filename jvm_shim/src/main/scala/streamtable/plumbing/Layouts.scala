@@ -30,7 +30,13 @@ private[streamtable] object Layouts {
 
   /** Raises an error where commits up to a version cannot be read by the partitions of a later one. `known` are theirs, if they tell. */
   def refuseOthers(reading: Snapshot, upto: Long, known: Option[Set[String]]): Unit =
-    if (upto < reading.version && known.fold(moved(reading, upto))(_ != of(reading))) refuse(reading)
+    if (upto < reading.version) {
+      val now = of(reading)
+      val others = known.fold(moved(reading, upto)) { columns =>
+        !columns.subsetOf(now) || columns.size < now.size && moved(reading, upto)
+      }
+      if (others) refuse(reading)
+    }
 
   private def moved(reading: Snapshot, version: Long): Boolean = {
     val since = reading.deltaLog.getChanges(version + 1).takeWhile(_._1 <= reading.version).flatMap(_._2)
