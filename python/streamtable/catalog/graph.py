@@ -46,12 +46,8 @@ def without_cycles(graph: nx.DiGraph[_Node]) -> nx.DiGraph[_Node]:
     for several in list(nx.strongly_connected_components(graph)):
         if len(several) == 1 and not graph.has_edge(*several, *several):
             continue
-        if inside := list(graph.subgraph(several).edges):
-            _log.error(
-                "these tables read themselves through each other, which no order of refreshes can serve: %s",
-                sorted(several, key=str),
-            )
-            graph.remove_edges_from(inside)
+        _log.error("no order of refreshes serves tables that read each other in a cycle: %s", sorted(several, key=str))
+        graph.remove_edges_from(list(graph.subgraph(several).edges))
     return graph
 
 

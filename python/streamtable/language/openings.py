@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from streamtable.errors import StatementSyntaxError
-from streamtable.language.comments import pieces
+from streamtable.language.comments import without_comments
 from streamtable.sql.literals import words
 
 __all__ = ["from_openings"]
@@ -64,8 +64,7 @@ _OPENINGS: tuple[tuple[str, Said], ...] = (
 
 def from_openings(text: str) -> StatementSyntaxError | None:
     """Return the error for a statement that opens with such words; None for any other text."""
-    kept = (" " if kind in ("line", "block") else text[start:end] for kind, start, end in pieces(text, strict=False))
-    plain = "".join(kept).strip()
+    plain = without_comments(text).strip()
     if changes := _CHANGES.match(plain):
         what = "APPLY CHANGES" if re.search(r"\bAPPLY\s+CHANGES\b", changes[0], re.IGNORECASE) else "AUTO CDC"
         return StatementSyntaxError(f"{what} is a word of Databricks: here a query says it", hint=_instead(changes))

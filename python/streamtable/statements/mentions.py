@@ -14,7 +14,7 @@ from streamtable.language.names import Condition, Name, Query
 from streamtable.query.rejected import refuse_unreadable
 from streamtable.query.rewrite import rewritten
 
-__all__ = ["KINDS", "mentioned"]
+__all__ = ["KINDS", "mentioned", "readable"]
 
 KINDS = ("names", "queries", "conditions", "new_places", "places", "servers")
 _FIELDS = {"where": "conditions", "location": "new_places"}
