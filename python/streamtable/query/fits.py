@@ -1,15 +1,16 @@
-"""Whether what a stored query gives still fits the columns of its table."""
+"""Whether a stored query still fits: its result the columns of its table, and its plan the tables that it reads."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from streamtable.catalog.entries import Entry, table_columns
-from streamtable.errors import SourceChanged
+from streamtable.errors import ConcurrentRefresh, SourceChanged
+from streamtable.jvm.gateway import SHIM, java_class
 from streamtable.query.analyse import AnalysedQuery
 from streamtable.query.stored import ways
 
-__all__ = ["check_columns"]
+__all__ = ["check_columns", "refuse_moved"]
 
 
 def check_columns(entry: Entry, analysed: AnalysedQuery) -> None:
@@ -25,6 +26,19 @@ def check_columns(entry: Entry, analysed: AnalysedQuery) -> None:
         raise SourceChanged(
             f"the query of {entry.definition.name} gives {gives}, and the table has {has}",
             hint=ways(entry.definition, "the source as it was"),
+        )
+
+
+def refuse_moved(entry: Entry, analysed: AnalysedQuery) -> None:
+    """Raise ConcurrentRefresh where a source has got other columns than the query was analysed with, or was made anew.
+
+    Snapshots and changes are read with the columns that this driver knew last. A frontier with the plan's fingerprint would say
+    that they are those of the plan.
+    """
+    if moved := list(java_class(analysed.session, f"{SHIM}.PlanReader").moved(analysed.frame._jdf)):
+        raise ConcurrentRefresh(
+            f"the columns of {', '.join(sorted(moved))} changed while {entry.definition.name} was refreshed; nothing was written",
+            hint="refresh again",
         )
 
 

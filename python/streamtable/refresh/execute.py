@@ -26,6 +26,7 @@ from streamtable.engine.tuning import planned_for
 from streamtable.engine.workspace import Workspace
 from streamtable.errors import HistoryLost
 from streamtable.query.analyse import AnalysedQuery
+from streamtable.query.fits import refuse_moved
 from streamtable.query.followed import followers
 from streamtable.refresh.backfill import Given
 from streamtable.refresh.choose import NOT_POPULATED, Choice
@@ -207,7 +208,8 @@ def _commit(
     schema_json: str | None = None,
     states: Mapping[str, int] = {},
 ) -> Committed:
-    """Commit the rows of a refresh with its frontier, on top of the table as the refresh found it."""
+    """Commit the rows of a refresh with its frontier, on top of the table as the refresh found it. Raises ConcurrentRefresh."""
+    refuse_moved(run.entry, run.analysed)
     if run.cause.request:
         properties = {**(properties or {}), **ended(run.cause.request)}
     with phase("commit"), storing(run.session, run.entry, properties) as allows:

@@ -35,7 +35,7 @@ from streamtable.jvm.storage import cannot_write, storage_failed, storage_troubl
 from streamtable.language.stream_table.ast import RefreshMode
 from streamtable.query.analyse import AnalysedQuery, release
 from streamtable.query.checks import AUTO, allow
-from streamtable.query.fits import check_columns
+from streamtable.query.fits import check_columns, refuse_moved
 from streamtable.query.stored import analyse_again
 from streamtable.refresh.backfill import Given
 from streamtable.refresh.choose import FORGOTTEN, NOT_POPULATED, Action, Choice, Facts, choose, permitted
@@ -211,6 +211,8 @@ def _carry_out(run: Run, choice: Choice) -> Outcome:
             assert run.frontier is not None, "without a frontier everything is new"
             moved = replace(run.frontier, sources=run.target, base=run.entry.state.version, at=run.at)
             ahead = moved if run.target != run.frontier.sources else None
+            if ahead:
+                refuse_moved(run.entry, run.analysed)
             done = _nothing(run.session, run.entry, run.frontier, choice, run.cause, ahead)
         case Action.DIFFERENTIAL:
             try:

@@ -2,6 +2,8 @@ package org.apache.spark.sql.streamtable
 
 import java.util.Locale
 
+import scala.jdk.CollectionConverters._
+
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.analysis.{
   RelationTimeTravel,
@@ -16,11 +18,12 @@ import org.apache.spark.sql.catalyst.optimizer.EliminateSQLFunctionNode
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.classic.Dataset
-import org.apache.spark.sql.delta.NoMapping
+import org.apache.spark.sql.delta.{DeltaLog, NoMapping}
+import org.apache.spark.sql.delta.actions.Metadata
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
-import org.apache.spark.sql.types.{DecimalType, MapType}
+import org.apache.spark.sql.types.{DataType, DecimalType, MapType}
 import org.json4s._
 import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.{compact, render}
@@ -102,6 +105,25 @@ object PlanReader {
       ("path" -> index.deltaLog.dataPath.toString) ~ ("table" -> relation.catalogTable.map(
         _.identifier.unquotedString)) ~ ("table_id" -> index.metadata.id)
   }.toList
+
+  /** The tables of `frame` that are other ones since it was analysed, or have a column of another type or name in the files. */
+  def moved(frame: Object): java.util.List[String] = {
+    val plan = frame.asInstanceOf[Dataset[_]].queryExecution.analyzed
+    plan
+      .collectWithSubqueries {
+        case DeltaSource(relation, index, files) if isRead(relation) =>
+          val now = DeltaLog.forTable(files.sparkSession, index.deltaLog.dataPath).unsafeVolatileSnapshot.metadata
+          val (before, after) = (columns(index.metadata), columns(now))
+          if (index.metadata.id == now.id && relation.output.map(_.name).forall(a => before.get(a) == after.get(a))) None
+          else Some(relation.catalogTable.fold(index.deltaLog.dataPath.toString)(_.identifier.unquotedString))
+      }
+      .flatten
+      .distinct
+      .asJava
+  }
+
+  private def columns(of: Metadata): Map[String, (String, DataType)] =
+    of.schema.fields.map(f => f.name -> (Fields.stored(f), Shaped.plain(f.dataType))).toMap
 
   /** Where the text of a query names tables, other than what WITH calls so: parts of the name, first and last character. */
   def references(spark: SparkSession, query: String): String = {
