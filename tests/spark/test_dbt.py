@@ -194,7 +194,7 @@ def test_rows_that_fail_are_counted_dropped_or_make_the_build_fail(shop: Project
 
     def ran(**config: object) -> tuple[str, str]:
         written = ", ".join(f"{key}={value!r}" for key, value in config.items())
-        (shop.folder / path).write_text(f"{{{{ config({written}) }}}}\n{was}")
+        (shop.folder / path).write_text(f"{{{{ config({written}) }}}}\n{was}" if config else was)
         return shop.dbt("run", "-s", name).nodes[name]
 
     def counted() -> list[tuple[object, ...]]:
