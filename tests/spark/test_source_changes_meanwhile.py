@@ -12,6 +12,7 @@ from tests.spark.statements import done
 
 from streamtable.errors import ConcurrentRefresh
 from streamtable.refresh import run
+from streamtable.refresh.targets import targets
 
 QUERY = "SELECT id, v FROM t WHERE id > 0"
 MAPPED = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
@@ -21,7 +22,7 @@ MADE_ANEW = ("DROP TABLE t", f"CREATE TABLE t (id INT, v INT) USING delta {MAPPE
 
 def once_analysed(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Act once when the next refresh has analysed its query, and has not looked up the versions of its sources."""
-    left, targets = [act], run.targets
+    left = [act]
 
     def reached(*of: Any) -> Any:
         if left:

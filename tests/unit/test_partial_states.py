@@ -6,11 +6,13 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from streamtable.algebra.columns import itself
 from streamtable.algebra.distinct_calls import store_distinct_values
 from streamtable.algebra.operators import Aggregate, Operator, Project
 from streamtable.algebra.reading import read_plan
 from streamtable.differentiate.layout import layout_of
-from streamtable.differentiate.states import states_of, value_of
+from streamtable.differentiate.states import Kind, states_of, value_of
+from streamtable.differentiate.visible import uncounted, visible_states
 
 Json = dict[str, Any]
 
@@ -85,3 +87,27 @@ def test_what_was_stored_as_one_column_is_computed_again() -> None:
     mixed_up = read(called("c11", "Count", argument("c1")), called("c12", "Count", argument("c3")))
     assert layout_of(mixed_up) == ("names told apart",)
     assert layout_of(read(called("c11", "Count", argument("c1")), called("c12", "Count", argument("c3", text="w")))) == ()
+
+
+def shown(*calls: Json) -> Operator:
+    """Show the key and all calls of an aggregate."""
+    aggregate = read(*calls)
+    return Project(aggregate, tuple(itself(c) for c in aggregate.columns))
+
+
+def test_a_sum_beside_a_count_of_rows_keeps_no_count_of_its_values() -> None:
+    rows, total = called("c11", "Count", {**argument(), "nullable": False}), called("c12", "Sum", argument("c1"))
+    tree = shown(rows, total)
+    assert visible_states(tree) is None
+    lighter = uncounted(tree)
+    found = visible_states(lighter)
+    assert found is not None
+    assert [state.kind for state in states_of(found[0])] == [Kind.COUNT, Kind.TOTAL]
+    assert uncounted(lighter) == lighter
+
+
+def test_a_sum_whose_count_is_shown_or_whose_groups_are_not_counted_keeps_it() -> None:
+    rows, total = called("c11", "Count", {**argument(), "nullable": False}), called("c12", "Sum", argument("c1"))
+    values_, mean = called("c13", "Count", argument("c1")), called("c14", "Average", argument("c1"))
+    for tree in (shown(rows, total, values_), shown(total), shown(rows, mean)):
+        assert uncounted(tree) == tree

@@ -42,8 +42,8 @@ def by(*names: str, down: bool = False) -> tuple[Order, ...]:
     return tuple(Order(scalar(name), not down, not down) for name in names)
 
 
-def first(function: str, condition: str, *order: str, down: bool = False) -> Operator:
-    return kept(Filter(ranked(L, "n", function, by(*order, down=down), "k"), (scalar(condition),)), "w v k")
+def first(function: str, condition: str, *order: str, down: bool = False, bounded: bool = True) -> Operator:
+    return kept(Filter(ranked(L, "n", function, by(*order, down=down), "k"), (scalar(condition, bounded=bounded),)), "w v k")
 
 
 FIRST: dict[str, Operator] = {
@@ -51,16 +51,20 @@ FIRST: dict[str, Operator] = {
     "row_number, downwards": first("row_number", "n = 1", "v", "w", down=True),
     "the first two": first("row_number", "n <= 2", "v", "w"),
     "less than three, shown": project(
-        Filter(ranked(L, "n", "row_number", by("v", "w"), "k"), (scalar("n < 3"),)), nth="n", a="k", b="v", c="w"
+        Filter(ranked(L, "n", "row_number", by("v", "w"), "k"), (scalar("n < 3", bounded=True),)), nth="n", a="k", b="v", c="w"
     ),
     "rank": first("rank", "n <= 2", "v"),
     "dense_rank": first("dense_rank", "n <= 2", "v"),
-    "by two columns": kept(Filter(ranked(L, "n", "row_number", by("w"), "k", "v"), (scalar("(n = 1)"),)), "v w k"),
+    "by two columns": kept(Filter(ranked(L, "n", "row_number", by("w"), "k", "v"), (scalar("(n = 1)", bounded=True),)), "v w k"),
     "renamed between": project(
-        Filter(project(ranked(L, "n", "rank", by("v"), "k"), a="k", b="v", c="w", m="n"), (scalar("m = 1"),)), x="c", y="b", z="a"
+        Filter(project(ranked(L, "n", "rank", by("v"), "k"), a="k", b="v", c="w", m="n"), (scalar("m = 1", bounded=True),)),
+        x="c",
+        y="b",
+        z="a",
     ),
     "of a join": kept(
-        Filter(ranked(join(L, R, on="w = rk"), "n", "row_number", by("u", "v", "w", "rk"), "k"), (scalar("n = 1"),)), "k v w rk u"
+        Filter(ranked(join(L, R, on="w = rk"), "n", "row_number", by("u", "v", "w", "rk"), "k"), (scalar("n = 1", bounded=True),)),
+        "k v w rk u",
     ),
 }
 WHOLE: dict[str, Operator] = {
@@ -69,11 +73,13 @@ WHOLE: dict[str, Operator] = {
     "window, renamed": project(window(L, "n", "k"), m="n + 1", key="k"),
     "filter over a window": kept(Filter(window(L, "n", "k"), (scalar("n = 1"),)), "k v"),
     "windows over each other": window(window(L, "n", "k"), "m", "k", "v"),
-    "rank that is not shown with all columns": kept(Filter(ranked(L, "n", "rank", by("v"), "k"), (scalar("n = 1"),)), "k v"),
-    "the second": first("row_number", "n = 2", "v", "w"),
-    "the last": first("row_number", "n >= 2", "v", "w"),
+    "rank that is not shown with all columns": kept(
+        Filter(ranked(L, "n", "rank", by("v"), "k"), (scalar("n = 1", bounded=True),)), "k v"
+    ),
+    "the second": first("row_number", "n = 2", "v", "w", bounded=False),
+    "the last": first("row_number", "n >= 2", "v", "w", bounded=False),
     "the first, and something else": kept(
-        Filter(ranked(L, "n", "row_number", by("v", "w"), "k"), (scalar("n = 1"), scalar("v < 2"))), "k v w"
+        Filter(ranked(L, "n", "row_number", by("v", "w"), "k"), (scalar("n = 1", bounded=True), scalar("v < 2"))), "k v w"
     ),
     "top": top(L, "k v w", 2),
     "top after some, renamed": project(top(L, "k v w", 2, 1), a="v + 1", b="k"),

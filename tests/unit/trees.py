@@ -104,7 +104,7 @@ def running(child: Operator, made: str, order: Order, *partition: str) -> Window
 
 def ranked(child: Operator, made: str, function: str, order: tuple[Order, ...], *partition: str) -> Window:
     """Number the rows of each partition by row_number, rank or dense_rank."""
-    item = Item(made, made, scalar(f"{function}() OVER ()"))
+    item = Item(made, made, scalar(f"{function}() OVER ()", ranks=True))
     return Window(child, tuple(map(scalar, partition)), (item,), order, (Call(made, scalar("count(1)"), "Count"),))
 
 

@@ -36,8 +36,10 @@ class Scalar:
 
     `clock`: `sql` contains `NOW`, and the operator decides which instant that is. `sides`: the two expressions that an equality
     compares. `open`: the value depends on the order of equal rows, which nothing decides. `fails`: some values are an error, such
-    as a division by zero. `rounds`: floating numbers are added up in an order that nothing decides. `unshown`: what tells it apart
-    from others with the same `text`, such as the patterns of LIKE ANY.
+    as a division by zero. `rounds`: floating numbers are added up in an order that nothing decides. `ranks`: a window function that
+    numbers rows by those before them, which are row_number, rank and dense_rank. `bounded`: a condition that keeps the whole numbers
+    of its one column up to some number. `unshown`: what tells it apart from others with the same `text`, such as the patterns of
+    LIKE ANY.
     """
 
     sql: exp.Expr
@@ -52,6 +54,8 @@ class Scalar:
     open: bool = False
     rounds: bool = False
     fails: bool = False
+    ranks: bool = False
+    bounded: bool = False
     unshown: tuple[str, ...] = ()
 
     @property
@@ -89,7 +93,8 @@ class Item:
 class Call:
     """An aggregate call. `value` is the call itself; `finish` computes its value from `state`, the columns of its partial state.
 
-    `null_on_overflow`: a sum that overflows is NULL, not an error. Sums of decimals without ANSI are such sums.
+    `null_on_overflow`: a sum that overflows is NULL, not an error. Sums of decimals without ANSI are such sums. `uncounted`: no count
+    of the values is stored beside a sum.
     """
 
     id: str
@@ -101,6 +106,7 @@ class Call:
     finish: exp.Expr | None = None
     state: tuple[Column, ...] = ()
     null_on_overflow: bool = False
+    uncounted: bool = False
 
     @property
     def output(self) -> Column:

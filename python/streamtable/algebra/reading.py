@@ -233,6 +233,8 @@ class _Reader:
             open=node.get("open", False),
             rounds=node.get("rounds", False),
             fails=node.get("fails", False),
+            ranks=node.get("ranks", False),
+            bounded=node.get("bounded", False),
             unshown=tuple(node.get("unshown", ())),
             sides=(self.scalar(sides[0]), self.scalar(sides[1])) if (sides := node.get("sides")) else None,
         )

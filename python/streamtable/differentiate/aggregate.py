@@ -6,7 +6,8 @@ The affected groups are the keys in D(A). Their states at the frontier come from
 where its columns determine the states. A group exists while its count is above 0; the one group of a global aggregate always does.
 A group whose counts and sums move by 0, and where no candidate for an extreme came or went, stays and is left out.
 Counts and exact sums are linear, so D(state) comes from D(A) alone. An extreme, and the winner of max_by(x, y), stay or make
-room for a better one, unless the best was removed. Such states, and all others (see `states`), are computed again from A'
+room for a better one, unless the best was removed. Where a table shows sums and no count of their values, a sum of 0 may stand for
+no value, once values were removed. Such states, and all others (see `states`), are computed again from A'
 restricted to the groups K that need it. A group's value depends on its own rows only, so this is exact:
 
     agg(A' semijoin K) = agg(A') semijoin K
@@ -91,8 +92,10 @@ def reads(operator: Aggregate) -> str:
     kinds = {state.kind for state in states_of(operator)}
     if Kind.VALUE in kinds:
         return "the changed rows of its input, and the stored states and all rows of their groups"
-    again = ", and all rows of groups that lost an extreme" if Kind.EXTREME in kinds else ""
-    return f"the changed rows of its input, and the stored states of their groups{again}"
+    again = {Kind.EXTREME: "an extreme", Kind.TOTAL: "values and have a sum of 0"}
+    lost = " or ".join(what for kind, what in again.items() if kind in kinds)
+    rows = f", and all rows of groups that lost {lost}" if lost else ""
+    return f"the changed rows of its input, and the stored states of their groups{rows}"
 
 
 def delta(operator: Aggregate, deltas: Deltas) -> Operator | None:

@@ -35,7 +35,7 @@ __all__ = ["AggregateStep"]
 _SORTED = ("BIGINT", "INT", "SMALLINT", "TINYINT", "DATE")
 """Types of keys by which an arrangement is sorted. Changed keys of other types have no bounds, or seldom lie together."""
 
-_WHOLE = (Kind.EXTREME, Kind.WINNER, Kind.VALUE)
+_WHOLE = (Kind.TOTAL, Kind.EXTREME, Kind.WINNER, Kind.VALUE)
 """States that are values of the call itself. Some changes need them computed again, from the group's rows."""
 
 
@@ -65,6 +65,11 @@ class AggregateStep:
     def recomputes(self) -> bool:
         """Tell whether a change may need some state computed again."""
         return any(state.kind in _WHOLE for state in self.states)
+
+    @property
+    def recomputes_always(self) -> bool:
+        """Tell whether some state is computed again for each affected group, and not only where rows go."""
+        return any(state.kind is Kind.VALUE for state in self.states)
 
     def partial(self, views: Views) -> exp.Query:
         """Sum up the delta per group: `<name>_partial`.
@@ -98,12 +103,15 @@ class AggregateStep:
         old = [alias(column(s.column.id, "state"), f"old_{s.column.id}") for s in self.states]
         changes = [alias(column(c, "change"), c) for s in self.states for c in change_of(s)]
         needed = [c for s in self.states if (c := again_needed(s, column(s.column.id, "state"), "change")) is not None]
+        count = self.states[0]
+        lives = exp.GT(this=merged(count, column(count.column.id, "state"), "change", None), expression=number(0))
+        again = all_of([lives, any_of(needed)]) if needed and self.keys else any_of(needed)
         items = [
             *(alias(column(k.id, "change"), k.id) for k in self.keys),
             *(alias(column(p, "state"), p) for p in POSITION),
             *old,
             *changes,
-            alias(any_of(needed), "__recompute"),
+            alias(again, "__recompute"),
         ]
         on = all_of(equal(column(k.id, "change"), column(k.id, "state")) for k in self.keys)
         query = select(items, called(f"{self.name}_partial", "change"))

@@ -3,6 +3,8 @@
 COUNT    count(*), count(x), with FILTER: the sum of the weights of the rows that count.
 SUM      sum and avg of exact types (integers, decimals, intervals): the weighted sum. The COUNT of the same argument tells
          when the last value is gone: then the sum is NULL, not 0.
+TOTAL    sum(x) of the same types without that COUNT (`visible.uncounted`): NULL stands for no value. If values went and a sum of
+         0 is left, it may stand for none: the group is computed again. Any other sum has values.
 EXTREME  min and max: an insertion merges; after a deletion at or beyond the extreme the group is computed again.
 WINNER   max_by(x, y) and min_by(x, y): the x of a row whose y is the extreme, which is a state beside it. An insertion beyond the
          extreme brings its x, and where the extreme is computed again, so is its x. Rows with the same y have the same x,
@@ -41,6 +43,7 @@ _INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 class Kind(Enum):
     COUNT = "count"
     SUM = "sum"
+    TOTAL = "total"
     EXTREME = "extreme"
     WINNER = "winner"
     VALUE = "value"
@@ -89,6 +92,8 @@ def needs_of(of: Call) -> tuple[State, ...]:
     if kind is Kind.WINNER:
         order = _order(of)
         return (order, replace(_state(kind, of.value.type, of), order=order))
+    if of.uncounted:
+        return (_state(Kind.TOTAL, _sum_type(of), of),)
     count = _state(Kind.COUNT, "BIGINT", None if _condition(of) is None else of)
     return (count,) if kind is Kind.COUNT else (count, _state(Kind.SUM, _sum_type(of), of))
 
@@ -154,10 +159,13 @@ def change_of(state: State) -> dict[str, exp.Expr]:
     match state.kind:
         case Kind.COUNT:
             return {f"d_{name}": call("sum", weight if condition is None else case(condition, weight, number(0)))}
-        case Kind.SUM:
+        case Kind.SUM | Kind.TOTAL:
             value = _argument(state)
             signed = case(came, value, exp.Neg(this=value.copy()))
-            return {f"d_{name}": call("sum", signed if condition is None else case(condition, signed))}
+            moved: dict[str, exp.Expr] = {f"d_{name}": call("sum", signed if condition is None else case(condition, signed))}
+            if state.kind is Kind.TOTAL and condition is not None:
+                moved[f"n_{name}"] = call("sum", case(condition.copy(), weight, number(0)))
+            return moved
         case Kind.EXTREME:
             value, function = _argument(state), _extreme(state)
             rows = {"came": came, "went": went}
@@ -180,7 +188,7 @@ def _argument(state: State) -> exp.Expr:
     if state.call is None:
         raise TypeError("the count of rows has no argument")
     argument: Scalar = state.call.arguments[0]
-    if state.kind is not Kind.SUM:
+    if state.kind not in (Kind.SUM, Kind.TOTAL):
         return argument.sql.copy()
     return cast(argument.sql.copy(), "DECIMAL(20,0)" if argument.type in _INTEGERS else state.column.type)
 
@@ -203,6 +211,9 @@ def stays(state: State) -> exp.Expr | None:
             return exp.EQ(this=column(f"d_{state.column.id}"), expression=number(0))
         case Kind.SUM if not state.column.type.startswith("INTERVAL"):
             return exp.EQ(this=call("coalesce", column(f"d_{state.column.id}"), number(0)), expression=number(0))
+        case Kind.TOTAL if not state.column.type.startswith("INTERVAL"):
+            moves = (exp.EQ(this=call("coalesce", column(f"{how}_{state.column.id}"), number(0)), expression=number(0)) for how in "dn")
+            return all_of(moves)
         case Kind.EXTREME:
             return all_of(exp.Is(this=column(f"{how}_{state.column.id}"), expression=exp.null()) for how in ("came", "went"))
         case Kind.WINNER:
@@ -222,10 +233,11 @@ def merged(state: State, old: exp.Expr, change: str, again: exp.Expr | None) -> 
             moved = column(f"d_{name}", change)
             return exp.Add(this=call("coalesce", old, number(0)), expression=call("coalesce", moved, number(0)))
         case Kind.SUM:
-            moved = column(f"d_{name}", change)
-            wide = "DECIMAL(38,0)" if state.column.type == "BIGINT" else state.column.type
-            total = exp.Add(this=cast(old, wide), expression=cast(moved, wide))
-            return cast(call("coalesce", total, cast(moved.copy(), wide), cast(old.copy(), wide)), state.column.type)
+            return cast(_sum_after(state, old, change), state.column.type)
+        case Kind.TOTAL:
+            none = exp.And(this=_is_null(old.copy()), expression=exp.EQ(this=column(f"n_{name}", change), expression=number(0)))
+            kept = case(exp.Not(this=exp.Paren(this=none)), cast(_sum_after(state, old, change), state.column.type))
+            return kept if again is None else case(_emptied(state, old, change), again, kept)
         case Kind.EXTREME:
             winner = _candidate(state, old, change)
             return winner if again is None else case(_beaten(state, old, change), again, winner)
@@ -238,6 +250,24 @@ def merged(state: State, old: exp.Expr, change: str, again: exp.Expr | None) -> 
             return again if again is not None else old
 
 
+def _sum_after(state: State, old: exp.Expr, change: str) -> exp.Expr:
+    """Return the sum of a stored sum and its change; where one of both is NULL, the other."""
+    wide = "DECIMAL(38,0)" if state.column.type == "BIGINT" else state.column.type
+    stored, moved = cast(old.copy(), wide), cast(column(f"d_{state.column.id}", change), wide)
+    return call("coalesce", exp.Add(this=stored, expression=moved), moved.copy(), stored.copy())
+
+
+def _emptied(state: State, old: exp.Expr, change: str) -> exp.Expr:
+    """Return the condition that more values went than came and a sum of 0 is left, so that there may be no value."""
+    fewer = exp.LT(this=column(f"n_{state.column.id}", change), expression=number(0))
+    zero = exp.EQ(this=_sum_after(state, old, change), expression=number(0))
+    return exp.And(this=fewer, expression=exp.Paren(this=call("coalesce", zero, exp.true())))
+
+
+def _is_null(value: exp.Expr) -> exp.Is:
+    return exp.Is(this=value, expression=exp.null())
+
+
 def _candidate(state: State, old: exp.Expr, change: str) -> exp.Expr:
     function = "least" if _extreme(state) == "min" else "greatest"
     return call(function, old, column(f"came_{state.column.id}", change))
@@ -247,7 +277,7 @@ def _beaten(state: State, old: exp.Expr, change: str) -> exp.Expr:
     """Return the condition that a value at or beyond the known extreme was deleted, so that the extreme may be gone."""
     went, best = column(f"went_{state.column.id}", change), _candidate(state, old.copy(), change)
     beyond = exp.LTE if _extreme(state) == "min" else exp.GTE
-    gone = exp.Not(this=exp.Is(this=went, expression=exp.null()))
+    gone = exp.Not(this=_is_null(went))
     return exp.And(this=gone, expression=exp.Paren(this=call("coalesce", beyond(this=went.copy(), expression=best), exp.true())))
 
 
@@ -255,7 +285,7 @@ def _surpassed(state: State, old: exp.Expr, change: str) -> exp.Expr:
     """Return the condition that a value beyond the known extreme came, or the first one."""
     came = column(f"came_{state.column.id}", change)
     beyond = exp.LT if _extreme(state) == "min" else exp.GT
-    there = exp.Not(this=exp.Is(this=came.copy(), expression=exp.null()))
+    there = exp.Not(this=_is_null(came.copy()))
     return call("coalesce", beyond(this=came, expression=old), there)
 
 
@@ -264,6 +294,8 @@ def again_needed(state: State, old: exp.Expr, change: str) -> exp.Expr | None:
     match state.kind:
         case Kind.EXTREME:
             return exp.Paren(this=_beaten(state, old, change))
+        case Kind.TOTAL:
+            return exp.Paren(this=_emptied(state, old, change))
         case Kind.VALUE:
             return exp.true()
         case _:

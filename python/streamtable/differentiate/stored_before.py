@@ -45,8 +45,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from sqlglot import exp
-
 from streamtable.algebra.columns import WEIGHT, Column, Item, Scalar, itself, reference
 from streamtable.algebra.identity import comparable, told_apart
 from streamtable.algebra.operators import (
@@ -71,8 +69,6 @@ __all__ = ["BEFORE", "delta_of_query", "stands_for_before"]
 
 BEFORE = "table_before"
 """Names the rows of the stream table at the frontier. Their columns have the ids of the query's columns."""
-
-_RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank)
 
 
 def delta_of_query(tree: Operator, deltas: Deltas, judged: Operator | None = None) -> Operator | None:
@@ -225,25 +221,16 @@ def _keeps_first(chain: _Chain) -> bool:
     low, filters = chain.low, chain.filters
     if len(chain.windows) > 1 or len(filters) != 1 or len(filters[0].conjuncts) != 1:
         return False
-    if not all(isinstance(item.value.sql, exp.Window) and isinstance(item.value.sql.this, _RANKS) for item in low.items):
+    if not all(item.value.ranks for item in low.items):
         return False
     if not all(c.id in chain.shown for c in low.child.columns) or not told_apart(low.child.columns):
         return False
-    number = _bounded_above(filters[0].conjuncts[0])
+    condition = filters[0].conjuncts[0]
+    number = next(iter(condition.inputs)) if condition.bounded else None
     for operator in chain.operators[chain.operators.index(filters[0]) + 1 :]:
         if isinstance(operator, Project):
             number = next((item.value.column for item in operator.items if item.id == number), None)
     return number in {item.id for item in low.items}
-
-
-def _bounded_above(condition: Scalar) -> str | None:
-    """Return the column whose values from 1 up to some number the condition keeps, or None for any other condition."""
-    match condition.sql.unnest():
-        case exp.EQ(this=exp.Column() as of, expression=exp.Literal(this="1")):
-            return of.name
-        case exp.LTE(this=exp.Column() as of, expression=exp.Literal()) | exp.LT(this=exp.Column() as of, expression=exp.Literal()):
-            return of.name
-    return None
 
 
 def _first_rows(chain: _Chain, changed: Operator, stored: StoredRows, deltas: Deltas) -> Operator:

@@ -3,12 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+from streamtable.algebra.columns import Call
 from streamtable.algebra.operators import Aggregate, Operator, Project
-from streamtable.algebra.trees import reads_clock
-from streamtable.differentiate.states import needs_of, states_of
+from streamtable.algebra.trees import reads_clock, replaced
+from streamtable.differentiate.states import Kind, needs_of, states_of
 
-__all__ = ["visible_states"]
+__all__ = ["uncounted", "visible_states"]
+
+
+def uncounted(tree: Operator) -> Operator:
+    """Let sums do without the counts of their values, where the table's columns hold all states then and do not otherwise.
+
+    In SELECT k, count(*), sum(x), nothing shows how many x are not NULL. See TOTAL in `states`.
+    """
+    aggregate = tree
+    while isinstance(aggregate, Project):
+        aggregate = aggregate.child
+    if not isinstance(aggregate, Aggregate) or visible_states(tree):
+        return tree
+    calls = tuple(replace(call, uncounted=True) if _counts_values(call) else call for call in aggregate.calls)
+    lighter = replaced(tree, aggregate, replace(aggregate, calls=calls))
+    return lighter if visible_states(lighter) else tree
+
+
+def _counts_values(call: Call) -> bool:
+    """Tell whether the state of a sum has a count of values beside it that differs from the count of rows."""
+    count, *sums = needs_of(call)
+    return call.function == "Sum" and any(each.kind is Kind.SUM for each in sums) and count.call is not None
 
 
 def visible_states(tree: Operator) -> tuple[Aggregate, Mapping[str, int]] | None:

@@ -18,6 +18,7 @@ from streamtable.algebra.optional import OptionalState
 from streamtable.algebra.reading import BoundQuery, read_plan
 from streamtable.algebra.sources import Source
 from streamtable.differentiate.registry import RuleFinding, obstacle
+from streamtable.differentiate.visible import uncounted
 from streamtable.errors import InvalidQuery, InvalidStatement, near_names
 from streamtable.jvm.gateway import SHIM, frame_of, java_class
 from streamtable.language.names import Query
@@ -130,7 +131,7 @@ def analyse(session: SparkSession, query: Query, of: CreateStreamTable | None = 
             raise _too_deep() from error
         raise
     judged = Judged(whole, tree, expectations) if expectations else None
-    kept = judged.kept if judged else tree
+    kept = judged.kept if judged else uncounted(tree)
     return AnalysedQuery(session, frame, bound, kept, fingerprint, plan, None, formed.states, judged, frozen)
 
 

@@ -109,7 +109,7 @@ class Differential:
         self.take_steps()
         if (top := self.top) is not None:
             return self._visible(top, self.root)
-        if self._appends_only():
+        if self._appends_only(self.analysed.tree):
             return TableChange(self._named(select([column(c) for c in self.ids()], self.delta(self.root))), probe=self.probe)
         return self._consolidated(self.root)
 
@@ -148,14 +148,12 @@ class Differential:
     def ids(self) -> list[str]:
         return [c.id for c in self.analysed.tree.columns]
 
-    def _appends_only(self) -> bool:
-        """Tell whether no row can go."""
-        if not all(isinstance(node, _MONOTONE) for node in walk(self.analysed.tree)):
+    def _appends_only(self, tree: Operator) -> bool:
+        """Tell whether no row of a tree can go."""
+        if not all(isinstance(node, _MONOTONE) for node in walk(tree)):
             return False
-        if CLOCK in self.changed:
-            return False
-        changes = [self.sources.change(source.path) for source in self.changed]
-        return all(change.appends_only for change in changes)
+        changed = self.changed & sources_of(tree)
+        return CLOCK not in changed and all(self.sources.change(source.path).appends_only for source in changed)
 
     def _name_states(self) -> None:
         """Name the stored states, the table's rows, and the old output of aggregates that something joins with."""
@@ -197,7 +195,7 @@ class Differential:
         workspace.name(f"{step.name}_partial", workspace.materialise(partial) if large else partial)
         lookup = workspace.name(f"{step.name}_lookup", workspace.query(self._render(step.lookup()))) if large else None
         merged = workspace.query(step.merge(lookup))
-        if step.recomputes:
+        if step.recomputes_always or (step.recomputes and not self._appends_only(step.aggregate.child)):
             workspace.name(f"{step.name}_merged", workspace.persist(merged))
             affected = workspace.query(step.affected())
             again = workspace.has_rows(affected)

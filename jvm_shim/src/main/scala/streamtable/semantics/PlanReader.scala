@@ -23,7 +23,7 @@ import org.apache.spark.sql.delta.actions.Metadata
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
-import org.apache.spark.sql.types.{DataType, DecimalType, MapType}
+import org.apache.spark.sql.types.{DataType, DecimalType, IntegerType, MapType}
 import org.json4s._
 import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.{compact, render}
@@ -114,7 +114,8 @@ object PlanReader {
         case DeltaSource(relation, index, files) if isRead(relation) =>
           val now = DeltaLog.forTable(files.sparkSession, index.deltaLog.dataPath).unsafeVolatileSnapshot.metadata
           val (before, after) = (columns(index.metadata), columns(now))
-          if (index.metadata.id == now.id && relation.output.map(_.name).forall(a => before.get(a) == after.get(a))) None
+          if (index.metadata.id == now.id && relation.output.map(_.name).forall(a => before.get(a) == after.get(a)))
+            None
           else Some(relation.catalogTable.fold(index.deltaLog.dataPath.toString)(_.identifier.unquotedString))
       }
       .flatten
@@ -340,9 +341,26 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
   private def conjuncts(condition: Option[Expression]): List[JObject] = {
     def split(e: Expression): Seq[Expression] = e match { case And(l, r) => split(l) ++ split(r); case o => Seq(o) }
     condition.toList.flatMap(split).map {
-      case e @ Equality(left, right) => expression(e) ~ ("sides" -> List(expression(left), expression(right)))
-      case e => expression(e)
+      case e @ Equality(left, right) =>
+        expression(e) ~ ("sides" -> List(expression(left), expression(right))) ~ bounded(e)
+      case e => expression(e) ~ bounded(e)
     }
+  }
+
+  /** Whether a condition keeps the whole numbers of a column, from 1 on, up to some number. */
+  private def bounded(condition: Expression): JObject = {
+    def number(e: Expression): Boolean = e match {
+      case Literal(value, IntegerType) => value != null
+      case _ => false
+    }
+    "bounded" -> Option.when(condition match {
+      case EqualTo(_: Attribute, Literal(1, IntegerType)) | EqualTo(Literal(1, IntegerType), _: Attribute) => true
+      case LessThanOrEqual(_: Attribute, most) => number(most)
+      case LessThan(_: Attribute, above) => number(above)
+      case GreaterThanOrEqual(most, _: Attribute) => number(most)
+      case GreaterThan(above, _: Attribute) => number(above)
+      case _ => false
+    })(true)
   }
 
   private def named(e: NamedExpression): JObject = named(e, expression(valueOf(e)))
@@ -357,7 +375,13 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
       e,
       expression(valueOf(e)) ~ ("open" -> e.exists {
         case w: WindowExpression => Ties.isLeftOpen(w, columns); case _ => false
-      }) ~ ("rounds" -> Option.when(e.exists { case w: WindowExpression => Ties.rounds(w); case _ => false })(true)))
+      }) ~ ("rounds" -> Option.when(e.exists { case w: WindowExpression => Ties.rounds(w); case _ => false })(
+        true)) ~ ("ranks" -> Option.when(ranks(valueOf(e)))(true)))
+
+  private def ranks(e: Expression): Boolean = e match {
+    case WindowExpression(_: RowNumber | _: Rank | _: DenseRank, _) => true
+    case _ => false
+  }
 
   /** Where the frame is all rows up to the current one: the aggregate call whose value over the rows before adds up with the function's. */
   private def running(e: NamedExpression): Option[JObject] = valueOf(e) match {
