@@ -14,9 +14,10 @@ from streamtable.errors import ConcurrentRefresh
 from streamtable.refresh import run
 from streamtable.refresh.targets import targets
 
-QUERY = "SELECT id, v FROM t WHERE id > 0"
+QUERY = "SELECT v, count(id) AS n FROM t GROUP BY v"
 MAPPED = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
 OTHER_COLUMN = ("ALTER TABLE t DROP COLUMN v", "ALTER TABLE t ADD COLUMN v INT")
+MAY_BE_NULL = ("ALTER TABLE t ALTER COLUMN id DROP NOT NULL", "INSERT INTO t VALUES (NULL, 5)")
 MADE_ANEW = ("DROP TABLE t", f"CREATE TABLE t (id INT, v INT) USING delta {MAPPED}", "INSERT INTO t VALUES (7, 70)")
 
 
@@ -32,12 +33,12 @@ def once_analysed(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) ->
     monkeypatch.setattr(run, "targets", reached)
 
 
-@pytest.mark.parametrize("statements", [OTHER_COLUMN, MADE_ANEW])
+@pytest.mark.parametrize("statements", [OTHER_COLUMN, MADE_ANEW, MAY_BE_NULL])
 @pytest.mark.parametrize("change", ["", "INSERT INTO t VALUES (3, 30)"])
 def test_a_source_with_other_columns_meanwhile_is_not_no_data_for_ever(
     shop: SparkSession, monkeypatch: pytest.MonkeyPatch, statements: tuple[str, ...], change: str
 ) -> None:
-    shop.sql(f"CREATE TABLE t (id INT, v INT) USING delta {MAPPED}")
+    shop.sql(f"CREATE TABLE t (id INT NOT NULL, v INT) USING delta {MAPPED}")
     shop.sql("INSERT INTO t VALUES (1, 10), (2, 20)")
     shop.sql(f"CREATE STREAM TABLE st AS {QUERY}")
     if change:

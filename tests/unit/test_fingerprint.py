@@ -72,3 +72,27 @@ def test_the_columns_of_each_table_that_a_query_mentions() -> None:
     found = _mentioned(json.dumps({"sources": sources, "plan": project}))
     assert found == {"/s": {"k", "v", "a b"}, "/counted": set()}
     assert json.loads(_listed(found)) == ["`a b`, k, v", ""]
+
+
+def test_facts_that_earlier_releases_did_not_know_make_no_other_plan() -> None:
+    """A window that numbers rows, and WHERE x <= 5, were another plan after the upgrade: the table was rebuilt."""
+
+    def read(**facts: bool) -> str:
+        output = [{"id": "c1", "name": "x", "type": "INT"}]
+        conjunct = {"number": 3, "inputs": ["c1"], "text": "(x <= 5)", "outer": False, **facts}
+        scan = {"op": "Relation", "output": output, "path": "/a", "table_id": "a", "children": []}
+        kept = {"op": "Filter", "output": output, "conjuncts": [conjunct], "children": [scan]}
+        return json.dumps({"sources": [{"path": "/a", "table": "a", "table_id": "a"}], "plan": kept})
+
+    assert fingerprint_of(read(bounded=True)) == fingerprint_of(read(ranks=True)) == fingerprint_of(read())
+
+
+def test_a_column_named_as_a_word_of_plans_is_known_by_its_name_in_the_files() -> None:
+    """A column renamed to loop, whose files hold another column under that name, was the same plan."""
+
+    def read(stored: str) -> str:
+        output = [{"id": "c1", "name": "loop", "type": "INT"}]
+        scan = {"op": "Relation", "output": output, "path": "/a", "table_id": "a", "stored": {"loop": stored}, "children": []}
+        return json.dumps({"sources": [{"path": "/a", "table": "a", "table_id": "a"}], "plan": scan})
+
+    assert fingerprint_of(read("loop")) != fingerprint_of(read("b"))

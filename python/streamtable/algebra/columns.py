@@ -37,9 +37,9 @@ class Scalar:
     `clock`: `sql` contains `NOW`, and the operator decides which instant that is. `sides`: the two expressions that an equality
     compares. `open`: the value depends on the order of equal rows, which nothing decides. `fails`: some values are an error, such
     as a division by zero. `rounds`: floating numbers are added up in an order that nothing decides. `ranks`: a window function that
-    numbers rows by those before them, which are row_number, rank and dense_rank. `bounded`: a condition that keeps the whole numbers
-    of its one column up to some number. `unshown`: what tells it apart from others with the same `text`, such as the patterns of
-    LIKE ANY.
+    numbers rows by those before them, which are row_number, rank and dense_rank. `bounded`: a condition that keeps the numbers of
+    its one column from 1 up to some number. `unshown`: what tells it apart from others with the same `text`, such as the patterns
+    of LIKE ANY.
     """
 
     sql: exp.Expr
@@ -93,8 +93,8 @@ class Item:
 class Call:
     """An aggregate call. `value` is the call itself; `finish` computes its value from `state`, the columns of its partial state.
 
-    `null_on_overflow`: a sum that overflows is NULL, not an error. Sums of decimals without ANSI are such sums. `uncounted`: no count
-    of the values is stored beside a sum.
+    `null_on_overflow`: a sum that overflows is NULL, not an error. Sums of decimals without ANSI are such sums. `uncounted`: no
+    count of the values is stored beside a sum.
     """
 
     id: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -32,11 +32,11 @@ LOG = "_delta_log"
 """The folder of the log in the folder of a table."""
 
 
-def left_behind(session: SparkSession, folder: str, kept: str, age: timedelta) -> list[str]:
-    """Return the paths in `folder` that nobody wrote into for `age`, except the one named `kept`."""
+def left_behind(session: SparkSession, folder: str, kept: Container[str], age: timedelta) -> list[str]:
+    """Return the paths in `folder` that nobody wrote into for `age`, except those named in `kept`."""
     storage, paths = _listed(session, folder)
     before = (datetime.now(timezone.utc) - age).timestamp() * 1000
-    others = [path for path in paths if path.getName() != kept]
+    others = [path for path in paths if path.getName() not in kept]
     return [str(path) for path in others if all(at < before for at in _written(storage, path))]
 
 

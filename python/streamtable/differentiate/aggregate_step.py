@@ -11,8 +11,9 @@ from streamtable.algebra.identity import identity
 from streamtable.algebra.operators import Aggregate, Filter, Operator, StoredRows
 from streamtable.algebra.render import Views, render
 from streamtable.differentiate.deltas import weighted
+from streamtable.differentiate.merging import again_needed, merged, stays
 from streamtable.differentiate.restrict import restrict
-from streamtable.differentiate.states import Kind, State, again_needed, change_of, merged, states_of, stays, value_of
+from streamtable.differentiate.states import Kind, State, change_of, states_of, value_of
 from streamtable.sql.builder import (
     alias,
     all_of,

@@ -1,4 +1,6 @@
-"""The partial states of aggregates: the columns that an arrangement stores per group, and how a change moves them.
+"""The partial states of aggregates: the columns that an arrangement stores per group, and what a change says of them.
+
+`merging` says how a change moves them.
 
 COUNT    count(*), count(x), with FILTER: the sum of the weights of the rows that count.
 SUM      sum and avg of exact types (integers, decimals, intervals): the weighted sum. The COUNT of the same argument tells
@@ -29,7 +31,7 @@ from streamtable.algebra.columns import WEIGHT, Call, Column, Scalar
 from streamtable.algebra.operators import Aggregate
 from streamtable.sql.builder import all_of, call, case, cast, column, number
 
-__all__ = ["Kind", "State", "again_needed", "change_of", "merged", "needs_of", "states_of", "stays", "value_of"]
+__all__ = ["Kind", "State", "change_of", "extreme", "needs_of", "states_of", "value_of", "winner"]
 
 _WINNERS = {"MaxBy": "Max", "MinBy": "Min"}
 """Functions that give the x of a row whose y is the extreme, with the function that gives this extreme."""
@@ -167,18 +169,18 @@ def change_of(state: State) -> dict[str, exp.Expr]:
                 moved[f"n_{name}"] = call("sum", case(condition.copy(), weight, number(0)))
             return moved
         case Kind.EXTREME:
-            value, function = _argument(state), _extreme(state)
+            value, function = _argument(state), extreme(state)
             rows = {"came": came, "went": went}
             return {
                 f"{how}_{name}": call(function, case(all_of([row, *([condition.copy()] if condition else [])]), value.copy()))
                 for how, row in rows.items()
             }
         case Kind.WINNER:
-            of, order = _winner(state)
+            of, order = winner(state)
             condition = _condition(order.call) if order.call else None
             value, by = (each.sql.copy() for each in of.arguments)
             counts = case(all_of([came, *([condition] if condition else [])]), by)
-            return {f"came_{name}": call(f"{_extreme(order)}_by", value, counts)}
+            return {f"came_{name}": call(f"{extreme(order)}_by", value, counts)}
         case Kind.VALUE:
             return {}
 
@@ -193,113 +195,16 @@ def _argument(state: State) -> exp.Expr:
     return cast(argument.sql.copy(), "DECIMAL(20,0)" if argument.type in _INTEGERS else state.column.type)
 
 
-def _winner(state: State) -> tuple[Call, State]:
+def winner(state: State) -> tuple[Call, State]:
     """Return the call and the extreme of a WINNER."""
     if state.call is None or state.order is None:
         raise TypeError(f"a {state.kind.value} without a call has no winner")
     return state.call, state.order
 
 
-def _extreme(state: State) -> str:
+def extreme(state: State) -> str:
+    """Return the function of an EXTREME: min or max."""
     return "min" if state.call and state.call.function == "Min" else "max"
-
-
-def stays(state: State) -> exp.Expr | None:
-    """Return the condition that a change leaves `state` as it is, or None when its columns do not tell."""
-    match state.kind:
-        case Kind.COUNT:
-            return exp.EQ(this=column(f"d_{state.column.id}"), expression=number(0))
-        case Kind.SUM if not state.column.type.startswith("INTERVAL"):
-            return exp.EQ(this=call("coalesce", column(f"d_{state.column.id}"), number(0)), expression=number(0))
-        case Kind.TOTAL if not state.column.type.startswith("INTERVAL"):
-            moves = (exp.EQ(this=call("coalesce", column(f"{how}_{state.column.id}"), number(0)), expression=number(0)) for how in "dn")
-            return all_of(moves)
-        case Kind.EXTREME:
-            return all_of(exp.Is(this=column(f"{how}_{state.column.id}"), expression=exp.null()) for how in ("came", "went"))
-        case Kind.WINNER:
-            return exp.true()  # it moves with its extreme
-        case _:
-            return None
-
-
-def merged(state: State, old: exp.Expr, change: str, again: exp.Expr | None) -> exp.Expr:
-    """Return the new value of `state` from its old one, the columns of its change and, for VALUE, the group's recomputed value.
-
-    `old` is NULL for a group that was not there. `again` is None where nothing has to be computed again.
-    """
-    name = state.column.id
-    match state.kind:
-        case Kind.COUNT:
-            moved = column(f"d_{name}", change)
-            return exp.Add(this=call("coalesce", old, number(0)), expression=call("coalesce", moved, number(0)))
-        case Kind.SUM:
-            return cast(_sum_after(state, old, change), state.column.type)
-        case Kind.TOTAL:
-            none = exp.And(this=_is_null(old.copy()), expression=exp.EQ(this=column(f"n_{name}", change), expression=number(0)))
-            kept = case(exp.Not(this=exp.Paren(this=none)), cast(_sum_after(state, old, change), state.column.type))
-            return kept if again is None else case(_emptied(state, old, change), again, kept)
-        case Kind.EXTREME:
-            winner = _candidate(state, old, change)
-            return winner if again is None else case(_beaten(state, old, change), again, winner)
-        case Kind.WINNER:
-            _, order = _winner(state)
-            before = column(f"old_{order.column.id}", change)
-            kept = case(_surpassed(order, before, change), column(f"came_{name}", change), old)
-            return kept if again is None else case(_beaten(order, before, change), again, kept)
-        case Kind.VALUE:
-            return again if again is not None else old
-
-
-def _sum_after(state: State, old: exp.Expr, change: str) -> exp.Expr:
-    """Return the sum of a stored sum and its change; where one of both is NULL, the other."""
-    wide = "DECIMAL(38,0)" if state.column.type == "BIGINT" else state.column.type
-    stored, moved = cast(old.copy(), wide), cast(column(f"d_{state.column.id}", change), wide)
-    return call("coalesce", exp.Add(this=stored, expression=moved), moved.copy(), stored.copy())
-
-
-def _emptied(state: State, old: exp.Expr, change: str) -> exp.Expr:
-    """Return the condition that more values went than came and a sum of 0 is left, so that there may be no value."""
-    fewer = exp.LT(this=column(f"n_{state.column.id}", change), expression=number(0))
-    zero = exp.EQ(this=_sum_after(state, old, change), expression=number(0))
-    return exp.And(this=fewer, expression=exp.Paren(this=call("coalesce", zero, exp.true())))
-
-
-def _is_null(value: exp.Expr) -> exp.Is:
-    return exp.Is(this=value, expression=exp.null())
-
-
-def _candidate(state: State, old: exp.Expr, change: str) -> exp.Expr:
-    function = "least" if _extreme(state) == "min" else "greatest"
-    return call(function, old, column(f"came_{state.column.id}", change))
-
-
-def _beaten(state: State, old: exp.Expr, change: str) -> exp.Expr:
-    """Return the condition that a value at or beyond the known extreme was deleted, so that the extreme may be gone."""
-    went, best = column(f"went_{state.column.id}", change), _candidate(state, old.copy(), change)
-    beyond = exp.LTE if _extreme(state) == "min" else exp.GTE
-    gone = exp.Not(this=_is_null(went))
-    return exp.And(this=gone, expression=exp.Paren(this=call("coalesce", beyond(this=went.copy(), expression=best), exp.true())))
-
-
-def _surpassed(state: State, old: exp.Expr, change: str) -> exp.Expr:
-    """Return the condition that a value beyond the known extreme came, or the first one."""
-    came = column(f"came_{state.column.id}", change)
-    beyond = exp.LT if _extreme(state) == "min" else exp.GT
-    there = exp.Not(this=_is_null(came.copy()))
-    return call("coalesce", beyond(this=came, expression=old), there)
-
-
-def again_needed(state: State, old: exp.Expr, change: str) -> exp.Expr | None:
-    """Return the condition under which the group must be computed again for `state`, or None when it never must."""
-    match state.kind:
-        case Kind.EXTREME:
-            return exp.Paren(this=_beaten(state, old, change))
-        case Kind.TOTAL:
-            return exp.Paren(this=_emptied(state, old, change))
-        case Kind.VALUE:
-            return exp.true()
-        case _:
-            return None
 
 
 def value_of(of: Call, states: tuple[State, ...], prefix: str) -> exp.Expr:

@@ -31,7 +31,8 @@ def uncounted(tree: Operator) -> Operator:
 def _counts_values(call: Call) -> bool:
     """Tell whether the state of a sum has a count of values beside it that differs from the count of rows."""
     count, *sums = needs_of(call)
-    return call.function == "Sum" and any(each.kind is Kind.SUM for each in sums) and count.call is not None
+    stored = any(each.kind is Kind.SUM and not each.column.type.startswith("INTERVAL") for each in sums)
+    return call.function == "Sum" and stored and count.call is not None
 
 
 def visible_states(tree: Operator) -> tuple[Aggregate, Mapping[str, int]] | None:

@@ -131,7 +131,8 @@ def analyse(session: SparkSession, query: Query, of: CreateStreamTable | None = 
             raise _too_deep() from error
         raise
     judged = Judged(whole, tree, expectations) if expectations else None
-    kept = judged.kept if judged else uncounted(tree)
+    trusted = of is not None and of.backfill is not None and of.backfill.trusted
+    kept = judged.kept if judged else tree if trusted else uncounted(tree)
     return AnalysedQuery(session, frame, bound, kept, fingerprint, plan, None, formed.states, judged, frozen)
 
 

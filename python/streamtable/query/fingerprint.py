@@ -26,7 +26,7 @@ def fingerprint_of(plan: str, form: str = "") -> str:
     document["sources"] = ids if len(set(ids)) == len({each["path"] for each in sources}) else sources
     used = _without(document, set(_used(document["plan"], wanted=True)))
     renamed = json.dumps(_numbered(used, {}), separators=(",", ":"))
-    stable = re.sub(r'"(number|leaf)":\d+,?|"loop":"\w+",?|"(fails|rounds|ranks|bounded)":true,?', "", renamed)
+    stable = re.sub(r'"(number|leaf)":\d+,?|"loop":"\w+",?|"(fails|rounds)":true,?', "", renamed)
     return hashlib.sha256((json.dumps(stable) + form).encode()).hexdigest()[:16]
 
 
@@ -72,6 +72,15 @@ def _used(node: Json, wanted: bool) -> Iterator[str]:
         yield from _used(child, node["op"] in _BY_PLACE or node.get("unknown", False))
 
 
+_SINCE = frozenset({"ranks", "bounded"})
+"""Facts about expressions that plans of earlier releases lack."""
+
+
+def _unlike(column: str) -> str:
+    """Return the name of a column in a form that is no word of a plan which the fingerprint leaves out."""
+    return f"\x01{column}" if column == "loop" else column
+
+
 def _without(node: Any, used: set[str]) -> Any:
     """Leave out the columns that are only handed on."""
     match node:
@@ -79,7 +88,7 @@ def _without(node: Any, used: set[str]) -> Any:
             kept = [each for each in output if each["id"] in used]
             # A struct of which the query reads fields alone is known by these.
             files = node.get("stored", {})
-            stored = {name: files[name] for each in kept if "parts" not in each and (name := each["name"]) in files}
+            stored = {_unlike(name): files[name] for each in kept if "parts" not in each and (name := each["name"]) in files}
             rest = {key: _without(value, used) for key, value in node.items() if key not in ("output", "stored", *_PLACE)}
             places = [place for place, each in enumerate(output) if each["id"] in used] if node["op"] in _WITHOUT_NAMES else []
             moved = {"places": places} if places != list(range(len(places))) else {}
@@ -87,7 +96,7 @@ def _without(node: Any, used: set[str]) -> Any:
         case {"parts": parts, **column}:
             return _without({**column, "type": parts}, used)
         case dict():
-            return {key: _without(value, used) for key, value in node.items()}
+            return {key: _without(value, used) for key, value in node.items() if key not in _SINCE}
         case list():
             return [_without(each, used) for each in node]
         case _:

@@ -37,7 +37,7 @@ def maintain(spark: SparkSession, entry: Entry) -> list[str]:
         crowded = compact(spark, paths, shared=() if entry.definition.has_own_folder else (entry.path,))
         vacuum = read_setting(spark, VACUUM)
         if crowded and vacuum:
-            _forget(spark, entry.path, frontier.fingerprint)
+            _forget(spark, entry.path, frontier)
     return crowded
 
 
@@ -63,7 +63,13 @@ def compact(
     return crowded
 
 
-def _forget(spark: SparkSession, path: str, fingerprint: str) -> None:
-    """Delete the arrangements of former plans. Young ones stay, because another session may be building them."""
-    for folder in left_behind(spark, folder_of(path), fingerprint, retention(spark, path).files):
-        drop_files(spark, folder)
+def _forget(spark: SparkSession, path: str, frontier: Frontier) -> None:
+    """Delete the arrangements of former plans, and those that the plan stored in earlier releases.
+
+    Young ones stay, because another session may be building them.
+    """
+    folder, age = folder_of(path), retention(spark, path).files
+    former = left_behind(spark, folder, (frontier.fingerprint,), age)
+    unused = left_behind(spark, f"{folder}/{frontier.fingerprint}", frontier.arrangements, age)
+    for each in (*former, *unused):
+        drop_files(spark, each)

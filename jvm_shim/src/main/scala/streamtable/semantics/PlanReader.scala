@@ -17,13 +17,14 @@ import org.apache.spark.sql.catalyst.expressions.aggregate._
 import org.apache.spark.sql.catalyst.optimizer.EliminateSQLFunctionNode
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils
 import org.apache.spark.sql.classic.Dataset
 import org.apache.spark.sql.delta.{DeltaLog, NoMapping}
 import org.apache.spark.sql.delta.actions.Metadata
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
-import org.apache.spark.sql.types.{DataType, DecimalType, IntegerType, MapType}
+import org.apache.spark.sql.types.{DecimalType, IntegerType, MapType}
 import org.json4s._
 import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.{compact, render}
@@ -123,8 +124,14 @@ object PlanReader {
       .asJava
   }
 
-  private def columns(of: Metadata): Map[String, (String, DataType)] =
-    of.schema.fields.map(f => f.name -> (Fields.stored(f), Shaped.plain(f.dataType))).toMap
+  private def columns(of: Metadata): Map[String, Seq[Any]] =
+    of.schema.fields.map { f =>
+      f.name -> Seq(
+        Fields.stored(f),
+        Shaped.plain(f.dataType),
+        f.nullable,
+        CharVarcharUtils.getRawTypeString(f.metadata))
+    }.toMap
 
   /** Where the text of a query names tables, other than what WITH calls so: parts of the name, first and last character. */
   def references(spark: SparkSession, query: String): String = {
