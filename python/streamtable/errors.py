@@ -25,7 +25,7 @@
     │   ├── SourceUnavailable     a source table is gone, or is no Delta table
     │   ├── SourceChanged         a source changed its shape so that the query no longer fits
     │   ├── HistoryLost           the change history since the frontier is no longer complete
-    │   ├── ConcurrentRefresh     another refresh of the same table committed first
+    │   ├── ConcurrentRefresh     another refresh committed first, or a source got other columns
     │   ├── ReplicationConflict   a subscription cannot apply a change
     │   ├── ExpectationFailed     rows fail an expectation with ON VIOLATION FAIL UPDATE; some of them are shown
     │   └── StreamTableSuspended  the table is suspended; RESUME it first
@@ -319,7 +319,7 @@ class HistoryLost(RefreshError):
 
 
 class ConcurrentRefresh(RefreshError):
-    """Another refresh of the same table committed first; nothing was written."""
+    """Another refresh of the same table committed first, or a source got other columns meanwhile; nothing was written."""
 
     condition = "STREAMTABLE_CONCURRENT_REFRESH"
     sqlstate = "40001"

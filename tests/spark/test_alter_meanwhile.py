@@ -29,11 +29,12 @@ HARMLESS = {
     "resume": "ALTER STREAM TABLE st RESUME",
     "properties": "ALTER STREAM TABLE st SET TBLPROPERTIES ('team' = 'north', 'delta.logRetentionDuration' = 'interval 40 days')",
     "comment": "ALTER STREAM TABLE st SET TBLPROPERTIES ('comment' = 'by region')",
+    "column": "ALTER STREAM TABLE st ALTER COLUMN n COMMENT 'rows'",
     "two at once": "ALTER STREAM TABLE st SET SCHEDULE '7m'; ALTER STREAM TABLE st SUSPEND",
 }
 
 
-ON_TOP = [HARMLESS[each] for each in ("mode", "comment", "two at once", "properties", "resume")]
+ON_TOP = [HARMLESS[each] for each in ("mode", "comment", "column", "two at once", "properties", "resume")]
 
 
 def entry_of(spark: SparkSession) -> Entry:

@@ -139,12 +139,20 @@ _MAPPING = "delta.columnMapping.mode"
 
 _CONSTRAINTS = "delta.constraints."
 
+_OF_STORAGE = ("option.", "fs.", "dfs.")
+"""What properties begin with that could be settings of Hadoop for the table's files."""
+
 _IMPOSSIBLE = {"delta.appendonly": "true", "delta.enabledeletionvectors": "false"}
 
 
 def check_properties(properties: Iterable[tuple[str, str]]) -> None:
-    """Raise InvalidStatement for properties of Delta under which a refresh cannot remove rows, and for constraints."""
+    """Raise InvalidStatement for constraints, settings of storage, and properties of Delta under which no refresh removes rows."""
     for key, value in properties:
+        if key.casefold().startswith(_OF_STORAGE):
+            raise InvalidStatement(
+                f"a stream table cannot have the property '{key}': it is a setting of storage",
+                hint="set it where Spark is started, as spark.hadoop.fs...., for all tables",
+            )
         if key.casefold().startswith(_CONSTRAINTS):
             expected = Expectation(key[len(_CONSTRAINTS) :], Condition(value), Violation.FAIL_UPDATE)
             message = f"a stream table cannot have the constraint '{key}': its rows are those of the query"

@@ -37,7 +37,8 @@ def refuse_moved(entry: Entry, analysed: AnalysedQuery) -> None:
     """
     if moved := list(java_class(analysed.session, f"{SHIM}.PlanReader").moved(analysed.frame._jdf)):
         raise ConcurrentRefresh(
-            f"the columns of {', '.join(sorted(moved))} changed while {entry.definition.name} was refreshed; nothing was written",
+            f"{', '.join(sorted(moved))} got other columns, or was made anew, while {entry.definition.name} was refreshed; "
+            "nothing was written",
             hint="refresh again",
         )
 

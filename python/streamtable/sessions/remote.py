@@ -158,8 +158,9 @@ def _not_connected(remote: str, error: Exception) -> NotEnabled:
     if "UNAUTHENTICATED" in text or "Unauthenticated" in text:
         return NotEnabled(
             f"{where} asks for a token, or for another one",
-            hint="give it in the URL: sc://localhost:15002/;token=... (with the name localhost, or the client insists on TLS); "
-            "in the CONNECTION of a subscription, name the file that holds it: token_file=/path",
+            hint="give it in the URL: sc://localhost:15002/;token=... (with the name localhost, or the client insists on TLS), "
+            "which the variable SPARK_REMOTE keeps off the command line; in the CONNECTION of a subscription, name the file that "
+            "holds it: token_file=/path",
         )
     if _status(error) == "DEADLINE_EXCEEDED":
         _silent[remote] = time.monotonic()

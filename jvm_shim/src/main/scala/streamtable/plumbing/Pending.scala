@@ -19,10 +19,12 @@ import org.apache.spark.sql.delta.{
 }
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.files.DelayedCommitProtocol
+import org.apache.spark.sql.delta.schema.SchemaMergingUtils
 import org.apache.spark.sql.delta.skipping.clustering.ClusteredTableUtils
 import org.apache.spark.sql.delta.skipping.clustering.temp.ClusterBySpec
 import org.apache.spark.sql.delta.util.DeltaFileOperations.absolutePath
 import org.apache.spark.sql.streamtable.{PartitionValues, Patches}
+import org.apache.spark.sql.types.{MetadataBuilder, StructType}
 import org.json4s._
 import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.{compact, parse, render}
@@ -158,12 +160,19 @@ private[streamtable] final class Pending(
     case _ => false
   }
 
-  /** Whether the table is the one that was read, but for its properties and its comment. */
+  /** Whether the table is the one that was read, but for its properties and comments. A schema of our own would undo those of columns. */
   private def like(now: Snapshot): Boolean = {
     val (before, after) = (read.metadata, now.metadata)
-    read.protocol == now.protocol &&
-    after == before.copy(configuration = after.configuration, description = after.description)
+    val same = before.copy(configuration = after.configuration, description = after.description)
+    read.protocol == now.protocol && (after == same ||
+      schema == null && uncommented(after.schema) == uncommented(before.schema) &&
+      after == same.copy(schemaString = after.schemaString))
   }
+
+  private def uncommented(columns: StructType): StructType =
+    SchemaMergingUtils.transformColumns(columns) { (_, field, _) =>
+      field.copy(metadata = new MetadataBuilder().withMetadata(field.metadata).remove("comment").build())
+    }
 
   private def meets(now: Snapshot): Boolean = changed.keys.exists {
     case PROP_COMMENT => now.metadata.description != read.metadata.description

@@ -24,7 +24,7 @@ import org.apache.spark.sql.delta.actions.Metadata
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
-import org.apache.spark.sql.types.{DecimalType, IntegerType, MapType}
+import org.apache.spark.sql.types.{DataType, DecimalType, IntegerType, MapType}
 import org.json4s._
 import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.{compact, render}
@@ -124,14 +124,12 @@ object PlanReader {
       .asJava
   }
 
-  private def columns(of: Metadata): Map[String, Seq[Any]] =
-    of.schema.fields.map { f =>
-      f.name -> Seq(
-        Fields.stored(f),
-        Shaped.plain(f.dataType),
-        f.nullable,
-        CharVarcharUtils.getRawTypeString(f.metadata))
-    }.toMap
+  /** What decides which values a query reads in a column: its names in the files, and its type with what stands beside it. */
+  private case class AsStored(names: String, kind: DataType, nullable: Boolean, written: Option[String])
+
+  private def columns(of: Metadata): Map[String, AsStored] = of.schema.fields.map { f =>
+    f.name -> AsStored(Fields.stored(f), Shaped.plain(f.dataType), f.nullable, CharVarcharUtils.getRawTypeString(f.metadata))
+  }.toMap
 
   /** Where the text of a query names tables, other than what WITH calls so: parts of the name, first and last character. */
   def references(spark: SparkSession, query: String): String = {
