@@ -240,6 +240,8 @@ class _Reader:
             subqueries=("scalar subquery",) if node.find(exp.Subquery) else (),
             sides=(self.scalar(node.this, scope), self.scalar(node.expression, scope)) if isinstance(node, exp.EQ) else None,
             fails=node.find(exp.Div) is not None,
+            ranks=isinstance(node, exp.Window) and isinstance(node.this, (exp.RowNumber, exp.Rank, exp.DenseRank)),
+            bounded=isinstance(node, (exp.EQ, exp.LTE)) and node.expression == exp.Literal.number(1),
         )
 
 

@@ -128,7 +128,11 @@ object PlanReader {
   private case class AsStored(names: String, kind: DataType, nullable: Boolean, written: Option[String])
 
   private def columns(of: Metadata): Map[String, AsStored] = of.schema.fields.map { f =>
-    f.name -> AsStored(Fields.stored(f), Shaped.plain(f.dataType), f.nullable, CharVarcharUtils.getRawTypeString(f.metadata))
+    f.name -> AsStored(
+      Fields.stored(f),
+      Shaped.plain(f.dataType),
+      f.nullable,
+      CharVarcharUtils.getRawTypeString(f.metadata))
   }.toMap
 
   /** Where the text of a query names tables, other than what WITH calls so: parts of the name, first and last character. */
