@@ -119,7 +119,6 @@ SETTINGS = (
     "SET hivevar:fs.file.impl = a.B",
     "CREATE TABLE hiding (a STRING) USING csv OPTIONS ('fs.s3a.endpoint' 'http://evil', 'fs.s3a.impl.disable.cache' 'true')",
     "CREATE TABLE hiding (a STRING) USING csv TBLPROPERTIES ('option.fs.file.impl' 'a.B')",
-    "CREATE STREAM TABLE hiding TBLPROPERTIES ('option.fs.file.impl' = 'a.B') AS SELECT * FROM guarded",
     "CREATE TABLE hiding (a STRING) STORED AS PARQUET TBLPROPERTIES ('parquet.crypto.factory.class' 'a.B')",
     "CREATE TABLE hiding USING parquet OPTIONS ('parquet.crypto.factory.class' 'a.B') AS SELECT 1 AS a",
     "CREATE TEMPORARY VIEW hiding USING csv OPTIONS ('fs.file.impl' 'a.B')",

@@ -12,8 +12,9 @@ from streamtable.algebra.reading import BoundQuery
 from streamtable.algebra.sources import Source
 from streamtable.catalog import definition
 from streamtable.catalog.definition import ACTIVE, FORMAT, SUSPENDED, Definition, Failure, Resumed, code_of, suspended
+from streamtable.definitions.checks import check_properties
 from streamtable.delta.tables import Version
-from streamtable.errors import DefinitionUnreadable, NotSupported
+from streamtable.errors import DefinitionUnreadable, InvalidStatement, NotSupported
 from streamtable.language.names import Name, Query
 from streamtable.language.parse import parse
 from streamtable.language.stream_table.ast import CreateStreamTable, RefreshMode
@@ -199,3 +200,11 @@ def test_a_frontier_of_the_first_version_is_read() -> None:
     expected = Frontier({"/w/s": Version("abc", 3)}, {"agg": 2}, 4, 2, "f", "DIFFERENTIAL", exact=True, probe="id")
     assert Frontier.of(written) == expected
     assert Frontier.of(expected.to_json()) == expected
+
+
+@pytest.mark.parametrize("key", ["option.fs.s3a.endpoint", "fs.file.impl", "DFS.client", "Option.a"])
+def test_a_setting_of_storage_is_no_property_of_a_table(key: str) -> None:
+    """Delta could take it for one of Hadoop's, for the files of this table."""
+    with pytest.raises(InvalidStatement, match="it is a setting of storage"):
+        check_properties([("team", "north"), (key, "a.B")])
+    check_properties([("team", "fs.file.impl"), ("delta.logRetentionDuration", "interval 40 days"), ("options", "x")])
