@@ -131,7 +131,7 @@ def analyse(session: SparkSession, query: Query, of: CreateStreamTable | None = 
             raise _too_deep() from error
         raise
     judged = Judged(whole, tree, expectations) if expectations else None
-    trusted = of is not None and of.backfill is not None and of.backfill.trusted
+    trusted = of is not None and of.backfill is not None and of.backfill.trusted  # rows that nobody compared are no states
     kept = judged.kept if judged else tree if trusted else uncounted(tree)
     return AnalysedQuery(session, frame, bound, kept, fingerprint, plan, None, formed.states, judged, frozen)
 
