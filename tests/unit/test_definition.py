@@ -205,6 +205,7 @@ def test_a_frontier_of_the_first_version_is_read() -> None:
 @pytest.mark.parametrize("key", ["option.fs.s3a.endpoint", "fs.file.impl", "DFS.client", "Option.a"])
 def test_a_setting_of_storage_is_no_property_of_a_table(key: str) -> None:
     """Delta could take it for one of Hadoop's, for the files of this table."""
-    with pytest.raises(InvalidStatement, match="it is a setting of storage"):
+    with pytest.raises(InvalidStatement, match="it is a setting of storage") as refused:
         check_properties([("team", "north"), (key, "a.B")])
+    assert f"UNSET TBLPROPERTIES ('{key}')" in (refused.value.hint or "")
     check_properties([("team", "fs.file.impl"), ("delta.logRetentionDuration", "interval 40 days"), ("options", "x")])

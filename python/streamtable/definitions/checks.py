@@ -50,6 +50,7 @@ from streamtable.refresh.dry_run import rejected
 from streamtable.sessions.captured import captured_settings
 from streamtable.sessions.internal import lend
 from streamtable.settings.session import BLOCK_SOURCE_DDL, DEFAULT_SCHEDULE, MINIMUM_SCHEDULE, read_setting
+from streamtable.sql.literals import quote_string
 
 __all__ = ["analysed_for", "check_properties", "check_schedule", "check_source_ddl", "mapping", "schema_of"]
 
@@ -151,7 +152,8 @@ def check_properties(properties: Iterable[tuple[str, str]]) -> None:
         if key.casefold().startswith(_OF_STORAGE):
             raise InvalidStatement(
                 f"a stream table cannot have the property '{key}': it is a setting of storage",
-                hint="set it where Spark is started, as spark.hadoop.fs...., for all tables",
+                hint="set it where Spark is started, as spark.hadoop.fs...., for all tables; a table that has it already: "
+                f"ALTER STREAM TABLE ... UNSET TBLPROPERTIES ({quote_string(key)})",
             )
         if key.casefold().startswith(_CONSTRAINTS):
             expected = Expectation(key[len(_CONSTRAINTS) :], Condition(value), Violation.FAIL_UPDATE)
