@@ -29,6 +29,8 @@ from tenacity import retry, retry_if_exception_message, stop_after_delay, wait_f
 
 CANCELS, SEED = int(os.environ.get("CANCELS", "500")), int(os.environ.get("SEED", "1"))
 AT_ONCE = 8
+WARM_UP = 200
+"""So many cancels come before the first look: Python's memory grows to a plateau, which is reached by then."""
 PATIENCE = float(os.environ.get("PATIENCE", "120"))
 """After so many seconds a cancelled statement hangs."""
 
@@ -148,7 +150,7 @@ def main() -> int:
         def open_cursor() -> AbstractContextManager[Any]:
             return cursor(port)
 
-        cancel_many(open_cursor, url, 40, SEED + 1)
+        cancel_many(open_cursor, url, WARM_UP, SEED + 1)
         time.sleep(UNTIL_IDLE)
         early = Held.by(python)
         began = time.monotonic()
@@ -167,7 +169,7 @@ def main() -> int:
     for text in wrong[:5]:
         console.print(text[:2000], markup=False)
     if grown:
-        console.print(f"more than before: {', '.join(grown)}")
+        console.print(f"more than before: {', '.join(grown)}; threads: {late.new_threads(early)}", markup=False)
     return int(bool(wrong or grown))
 
 

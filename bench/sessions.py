@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +100,9 @@ it. A session has two of Spark's objects, and takes 2.5 MiB."""
 SESSION = re.compile(r"^ *\d+: +(\d+) .* org\.apache\.spark\.sql\.(?:classic\.SparkSession|\S*SessionState)(?: |$)", re.MULTILINE)
 """Lines of a histogram of the heap: what a session is, with its temporary views and settings."""
 
+POOL = "block-manager"
+"""The 200 threads that Spark's block manager makes when many frames are dropped, and keeps."""
+
 
 @dataclass(frozen=True)
 class Held:
@@ -111,6 +114,8 @@ class Held:
     heap_mib: int | None
     sessions: int | None
     """Spark's objects of sessions; it and the heap are None where nothing measures them."""
+    names: Counter[str] = field(default_factory=Counter, repr=False)
+    """How many threads have each name, without numbers."""
 
     def grown_since(self, before: Held) -> list[str]:
         """Return what is more than it was, by more than pools and caches are by chance."""
@@ -120,6 +125,10 @@ class Held:
 
         return [what for what in GROWTH if (getattr(self, what) or 0) > most(what)]
 
+    def new_threads(self, before: Held) -> str:
+        """Return the names of the threads that are more, those of most threads first."""
+        return ", ".join(f"{name}: {n}" for name, n in (self.names - before.names).most_common(8))
+
     @classmethod
     def by(cls, python: int) -> Held:
         (java,) = (int(each) for each in Path(f"/proc/{python}/task/{python}/children").read_text().split() if _is_java(each))
@@ -128,18 +137,14 @@ class Held:
         time.sleep(5)  # until Python saw which connections are closed
         status = Path(f"/proc/{python}/status").read_text()
         resident = int(re.search(r"VmRSS:\s+(\d+)", status)[1]) // 1024  # type: ignore[index]
-        threads = sum(not _is_pooled(task) for pid in both for task in Path(f"/proc/{pid}/task").iterdir())
+        names = Counter(re.sub(r"\d+", "", _named(task)) for pid in both for task in Path(f"/proc/{pid}/task").iterdir())
+        threads = sum(n for name, n in names.items() if not name.startswith(POOL))
         files = sum(1 for pid in both for _ in Path(f"/proc/{pid}/fd").iterdir())
-        return cls(threads, files, resident, heap, sessions)
+        return cls(threads, files, resident, heap, sessions, names)
 
 
 def _is_java(pid: str) -> bool:
     return _named(Path("/proc", pid)) == "java"
-
-
-def _is_pooled(task: Path) -> bool:
-    """Tell whether a thread is one of the 200 that Spark's block manager makes when many frames are dropped, and keeps."""
-    return _named(task).startswith("block-manager")
 
 
 def _named(task: Path) -> str:
@@ -272,7 +277,7 @@ def main() -> int:
         console.print(text[:2000], markup=False)
     grown = late.grown_since(early)
     if grown:
-        console.print(f"more than before: {', '.join(grown)}")
+        console.print(f"more than before: {', '.join(grown)}; threads: {late.new_threads(early)}", markup=False)
     return int(bool(wrong or grown))
 
 

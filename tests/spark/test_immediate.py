@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from delta.tables import DeltaTable
@@ -16,6 +17,7 @@ from tests.spark.test_schedule import TOTALS, current, described, eventually, hi
 
 from streamtable import start_scheduler
 from streamtable.catalog.shared import share
+from streamtable.definitions.table import publish
 from streamtable.jvm.gateway import java_class
 from streamtable.jvm.handles import local_property
 
@@ -144,3 +146,18 @@ def test_what_no_session_follows_is_left_to_a_scheduler(at_once: SparkSession, t
         eventually(lambda: current(at_once, "a"))
     assert_exact(at_once, "a", TOTALS)
     assert [action for action, _ in history(at_once, "a")][-1] == "DIFFERENTIAL"
+
+
+def test_what_is_written_while_a_table_is_filled_is_in_it_when_its_create_returns(
+    at_once: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(*made: Any) -> None:
+        write(at_once, 5)  # its author cannot see the table yet
+        publish(*made)
+
+    at_once.sql("CREATE STREAM TABLE between AS SELECT * FROM sales")
+    monkeypatch.setattr("streamtable.definitions.create.publish", late)
+    created = answer(at_once, f"CREATE STREAM TABLE a SCHEDULE IMMEDIATE AS {TOTALS.replace('sales', 'between')}")
+    assert [row[2] for row in created] == ["the table was created"]
+    assert current(at_once, "a", "between")
+    assert_exact(at_once, "a", TOTALS)

@@ -25,7 +25,7 @@ from streamtable.schedule.failures import failure_record, text_of, write, write_
 from streamtable.schedule.graph import Graph
 from streamtable.settings.session import IMMEDIATE_TIMEOUT, SUSPEND_AFTER, setting_or_default
 
-__all__ = ["follow", "moving"]
+__all__ = ["follow", "follow_fill", "moving"]
 
 _CAUSE = Cause(Initiator.IMMEDIATE)
 
@@ -43,6 +43,15 @@ def follow(spark: SparkSession, places: Sequence[str]) -> list[str]:
         clear_frames(error)
         return [*following.missed.values(), text_of(error)]
     return list(following.missed.values())
+
+
+def follow_fill(spark: SparkSession, made: Entry) -> list[str]:
+    """Refresh a table IMMEDIATE that was just filled: who wrote meanwhile did not see it. Return what `follow` returns.
+
+    Where nobody wrote, the logs of its sources say so.
+    """
+    known = Graph.of(read_by(index(spark).poll().values()))
+    return follow(spark, sorted(known.all_sources([made.path])))
 
 
 def moving(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -10,14 +9,11 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.types import BooleanType, LongType, StringType, StructType, TimestampType
 
-from streamtable.catalog.definition import SUSPENDED, Definition
-from streamtable.catalog.entries import Entry, entries, find, load
-from streamtable.definitions.alter import alter, with_query
-from streamtable.definitions.checks import analysed_for
+from streamtable.catalog.definition import SUSPENDED
+from streamtable.catalog.entries import Entry, entries, load
+from streamtable.definitions.alter import alter
 from streamtable.definitions.create import create
 from streamtable.definitions.drop import drop
-from streamtable.definitions.replace import effect
-from streamtable.differentiate.registry import findings
 from streamtable.jvm.gateway import JavaRows
 from streamtable.language.parse import AnyStatement
 from streamtable.language.queue.ast import QueueStatement
@@ -40,28 +36,22 @@ from streamtable.language.stream_table.ast import (
     VerifyStreamTable,
     VerifyStreamTables,
 )
-from streamtable.language.stream_table.expectations import Expectation, Violation
-from streamtable.language.stream_table.history import Backfill
+from streamtable.language.stream_table.schedule import Immediate
 from streamtable.language.stream_table.scheduler import AlterScheduler
 from streamtable.language.subscribe.ast import CloseCursor, CopyToStdout, DeclareCursor, Fetch, Subscribe
 from streamtable.language.write import to_sql
 from streamtable.observe.dependencies import DEPENDENCIES, dependency_rows
 from streamtable.observe.results import Rows, columns
 from streamtable.observe.status_rows import LISTED
-from streamtable.query.analyse import AnalysedQuery, release
-from streamtable.query.frozen import Frozen
-from streamtable.query.stored import analyse_again
 from streamtable.refresh.choose import Action
-from streamtable.refresh.dry_run import rejected
-from streamtable.refresh.explain import delta_text, optional_states, stored_states
 from streamtable.refresh.history import history
 from streamtable.refresh.run import Outcome, refresh
-from streamtable.refresh.verdict import of_definition, of_next_refresh
 from streamtable.refresh.verify import Comparison, verify
 from streamtable.schedule.cycle import together
 from streamtable.schedule.failures import recorded
-from streamtable.sessions.internal import lend
+from streamtable.schedule.immediate import follow_fill
 from streamtable.statements.atomic import atomically
+from streamtable.statements.explain import explained, explained_create, explained_query
 from streamtable.statements.queue import describe_queue, run_queue
 from streamtable.statements.replication import describe_replication, run_replication
 from streamtable.statements.scheduling import NOT_NOW, describe_scheduling, run_scheduling
@@ -140,7 +130,7 @@ def run(spark: SparkSession, statement: AnyStatement) -> Rows | JavaRows:
 def _run(spark: SparkSession, statement: AnyStatement) -> Rows | JavaRows:
     match statement:
         case CreateStreamTable():
-            return [_refreshed(create(spark, statement))]
+            return [_refreshed(_created(spark, statement))]
         case RefreshStreamTable(asynchronous=True) | RefreshStreamTables(asynchronous=True) | AlterScheduler():
             return run_scheduling(spark, statement)
         case RefreshStreamTable((name,), full, False):
@@ -169,12 +159,11 @@ def _run(spark: SparkSession, statement: AnyStatement) -> Rows | JavaRows:
         case ShowDependencies(name):
             return dependency_rows(spark, [load(spark, name)] if name else None)
         case ExplainStreamTable(name, delta):
-            return _explained(spark, load(spark, name), delta)
+            return explained(spark, load(spark, name), delta)
         case ExplainCreate(planned):
-            return _explained_create(spark, planned)
+            return explained_create(spark, planned)
         case ExplainAlter(name, SetQuery(query)):
-            entry = load(spark, name)
-            return _planned(spark, entry, *with_query(spark, entry, query))
+            return explained_query(spark, load(spark, name), query)
         case VerifyStreamTable(name):
             return [_verified(verify(spark, load(spark, name)))]
         case VerifyStreamTables(namespace, like):
@@ -218,6 +207,14 @@ def _verified(verdict: Comparison) -> tuple[Any, ...]:
     return (verdict.name, verdict.ok, verdict.missing, verdict.surplus)
 
 
+def _created(spark: SparkSession, statement: CreateStreamTable) -> Outcome:
+    """Create the table, and let one that is IMMEDIATE have the writes that came while it was filled."""
+    done = create(spark, statement)
+    at_once = statement.with_data and isinstance(statement.schedule, Immediate)
+    missed = follow_fill(spark, load(spark, statement.name)) if at_once else []
+    return replace(done, reason="; ".join([done.reason, *missed]))
+
+
 def _refreshed(done: Outcome) -> tuple[Any, ...]:
     return (
         done.name,
@@ -228,68 +225,3 @@ def _refreshed(done: Outcome) -> tuple[Any, ...]:
         done.duration_ms,
         done.version,
     )
-
-
-def _explained(spark: SparkSession, entry: Entry, delta: bool) -> Rows:
-    definition = entry.definition
-    session = lend(spark, definition.namespace, definition.settings)
-    analysed = analyse_again(session, entry)
-    try:
-        analysed = replace(analysed, rejected=rejected(analysed))
-        rows = [of_next_refresh(spark, entry, analysed), *_judged(analysed, stored_states(analysed, entry))]
-        if delta:
-            rows += [("Delta SQL", True, text) for text in delta_text(analysed, entry)]
-        return rows
-    finally:
-        release(analysed)
-
-
-def _judged(analysed: AnalysedQuery, stored: Sequence[tuple[str, str]] = ()) -> Rows:
-    judged = [analysed.rejected] if analysed.rejected else []
-    rows: Rows = [(f.operator, f.incremental, f.reason) for f in (*judged, *findings(analysed.tree))]
-    rows += [(state, True, said) for state, said in (*optional_states(analysed), *stored)]
-    expectations = analysed.judged.expectations if analysed.judged else ()
-    rows += [_expected(each, analysed.obstacle is None) for each in expectations]
-    return [*rows, *([_frozen(analysed.frozen)] if analysed.frozen else [])]
-
-
-def _frozen(frozen: Frozen) -> tuple[Any, ...]:
-    said = "Rows for which it is TRUE stay as they are; the table is exact outside the frozen rows, and VERIFY compares these"
-    return f"Frozen ({frozen.condition.text})", True, said
-
-
-_MADE_OF = {
-    Violation.KEEP: "stay in the table and are counted",
-    Violation.DROP_ROW: "are counted and left out of the table",
-    Violation.FAIL_UPDATE: "make the refresh fail, and the table stays as it was",
-}
-
-
-def _expected(expectation: Expectation, incremental: bool) -> tuple[Any, ...]:
-    what = f"Expectation {expectation.name} ({expectation.condition.text})"
-    counted = "counted from what changed" if incremental else "counted in all rows"
-    return what, incremental, f"Rows for which it is not TRUE {_MADE_OF[expectation.violation]}; {counted}"
-
-
-def _explained_create(spark: SparkSession, statement: CreateStreamTable) -> Rows:
-    located, existing = find(spark, statement.name)
-    rows = _planned(spark, existing if statement.or_replace else None, *analysed_for(spark, statement, located, existing))
-    return [*rows, *_first(None if existing else statement.backfill)]
-
-
-def _first(backfill: Backfill | None) -> Rows:
-    """Say where the first contents come from, unless it is the query."""
-    if backfill is None:
-        return []
-    how = "trusted" if backfill.trusted else "which must be those of the query"
-    return [("Backfill", True, f"The first contents are the rows of {backfill.table}, {how}; its columns are those of the query")]
-
-
-def _planned(spark: SparkSession, replaced: Entry | None, definition: Definition, analysed: AnalysedQuery) -> Rows:
-    try:
-        rows = [of_definition(definition.statement.mode, analysed), *_judged(analysed)]
-        if replaced:
-            rows.append(("Replace", True, effect(spark, replaced, definition, analysed)))
-        return rows
-    finally:
-        release(analysed)

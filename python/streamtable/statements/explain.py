@@ -1,0 +1,102 @@
+"""EXPLAIN: how a table is maintained or would be, and why, one row for each operator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from streamtable.catalog.definition import Definition
+from streamtable.catalog.entries import Entry, find
+from streamtable.definitions.alter import with_query
+from streamtable.definitions.checks import analysed_for
+from streamtable.definitions.replace import effect
+from streamtable.differentiate.registry import findings
+from streamtable.language.names import Query
+from streamtable.language.stream_table.ast import CreateStreamTable
+from streamtable.language.stream_table.expectations import Expectation, Violation
+from streamtable.language.stream_table.history import Backfill
+from streamtable.observe.results import Rows
+from streamtable.query.analyse import AnalysedQuery, release
+from streamtable.query.frozen import Frozen
+from streamtable.query.stored import analyse_again
+from streamtable.refresh.dry_run import rejected
+from streamtable.refresh.explain import delta_text, optional_states, stored_states
+from streamtable.refresh.verdict import of_definition, of_next_refresh
+from streamtable.sessions.internal import lend
+
+__all__ = ["explained", "explained_create", "explained_query"]
+
+
+def explained(spark: SparkSession, entry: Entry, delta: bool) -> Rows:
+    """Tell what the next refresh of a table does and why, by operator; with `delta` also the queries that it runs."""
+    definition = entry.definition
+    session = lend(spark, definition.namespace, definition.settings)
+    analysed = analyse_again(session, entry)
+    try:
+        analysed = replace(analysed, rejected=rejected(analysed))
+        rows = [of_next_refresh(spark, entry, analysed), *_judged(analysed, stored_states(analysed, entry))]
+        if delta:
+            rows += [("Delta SQL", True, text) for text in delta_text(analysed, entry)]
+        return rows
+    finally:
+        release(analysed)
+
+
+def _judged(analysed: AnalysedQuery, stored: Sequence[tuple[str, str]] = ()) -> Rows:
+    judged = [analysed.rejected] if analysed.rejected else []
+    rows: Rows = [(f.operator, f.incremental, f.reason) for f in (*judged, *findings(analysed.tree))]
+    rows += [(state, True, said) for state, said in (*optional_states(analysed), *stored)]
+    expectations = analysed.judged.expectations if analysed.judged else ()
+    rows += [_expected(each, analysed.obstacle is None) for each in expectations]
+    return [*rows, *([_frozen(analysed.frozen)] if analysed.frozen else [])]
+
+
+def _frozen(frozen: Frozen) -> tuple[Any, ...]:
+    said = "Rows for which it is TRUE stay as they are; the table is exact outside the frozen rows, and VERIFY compares these"
+    return f"Frozen ({frozen.condition.text})", True, said
+
+
+_MADE_OF = {
+    Violation.KEEP: "stay in the table and are counted",
+    Violation.DROP_ROW: "are counted and left out of the table",
+    Violation.FAIL_UPDATE: "make the refresh fail, and the table stays as it was",
+}
+
+
+def _expected(expectation: Expectation, incremental: bool) -> tuple[Any, ...]:
+    what = f"Expectation {expectation.name} ({expectation.condition.text})"
+    counted = "counted from what changed" if incremental else "counted in all rows"
+    return what, incremental, f"Rows for which it is not TRUE {_MADE_OF[expectation.violation]}; {counted}"
+
+
+def explained_create(spark: SparkSession, statement: CreateStreamTable) -> Rows:
+    """Tell how a table would be maintained; nothing is made."""
+    located, existing = find(spark, statement.name)
+    rows = _planned(spark, existing if statement.or_replace else None, *analysed_for(spark, statement, located, existing))
+    return [*rows, *_first(None if existing else statement.backfill)]
+
+
+def explained_query(spark: SparkSession, entry: Entry, query: Query) -> Rows:
+    """Tell what another query would do to a table."""
+    return _planned(spark, entry, *with_query(spark, entry, query))
+
+
+def _first(backfill: Backfill | None) -> Rows:
+    """Say where the first contents come from, unless it is the query."""
+    if backfill is None:
+        return []
+    how = "trusted" if backfill.trusted else "which must be those of the query"
+    return [("Backfill", True, f"The first contents are the rows of {backfill.table}, {how}; its columns are those of the query")]
+
+
+def _planned(spark: SparkSession, replaced: Entry | None, definition: Definition, analysed: AnalysedQuery) -> Rows:
+    try:
+        rows = [of_definition(definition.statement.mode, analysed), *_judged(analysed)]
+        if replaced:
+            rows.append(("Replace", True, effect(spark, replaced, definition, analysed)))
+        return rows
+    finally:
+        release(analysed)
