@@ -112,9 +112,10 @@ def test_each_statement_that_holds_a_query_refuses_each_kind_of_statement(pure: 
 @pytest.fixture
 def batch(pure: SparkSession) -> SparkSession:
     """Return a session in which a batch is in work, and an event is given up: what RETRY, GIVE UP and REPLAY choose from."""
-    pure.sql("CREATE TABLE IF NOT EXISTS event USING delta AS SELECT 1 AS a UNION ALL SELECT 2")
-    pure.sql("CREATE QUEUE IF NOT EXISTS read FOR SUBSCRIBE TO event")
-    pure.sql("REGISTER CONSUMER reader ON read AT 0")
+    pure.sql("CREATE TABLE event (a INT) USING delta")
+    pure.sql("CREATE QUEUE read FOR SUBSCRIBE TO event")
+    pure.sql("REGISTER CONSUMER reader ON read")
+    pure.sql("INSERT INTO event VALUES (1), (2)")
     assert pure.sql("NEXT BATCH FROM read FOR reader").count() == 2
     pure.sql("GIVE UP EVENTS FROM read FOR reader WHERE (a = 1)")
     return pure
