@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.doors import answer, listening, nobody_is_let_in
+from tests.spark.doors import GREETINGS, answer, listening, nobody_is_let_in
 from tests.spark.plain import run_python
 
 from streamtable.jvm import callback_server
@@ -74,6 +74,13 @@ def test_a_server_that_asks_for_no_secret_has_none_of_our_objects(spark: SparkSe
     assert gateway.__dict__.get("_callback_server") is None, "we do not start it"
     assert gateway.java_gateway_server.getCallbackClient().getPort() != port
     assert listening(os.getpid())[port] == "0100007F", "on loopback"
+
+
+def test_the_gateway_of_pyspark_answers_no_stranger(spark: SparkSession) -> None:
+    gateway: Any = spark.sparkContext._gateway
+    for name, said in GREETINGS.items():
+        told = answer(gateway.gateway_parameters.port, said + b"\n")
+        assert told is not None and not told.startswith(b"!y"), name
 
 
 def test_the_other_callback_client_of_py4j_shows_the_secret_as_well(tmp_path: Path) -> None:

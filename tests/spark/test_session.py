@@ -326,21 +326,34 @@ def test_a_plain_driver_listens_on_loopback_alone(tmp_path: Path) -> None:
     printed = run_python(
         tmp_path,
         """
-        import os
+        import json, os
 
+        from pyspark.sql.functions import udf
         from tests.spark.doors import family, listening
+
+        from streamtable.jvm.callback_server import callbacks
 
         os.environ.pop("SPARK_LOCAL_IP", None)
         plain = builder("loopback").config("spark.sql.catalogImplementation", "in-memory")
         spark = configure(plain.config("spark.ui.enabled", "true").config("spark.ui.port", "0")).getOrCreate()
-        print(spark.sparkContext.uiWebUrl.rpartition(":")[2], "SPARK_LOCAL_IP" in os.environ)
-        for port, address in listening(*family(os.getpid())).items():
-            print(port, address)
+        assert "SPARK_LOCAL_IP" not in os.environ
+        assert spark.range(1).select(udf(str)("id")).first()[0] == "0"
+        context = spark.sparkContext
+        print(json.dumps({
+            "driver": int(context.getConf().get("spark.driver.port")),
+            "block manager": spark._jvm.org.apache.spark.SparkEnv.get().blockManager().blockManagerId().port(),
+            "ui": int(context.uiWebUrl.rpartition(":")[2]),
+            "gateway": context._gateway.gateway_parameters.port,
+            "accumulators": context._accumulatorServer.server_address[1],
+            "callbacks": callbacks(spark).getCallbackClient().getPort(),
+        }))
+        print(json.dumps(listening(*family(os.getpid()))))
         """,
     )
-    (ui, left), *found = (line.split() for line in printed.splitlines())
-    assert left == "False" and ui in {port for port, _ in found}
-    assert {address for _, address in found} <= LOOPBACK, printed
+    known, found = map(json.loads, printed.splitlines())
+    assert len({*known.values()}) == 6 and {*map(str, known.values())} < found.keys()
+    assert len(found) == 7, "the daemon of Python workers, and nobody else"
+    assert {*found.values()} <= LOOPBACK, printed
 
 
 def test_secrets_of_a_plain_driver_are_on_no_command_line_and_in_no_log(tmp_path: Path) -> None:
