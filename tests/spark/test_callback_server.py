@@ -110,4 +110,4 @@ def test_the_other_callback_client_of_py4j_shows_the_secret_as_well(tmp_path: Pa
         """,
         PYSPARK_PIN_THREAD="false",
     )
-    assert printed.splitlines() == ["FULL", "DIFFERENTIAL", "[(1, 2), (2, 1)] True", "not found"]
+    assert printed.splitlines() == ["REINITIALIZE", "DIFFERENTIAL", "[(1, 2), (2, 1)] True", "not found"]

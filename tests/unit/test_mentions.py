@@ -179,8 +179,8 @@ def test_all_that_a_statement_holds_is_mentioned(statement: str) -> None:
     assert told["names"] == names
     if "capture" not in {rule for each in found_in(statement) for rule in each.way}:
         assert sorted((kind, text) for kind in ("queries", "conditions") for text in told[kind]) == sorted(texts)
-    places = {kind for each in found_in(statement) if (kind := PLACES.get(" ".join(each.way[-2:])))}
-    assert all(told[kind] for kind in places) and told.keys() == {*KINDS}
+    places = {PLACES.get(" ".join(each.way[-2:])) for each in found_in(statement)} - {None}
+    assert all(told[str(place)] for place in places) and told.keys() == {*KINDS}
 
 
 @pytest.mark.parametrize(
