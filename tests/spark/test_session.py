@@ -334,9 +334,10 @@ def test_a_plain_driver_listens_on_loopback_alone(tmp_path: Path) -> None:
         from streamtable.jvm.callback_server import callbacks
 
         os.environ.pop("SPARK_LOCAL_IP", None)
-        plain = builder("loopback").config("spark.sql.catalogImplementation", "in-memory")
-        spark = configure(plain.config("spark.ui.enabled", "true").config("spark.ui.port", "0")).getOrCreate()
+        plain = builder("loopback").config("spark.ui.enabled", "true").config("spark.ui.port", "0")
+        spark = configure(plain).getOrCreate()
         assert "SPARK_LOCAL_IP" not in os.environ
+        assert spark.sql("SHOW TABLES").isEmpty(), "with the embedded catalog"
         assert spark.range(1).select(udf(str)("id")).first()[0] == "0"
         context = spark.sparkContext
         print(json.dumps({
