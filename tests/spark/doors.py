@@ -39,8 +39,9 @@ def on_command_lines(text: str) -> list[str]:
 
 
 def family(process: int) -> list[int]:
-    """Return a process and its children."""
-    return [process, *map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split())]
+    """Return a process and all that it started, directly or not; threads start processes as well."""
+    children = {int(child) for file in Path(f"/proc/{process}/task").glob("*/children") for child in file.read_text().split()}
+    return [process, *(each for child in sorted(children) for each in family(child))]
 
 
 def listening(*processes: int) -> dict[int, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.spark.holders import CONDITIONS, QUERIES
+
 CODE = (
     "SELECT reflect('java.lang.System', 'getProperty', 'java.version')",
     "SELECT java_method('java.lang.System', 'getenv', 'HOME')",
@@ -41,14 +43,11 @@ CODE = (
     "CREATE TABLE hiding (a STRING) STORED AS PARQUET TBLPROPERTIES ('parquet.compression' 'a.B')",
     "CREATE TABLE hiding LIKE guarded ROW FORMAT SERDE 'a.B' STORED AS INPUTFORMAT 'a.C' OUTPUTFORMAT 'a.D'",
     "CREATE TABLE hiding (a INT) STORED AS PARQUET TBLPROPERTIES ('storage_handler' 'a.B')",
-    "CREATE STREAM TABLE hiding AS SELECT reflect('java.lang.System', 'lineSeparator') AS r FROM guarded",
-    "EXPLAIN CREATE STREAM TABLE hiding AS SELECT reflect('java.lang.System', 'lineSeparator') AS r FROM guarded",
-    "CREATE STREAM TABLE hiding (CONSTRAINT c EXPECT (reflect('java.lang.System', 'lineSeparator') = 'x')) AS SELECT * FROM guarded",
-    "ALTER STREAM TABLE hiding ADD CONSTRAINT c EXPECT (reflect('java.lang.System', 'lineSeparator') = 'x')",
-    "CREATE STREAM TABLE hiding FROZEN WHERE (reflect('java.lang.System', 'lineSeparator') = 'x') AS SELECT * FROM guarded",
-    "ALTER STREAM TABLE hiding SET FROZEN WHERE (reflect('java.lang.System', 'lineSeparator') = 'x')",
-    "SUBSCRIBE TO (SELECT reflect('java.lang.System', 'lineSeparator') AS r FROM guarded)",
-    "CREATE PUBLICATION hiding FOR TABLE guarded WHERE (reflect('java.lang.System', 'lineSeparator') = 'x')",
+    *(holder("SELECT reflect('java.lang.System', 'lineSeparator') AS r FROM guarded") for holder in QUERIES.values()),
+    *(holder("reflect('java.lang.System', 'lineSeparator') = 'x'") for holder in CONDITIONS.values()),
+    *(holder("(SELECT java_method('java.lang.System', 'lineSeparator')) = 'x'") for holder in CONDITIONS.values()),
+    QUERIES["create"]("SELECT TRANSFORM (k) USING 'cat' AS (a STRING) FROM guarded"),
+    QUERIES["explain alter"]("SELECT * FROM (FROM guarded MAP k USING 'cat' AS (a STRING))"),
 )
 FILES = (
     "SELECT * FROM text.`/etc/passwd`",
@@ -91,7 +90,8 @@ FILES = (
     "DESCRIBE HISTORY '/srv/hiding'",
     "CONVERT TO DELTA parquet.`/srv/hiding`",
     "SELECT * FROM table_changes_by_path('/srv/hiding', 0)",
-    "CREATE STREAM TABLE hiding AS SELECT * FROM text.`/etc/passwd`",
+    *(holder("SELECT * FROM text.`/etc/passwd`") for holder in QUERIES.values()),
+    *(holder("EXISTS (SELECT * FROM text.`/etc/passwd`)") for holder in CONDITIONS.values()),
     "SELECT from_xml('<a>1</a>', 'a INT', map('rowValidationXSDPath', '/etc/passwd'))",
     "SELECT from_xml('<a>1</a>', 'a INT', map('rowValidation' || 'XSDPath', '/etc/passwd'))",
     "SELECT schema_of_xml('<p><a>1</a></p>', map(lower('ROWVALIDATIONXSDPATH'), '/etc/passwd'))",

@@ -6,11 +6,13 @@ import os
 import socket
 import time
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.doors import answer, listening, nobody_is_let_in
+from tests.spark.doors import GREETINGS, answer, listening, nobody_is_let_in
+from tests.spark.plain import run_python
 
 from streamtable.jvm import callback_server
 from streamtable.jvm.callback_server import callbacks
@@ -72,3 +74,40 @@ def test_a_server_that_asks_for_no_secret_has_none_of_our_objects(spark: SparkSe
     assert gateway.__dict__.get("_callback_server") is None, "we do not start it"
     assert gateway.java_gateway_server.getCallbackClient().getPort() != port
     assert listening(os.getpid())[port] == "0100007F", "on loopback"
+
+
+def test_the_gateway_of_pyspark_answers_no_stranger(spark: SparkSession) -> None:
+    gateway: Any = spark.sparkContext._gateway
+    for name, said in GREETINGS.items():
+        told = answer(gateway.gateway_parameters.port, said + b"\n")
+        assert told is not None and not told.startswith(b"!y"), name
+
+
+def test_the_other_callback_client_of_py4j_shows_the_secret_as_well(tmp_path: Path) -> None:
+    """With PYSPARK_PIN_THREAD=false Java keeps a pool of connections, rather than one for each thread."""
+    printed = run_python(
+        tmp_path,
+        """
+        from py4j.clientserver import ClientServer
+        from tests.spark.doors import nobody_is_let_in
+        from tests.spark.test_callback_server import answers
+
+        from streamtable.errors import StreamTableNotFound
+        from streamtable.jvm.callback_server import callbacks
+
+        spark = configure(builder("unpinned")).getOrCreate()
+        assert not isinstance(spark.sparkContext._gateway, ClientServer)
+        spark.sql("CREATE TABLE sales USING delta AS SELECT 1 AS id")
+        print(*spark.sql("CREATE STREAM TABLE counted AS SELECT id, count(*) AS n FROM sales GROUP BY id").first()[1:2])
+        nobody_is_let_in(callbacks(spark).getCallbackClient().getPort())
+        spark.sql("INSERT INTO sales VALUES (1), (2)")
+        print(*spark.sql("REFRESH STREAM TABLE counted").first()[1:2])
+        print(sorted(map(tuple, spark.table("counted").collect())), answers(spark))
+        try:
+            spark.sql("REFRESH STREAM TABLE nobody")
+        except StreamTableNotFound:
+            print("not found")
+        """,
+        PYSPARK_PIN_THREAD="false",
+    )
+    assert printed.splitlines() == ["REINITIALIZE", "DIFFERENTIAL", "[(1, 2), (2, 1)] True", "not found"]

@@ -18,6 +18,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+from urllib.error import HTTPError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import HTTPCookieProcessor, build_opener, urlopen
 
@@ -192,6 +193,16 @@ def test_the_ui_of_spark_shows_no_secret(server: Running) -> None:
     assert "fs.azure.account.key" in told and "fs.s3a.encryption.key" in told
     for page in (told, seen(f"{server.ui}/environment/")):
         assert SECRET not in page and TOKEN not in page
+
+
+def test_nobody_cancels_by_the_ui_of_spark(server: Running) -> None:
+    (application,) = json.loads(seen(f"{server.ui}/api/v1/applications"))
+    assert '"spark.ui.killEnabled","false"' in seen(f"{server.ui}/api/v1/applications/{application['id']}/environment").replace(
+        " ", ""
+    )
+    for page in ("jobs/job/kill/?id=0", "stages/stage/kill/?id=0"):
+        with pytest.raises(HTTPError, match=r"40[45]"):
+            urlopen(f"{server.ui}/{page}", data=b"", timeout=30)  # noqa: S310
 
 
 def seen(address: str) -> str:

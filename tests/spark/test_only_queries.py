@@ -2,49 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import cycle
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark.every_statement import DELTA, HIDDEN, OURS, SCRIPTS, SPARK
+from tests.spark.holders import COLUMNS, CONDITIONS, QUERIES
 
 from streamtable import subscribe
 from streamtable.api.tables import StreamTables
 from streamtable.delta.tables import versions
-from streamtable.errors import InvalidQuery, StreamTableError
+from streamtable.errors import InvalidQuery, InvalidStatement, StreamTableError
 
 PARSER = "org.apache.spark.sql.catalyst.parser.SqlBaseParser"
 DELTAS = "io.delta.sql.parser.DeltaSqlBaseParser"
 STATEMENTS = ("StatementContext", "SetResetStatementContext", "DmlStatementNoWithContext")
 ALL = (*SPARK.values(), *SCRIPTS.values(), *DELTA.values(), *OURS, *HIDDEN)
-
-READERS: dict[str, Callable[[str], str]] = {
-    "create": lambda text: f"CREATE STREAM TABLE made_of_it AS {text}",
-    "explain create": lambda text: f"EXPLAIN CREATE STREAM TABLE made_of_it AS {text}",
-    "or replace": lambda text: f"CREATE OR REPLACE STREAM TABLE kept AS {text}",
-    "alter": lambda text: f"ALTER STREAM TABLE kept AS {text}",
-    "explain alter": lambda text: f"EXPLAIN ALTER STREAM TABLE kept AS {text}",
-    "subscribe": lambda text: f"SUBSCRIBE TO ({text}\n)",
-    "copy": lambda text: f"COPY (SUBSCRIBE TO ({text}\n)) TO STDOUT",
-    "declare": lambda text: f"DECLARE c CURSOR FOR SUBSCRIBE TO ({text}\n)",
-    "queue": lambda text: f"CREATE QUEUE made_of_it FOR SUBSCRIBE TO ({text}\n)",
-}
-"""The statements that hold a query."""
-
-CONDITIONS: dict[str, Callable[[str], str]] = {
-    "when": lambda text: f"CREATE QUEUE made_of_it ON victim WHEN ({text}\n)",
-    "columns": lambda text: f"CREATE QUEUE made_of_it ON victim COLUMNS ({text}\n)",
-    "events": lambda text: f"CREATE QUEUE made_of_it ({text}\n)",
-    "publication": lambda text: f"CREATE PUBLICATION made_of_it FOR TABLE victim WHERE ({text}\n)",
-    "subquery": lambda text: f"CREATE PUBLICATION made_of_it FOR TABLE victim WHERE (EXISTS ({text}\n))",
-    "expectation": lambda text: f"CREATE STREAM TABLE made_of_it (CONSTRAINT c EXPECT ({text}\n)) AS SELECT a FROM victim",
-    "added expectation": lambda text: f"ALTER STREAM TABLE kept ADD CONSTRAINT c EXPECT ({text}\n)",
-    "frozen": lambda text: f"CREATE STREAM TABLE made_of_it FROZEN WHERE ({text}\n) AS SELECT a FROM victim",
-    "set frozen": lambda text: f"ALTER STREAM TABLE kept SET FROZEN WHERE ({text}\n)",
-}
-"""Those that hold an expression, or columns."""
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +31,7 @@ def pure(spark: SparkSession) -> Iterator[SparkSession]:
     spark.sql("CREATE VIEW seen AS SELECT 1 AS a")
     spark.sql("CREATE FUNCTION one() RETURNS INT RETURN 1")
     spark.sql("CREATE STREAM TABLE kept WITH NO DATA AS SELECT a FROM victim")
+    spark.sql("CREATE PUBLICATION published FOR TABLE kept")
     yield spark
     spark.sql("USE default")
     spark.sql("DROP DATABASE pure CASCADE")
@@ -72,7 +48,10 @@ def everything(spark: SparkSession) -> list[Any]:
     return [commits, *([tuple(row) for row in spark.sql(each).collect()] for each in shown), where]
 
 
-def refused(spark: SparkSession, sql: str, kind: type[StreamTableError] = InvalidQuery) -> None:
+Errors = type[StreamTableError] | tuple[type[StreamTableError], ...]
+
+
+def refused(spark: SparkSession, sql: str, kind: Errors = InvalidQuery) -> None:
     with pytest.raises(kind):
         spark.sql(sql)
 
@@ -115,14 +94,14 @@ def test_each_statement_is_one_of_its_alternative(spark: SparkSession) -> None:
 def test_no_statement_is_taken_for_a_query(pure: SparkSession) -> None:
     """Each statement in one place of a query after the other, and each place once with each kind of statement below."""
     before = everything(pure)
-    for text, reader in zip(ALL, cycle(READERS.values()), strict=False):
+    for text, reader in zip(ALL, cycle(QUERIES.values()), strict=False):
         refused(pure, reader(text), StreamTableError)
     assert everything(pure) == before
 
 
 def test_each_statement_that_holds_a_query_refuses_each_kind_of_statement(pure: SparkSession) -> None:
     before = everything(pure)
-    for reader in READERS.values():
+    for reader in QUERIES.values():
         for label in ("DropTable", "MultiInsertQuery", "SetConfiguration", "VisitExecuteImmediate"):
             refused(pure, reader(SPARK[label]))
         refused(pure, reader(SCRIPTS["statement"]))
@@ -130,13 +109,33 @@ def test_each_statement_that_holds_a_query_refuses_each_kind_of_statement(pure: 
     assert everything(pure) == before
 
 
-def test_a_statement_is_no_condition_and_no_column(pure: SparkSession) -> None:
-    before = everything(pure)
-    for text, condition in zip((*ALL[::5], *HIDDEN), cycle(CONDITIONS.values()), strict=False):
-        refused(pure, condition(text), StreamTableError)
-    for condition in CONDITIONS.values():
-        refused(pure, condition("INSERT INTO victim VALUES (2)"), StreamTableError)
-    assert everything(pure) == before
+@pytest.fixture
+def batch(pure: SparkSession) -> SparkSession:
+    """Return a session in which a batch is in work, and an event is given up: what RETRY, GIVE UP and REPLAY choose from."""
+    pure.sql("CREATE TABLE event (a INT) USING delta")
+    pure.sql("CREATE QUEUE read FOR SUBSCRIBE TO event")
+    pure.sql("REGISTER CONSUMER reader ON read")
+    pure.sql("INSERT INTO event VALUES (1), (2)")
+    assert pure.sql("NEXT BATCH FROM read FOR reader").count() == 2
+    pure.sql("GIVE UP EVENTS FROM read FOR reader WHERE (a = 1)")
+    return pure
+
+
+def test_a_statement_is_no_condition_and_no_column(batch: SparkSession) -> None:
+    before = everything(batch)
+    holders = {**CONDITIONS, **COLUMNS}
+    for text, holder in zip((*ALL[::5], *HIDDEN), cycle(holders.values()), strict=False):
+        refused(batch, holder(text), StreamTableError)
+    for holder in holders.values():
+        refused(batch, holder("INSERT INTO victim VALUES (2)"), (InvalidQuery, InvalidStatement))
+    assert everything(batch) == before
+    for place in ("retry", "give up", "replay"):
+        batch.sql(CONDITIONS[place]("a > 0"))  # the places are reached
+
+
+def test_columns_of_a_queue_have_nothing_that_is_evaluated(pure: SparkSession) -> None:
+    for more in ("DEFAULT (upper('x'))", "GENERATED ALWAYS AS (upper('x'))", "CHECK (a > 0)"):
+        refused(pure, COLUMNS["events"](f"a STRING {more}"), InvalidStatement)
 
 
 def test_the_refusal_says_that_the_text_is_a_statement_and_was_not_run(pure: SparkSession) -> None:
@@ -169,7 +168,7 @@ def test_settings_of_older_sparks_change_nothing(pure: SparkSession, parser: str
         pure.conf.unset(parser)
 
 
-QUERIES = (
+PURE = (
     "SELECT a FROM victim",
     "(SELECT a FROM victim)",
     "WITH x AS (SELECT a FROM victim) SELECT a FROM x",
@@ -184,5 +183,5 @@ QUERIES = (
 
 
 def test_what_is_a_query_stays_one(pure: SparkSession) -> None:
-    for query in QUERIES:
+    for query in PURE:
         assert pure.sql(f"EXPLAIN CREATE STREAM TABLE made AS {query}").count() > 0, query

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import textwrap
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +10,7 @@ import pytest
 from pyspark import __version__ as spark_version
 from pyspark.sql import SparkSession
 from tests.spark.doors import LOOPBACK
+from tests.spark.plain import completed, run_python
 
 from streamtable import configure, enable
 from streamtable.errors import InvalidStatement, NotEnabled
@@ -295,39 +293,6 @@ class TestLiveSession:
             assert again.conf.get(key) == spark.conf.get(key) != "-1"
 
 
-def run_python(folder: Path, script: str) -> str:
-    """Run `script` in a process of its own, for what needs a JVM of its own, and return what it printed."""
-    preamble = """
-        from pyspark.sql import SparkSession
-        from pyspark.sql.types import StructType
-        from streamtable import configure, enable
-        from streamtable.jvm.callback import register
-        from streamtable.errors import NotEnabled
-
-        class Answers:
-            def describe(self, spark, sql):
-                return StructType.fromDDL("name string")
-            def run(self, spark, sql):
-                return [(spark.sparkContext.appName,)]
-
-        def builder(name):
-            small = SparkSession.builder.master("local[1]").appName(name).config("spark.driver.memory", "1g")
-            return small.config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
-    """
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    environment.pop("SPARK_CONF_DIR", None)
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(preamble) + textwrap.dedent(script)],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    return done.stdout
-
-
 def test_tables_last_from_one_session_to_the_next_and_a_new_context_works(tmp_path: Path) -> None:
     first = run_python(
         tmp_path,
@@ -361,21 +326,74 @@ def test_a_plain_driver_listens_on_loopback_alone(tmp_path: Path) -> None:
     printed = run_python(
         tmp_path,
         """
-        import os
+        import json, os
 
+        from pyspark.sql.functions import udf
         from tests.spark.doors import family, listening
 
+        from streamtable.jvm.callback_server import callbacks
+
         os.environ.pop("SPARK_LOCAL_IP", None)
-        plain = builder("loopback").config("spark.sql.catalogImplementation", "in-memory")
-        spark = configure(plain.config("spark.ui.enabled", "true").config("spark.ui.port", "0")).getOrCreate()
-        print(spark.sparkContext.uiWebUrl.rpartition(":")[2], "SPARK_LOCAL_IP" in os.environ)
-        for port, address in listening(*family(os.getpid())).items():
-            print(port, address)
+        plain = builder("loopback").config("spark.ui.enabled", "true").config("spark.ui.port", "0")
+        spark = configure(plain).getOrCreate()
+        assert "SPARK_LOCAL_IP" not in os.environ
+        assert spark.sql("SHOW TABLES").isEmpty(), "with the embedded catalog"
+        assert spark.range(1).select(udf(str)("id")).first()[0] == "0"
+        context = spark.sparkContext
+        print(json.dumps({
+            "driver": int(context.getConf().get("spark.driver.port")),
+            "block manager": spark._jvm.org.apache.spark.SparkEnv.get().blockManager().blockManagerId().port(),
+            "ui": int(context.uiWebUrl.rpartition(":")[2]),
+            "gateway": context._gateway.gateway_parameters.port,
+            "accumulators": context._accumulatorServer.server_address[1],
+            "callbacks": callbacks(spark).getCallbackClient().getPort(),
+        }))
+        print(json.dumps(listening(*family(os.getpid()))))
         """,
     )
-    (ui, left), *found = (line.split() for line in printed.splitlines())
-    assert left == "False" and ui in {port for port, _ in found}
-    assert {address for _, address in found} <= LOOPBACK, printed
+    known, found = map(json.loads, printed.splitlines())
+    assert len({*known.values()}) == 6 and {*map(str, known.values())} < found.keys()
+    assert len(found) == 7, "the daemon of Python workers, and nobody else"
+    assert {*found.values()} <= LOOPBACK, printed
+
+
+def test_secrets_of_a_plain_driver_are_on_no_command_line_and_in_no_log(tmp_path: Path) -> None:
+    """Those that Spark, PySpark and we draw, and settings of the user; the script draws the latter, as it is on a command line itself.
+
+    At DEBUG Spark's own SharedState logs the options of the session.
+    """
+    done = completed(
+        tmp_path,
+        """
+        import json, pathlib, secrets
+
+        from pyspark.sql.functions import udf
+        from tests.spark.doors import on_command_lines
+
+        from streamtable.jvm.callback_server import _server
+
+        given = {"spark.hadoop.fs.s3a.secret.key": secrets.token_hex(32), "spark.my.password": secrets.token_hex(32)}
+        plain = builder("secrets").config("spark.log.level", "INFO").config("spark.logConf", "true").config(map=given)
+        spark = configure(plain).getOrCreate()
+        spark.sql("CREATE TABLE source USING delta AS SELECT 1 AS id")
+        spark.sql("CREATE STREAM TABLE copied AS SELECT id FROM source")
+        assert spark.table("copied").select(udf(str)("id")).first()[0] == "1", "with a worker of Python"
+        gateway = spark.sparkContext._gateway
+        known = {
+            **given,
+            "Spark's own": spark._jvm.org.apache.spark.SparkEnv.get().securityManager().getSecretKey(),
+            "PySpark's": gateway.gateway_parameters.auth_token,
+            "accumulators": spark.sparkContext._accumulatorServer.auth_token,
+            "callbacks": _server(spark)._greeting.decode().split()[1],
+        }
+        assert all(each and len(each) > 30 for each in known.values()), known.keys()
+        pathlib.Path("known").write_text(json.dumps(known))
+        print([name for name, secret in known.items() if on_command_lines(secret)])
+        """,
+    )
+    logged = done.stdout + done.stderr
+    assert done.stdout == "[]\n" and len(done.stderr) > 10_000, "what was logged"
+    assert [name for name, secret in json.loads((tmp_path / "known").read_text()).items() if secret in logged] == []
 
 
 def test_a_session_without_the_extension_is_refused_with_the_settings_to_add(tmp_path: Path) -> None:

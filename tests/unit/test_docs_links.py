@@ -58,9 +58,11 @@ def test_every_test_that_is_named_is_there() -> None:
 def test_every_point_of_the_page_on_security_names_its_test() -> None:
     """What no test shows is said to be somebody else's; advice at the end of the page is no claim."""
     claims = prose(ROOT / "docs" / "how-to" / "security.md").partition("\n## Running it for others")[0]
-    points = re.split(r"\n\n|\n(?=[-|] )", re.sub(r"^(\|.*\|\n?)+", "", claims, flags=re.MULTILINE))
+    points = re.split(
+        r"\n\n|\n(?=[-|] )", re.sub(r"^\|.*\|\n\|[-|]+\|$\n", "", claims, flags=re.MULTILINE)
+    )  # a table's head claims nothing
     shown = re.compile(r"`test_\w+`|\byours\b|\bSpark's own\b")
-    assert len(points) > 40 and [point for point in points if not point.startswith("#") and not shown.search(point)] == []
+    assert len(points) > 55 and [point for point in points if not point.startswith("#") and not shown.search(point)] == []
 
 
 def test_every_page_is_in_the_navigation() -> None:

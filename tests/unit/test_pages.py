@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime, timezone
 from http.client import HTTPConnection, HTTPResponse
-from threading import Event
+from threading import Event, Thread
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -25,6 +25,7 @@ from streamtable.hosts.server.metrics import OF_ALL, OF_EACH_EXPECTATION, OF_EAC
 from streamtable.hosts.server.pages import MOST_AT_ONCE, answering
 from streamtable.observe.status_rows import STATUS
 
+PROMTOOL = shutil.which("promtool")
 AT = datetime(2026, 1, 5, tzinfo=timezone.utc)
 TABLE = {
     **{column: AT if "timestamp" in metric else 1500 for metric, column, _ in OF_EACH_TABLE},
@@ -127,11 +128,82 @@ def test_a_scrape_is_quick_however_many_tables_there_are() -> None:
     assert sorted(took)[5] < 0.1
 
 
-def test_metrics_are_in_base_units_and_keep_the_rules_of_prometheus() -> None:
-    spark = FakeSpark()
+@contextmanager
+def computing(threads: int) -> Iterator[None]:
+    """Let threads of this process compute, which take turns with those that answer."""
+    ended = Event()
+
+    def compute() -> None:
+        while not ended.is_set():
+            sum(range(1000))
+
+    busy = [Thread(target=compute, daemon=True) for _ in range(threads)]
+    for each in busy:
+        each.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        for each in busy:
+            each.join()
+
+
+SCRAPES = """
+import sys, time
+from urllib.request import urlopen
+for _ in range(30):
+    began = time.perf_counter()
+    urlopen(f"http://127.0.0.1:{sys.argv[1]}/metrics", timeout=60).read()
+    print(time.perf_counter() - began)
+"""
+
+
+def test_a_scrape_is_quick_while_many_threads_compute() -> None:
+    spark, turn = FakeSpark(), sys.getswitchinterval()
     with served() as (found, _, port), watched(found, spark):
+        until(lambda: "streamtable_tables" in found.page().text)
+        spark.may_answer.clear()
+        with computing(8):
+            done = subprocess.run([sys.executable, "-c", SCRAPES, str(port)], capture_output=True, text=True, check=True)
+    assert sorted(map(float, done.stdout.split()))[15] < 0.1
+    assert sys.getswitchinterval() == turn
+
+
+def test_a_scrape_reads_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The figures of the process are made beside those of the tables."""
+    found = Metrics()
+    monkeypatch.setattr("builtins.open", MagicMock(side_effect=AssertionError))
+    assert "process_resident_memory_bytes" in found.page().text and "python_info" in found.page().text
+
+
+def test_the_figures_of_the_process_go_on_while_the_tables_do_not_answer() -> None:
+    spark = FakeSpark()
+    spark.may_answer.clear()
+    with served() as (found, _, port), watched(found, spark):
+        first = cpu_seconds(asked(port, "/metrics")[1])
+        with computing(1):
+            until(lambda: cpu_seconds(asked(port, "/metrics")[1]) > first)
+
+
+def cpu_seconds(text: str) -> float:
+    (said,) = (line for line in text.splitlines() if line.startswith("process_cpu_seconds_total "))
+    return float(said.split()[1])
+
+
+def scraped() -> tuple[HTTPResponse, str]:
+    with served() as (found, _, port), watched(found, FakeSpark()):
         until(lambda: "streamtable_tables" in asked(port, "/metrics")[1])
-        answer, text = asked(port, "/metrics")
+        return asked(port, "/metrics")
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not there; apt-get install prometheus")
+def test_promtool_finds_nothing_wrong_with_the_metrics() -> None:
+    checked = subprocess.run([str(PROMTOOL), "check", "metrics"], input=scraped()[1], capture_output=True, text=True)
+    assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
+
+
+def test_metrics_are_in_base_units_and_keep_the_rules_of_prometheus() -> None:
+    answer, text = scraped()
     assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
     families = {each.name: each for each in text_string_to_metric_families(text)}
     assert {*OF_ALL, *(metric for metric, _, _ in (*OF_EACH_TABLE, *OF_EACH_EXPECTATION))} <= families.keys()
@@ -144,9 +216,6 @@ def test_metrics_are_in_base_units_and_keep_the_rules_of_prometheus() -> None:
     for name, family in families.items():
         assert family.documentation and not any(unit in name for unit in ("milli", "minutes", "hours", "kilo", "_ms", "_kb", "_mb"))
         assert name.islower() and not (family.type == "gauge" and name.endswith(("_total", "_count", "_sum", "_bucket")))
-    if promtool := shutil.which("promtool"):
-        checked = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True)
-        assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
 
 
 def test_a_table_that_nobody_can_read_is_counted_and_has_no_numbers() -> None:

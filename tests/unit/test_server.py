@@ -171,6 +171,11 @@ def test_settings_of_spark(tmp_path: Path) -> None:
     assert closed["spark.hive.server2.authentication"] == "CUSTOM"
 
 
+@pytest.mark.parametrize(("given", "kill"), [({}, "false"), ({"spark.ui.killEnabled": "true"}, "true")])
+def test_the_ui_of_spark_cancels_jobs_only_where_the_file_says_so(given: dict[str, str], kill: str) -> None:
+    assert spark_settings(FREE, endpoints_of(FREE, {}), given)["spark.ui.killEnabled"] == kill
+
+
 @pytest.mark.parametrize(
     "key",
     [

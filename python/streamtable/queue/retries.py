@@ -14,6 +14,7 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import datetime
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
@@ -26,6 +27,8 @@ from streamtable.delta.maintenance import UNLOGGED
 from streamtable.delta.rows import read, read_located
 from streamtable.delta.tables import Version, state, versions
 from streamtable.errors import ConcurrentRefresh, HistoryLost, InvalidStatement
+from streamtable.language.names import Condition
+from streamtable.query.rejected import rejection
 from streamtable.query.rewrite import rewritten
 from streamtable.queue import consumers, events
 from streamtable.queue.consumers import Batch, Consumer
@@ -33,7 +36,7 @@ from streamtable.queue.definition import RETRIES, Queue
 from streamtable.refresh.compact import compact
 from streamtable.sql.literals import quote_name
 
-__all__ = ["Retries", "dead_schema", "reclaim"]
+__all__ = ["Retries", "chosen_by", "dead_schema", "reclaim"]
 
 _OURS = "__streamtable_"
 _APPLICATION, _DUE, _COUNT, _EVENT = (f"{_OURS}{name}" for name in ("application", "due_at", "retries", "event"))
@@ -130,7 +133,7 @@ class Retries:
             return 0
         version = self._ready(self._mine(version).schema)
         dead = self._mine(version, located=True).where(F.col(_DUE).isNull()).select("*", F.col(f"{_EVENT}.*"))
-        chosen = dead if where is None else dead.where(rewritten(where))
+        chosen = chosen_by(where, dead)
         found = positions(self._spark, chosen, self._path, version)
         if found.count:
             due = F.lit(self._consumer.begun_at).cast("timestamp")  # the next batch begins later
@@ -192,6 +195,16 @@ class Retries:
         """Read the rows of this consumer."""
         rows = (read_located if located else read)(self._spark, self._path, version)
         return _complete(rows).where(F.col(_APPLICATION) == self._application)
+
+
+def chosen_by(where: str | None, rows: DataFrame) -> DataFrame:
+    """Return the events that fit a condition. Raises InvalidQuery for what Spark takes for none."""
+    if where is None:
+        return rows
+    try:
+        return rows.where(rewritten(where))
+    except AnalysisException as error:
+        raise rejection(rows.sparkSession, Condition(where), error) from error
 
 
 def dead_schema(spark: SparkSession, queue: Queue) -> StructType:

@@ -35,12 +35,11 @@ from streamtable.language.queue.ast import (
 )
 from streamtable.language.write import to_sql
 from streamtable.observe.results import Row, Rows, columns
-from streamtable.query.rewrite import rewritten
 from streamtable.queue import batches, consumers, definition, events, history, space
 from streamtable.queue.batches import Lag
 from streamtable.queue.limits import MOST_HELD, bearable, held
 from streamtable.queue.reader import OpenBatch
-from streamtable.queue.retries import Retries, dead_schema
+from streamtable.queue.retries import Retries, chosen_by, dead_schema
 
 __all__ = ["describe_queue", "run_queue"]
 
@@ -152,7 +151,7 @@ def _put_off(spark: SparkSession, queue: definition.Queue, reader: Reader, where
         raise InvalidStatement(f"{consumer.name} has no batch of {queue} in work", hint="NEXT BATCH begins one")
     rows = OpenBatch(spark, queue, consumer, batch).events
     due = None if after is None else clock.now() + after
-    Retries(spark, queue, consumer).add(rows if where is None else rows.where(rewritten(where)), due, batch)
+    Retries(spark, queue, consumer).add(chosen_by(where, rows), due, batch)
 
 
 def _retries(spark: SparkSession, name: Name, consumer: str) -> Retries:

@@ -151,6 +151,7 @@ def spark_settings(server: ServerSettings, endpoints: Endpoints, given: Mapping[
         "spark.driver.bindAddress": LOOPBACK,
         "spark.driver.host": LOOPBACK,
         "spark.hadoop.hive.server2.enable.doAs": "false",  # all work as the server's own user
+        "spark.ui.killEnabled": "false",  # the UI asks nobody for a password
         # What SET and Spark's UI show is hidden by the name of the setting.
         "spark.redaction.regex": HIDDEN,
         "spark.sql.connect.serverStacktrace.enabled": "false",  # of Java, behind the text of each error

@@ -75,12 +75,13 @@ class Metrics(Collector):
     """
 
     def __init__(self) -> None:
-        self._registry = CollectorRegistry()
-        ProcessCollector(registry=self._registry)
-        PlatformCollector(registry=self._registry)
+        self._registry, self._process = CollectorRegistry(), CollectorRegistry()
+        ProcessCollector(registry=self._process)
+        PlatformCollector(registry=self._process)
         self._registry.register(self)
         self._running: Callable[[], bool] = bool
         self._of_tables = ""
+        self._measure()
         self._answered = self._next = time.monotonic()
 
     def watch(self, spark: SparkSession, scheduler: Scheduler | None, stopped: Callable[[float], bool]) -> None:
@@ -89,6 +90,7 @@ class Metrics(Collector):
             self._running = lambda: scheduler.running
         self._answered = time.monotonic()
         poll("metrics", lambda: self._look(spark), spark, POLL, stopped)
+        poll("metrics of the process", self._measure, spark, POLL, stopped)  # also while the tables do not answer
 
     def silence(self) -> float:
         """Return the seconds since the tables' last answer."""
@@ -96,7 +98,7 @@ class Metrics(Collector):
 
     def page(self) -> Page:
         """Return what is known."""
-        return Page(generate_latest(self._registry).decode() + self._of_tables, kind=CONTENT_TYPE_PLAIN_0_0_4)
+        return Page(generate_latest(self._registry).decode() + self._of_process + self._of_tables, kind=CONTENT_TYPE_PLAIN_0_0_4)
 
     def collect(self) -> Iterator[Metric]:
         """Yield what this process knows without asking anybody."""
@@ -106,6 +108,9 @@ class Metrics(Collector):
     def publish(self, found: Iterable[Metric]) -> None:
         """Tell these gauges of the tables from now on."""
         self._of_tables = generate_latest(_Families(found)).decode()
+
+    def _measure(self) -> None:
+        self._of_process = generate_latest(self._process).decode()  # it reads a dozen files
 
     def _look(self, spark: SparkSession) -> None:
         began = time.monotonic()

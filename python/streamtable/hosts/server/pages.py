@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -16,6 +17,9 @@ __all__ = ["MOST_AT_ONCE", "Page", "answering"]
 
 MOST_AT_ONCE = 32
 """The most open connections. One more disconnects the oldest: an answer takes milliseconds. Who sends nothing keeps nobody out."""
+
+_TURN = 0.0005
+"""The seconds that a thread of Python computes while others wait, a tenth of what Python says: an answer waits for some turns."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +36,12 @@ def answering(host: str, port: int, pages: Mapping[str, Callable[[], Page]]) -> 
     """Answer the paths of `pages` in threads of this process. Each page is made at its request."""
     server = _Server(host, port, pages)
     Thread(target=server.serve_forever, name="streamtable pages", daemon=True).start()
+    turn = sys.getswitchinterval()
+    sys.setswitchinterval(min(turn, _TURN))
     try:
         yield
     finally:
+        sys.setswitchinterval(turn)
         server.shutdown()
         server.server_close()
 
@@ -70,6 +77,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Request(BaseHTTPRequestHandler):
     timeout = 10  # who sends nothing for so long is left
+    wbufsize = 1 << 20  # an answer is sent at once: after each call of the system, threads that compute may go first
     server_version, sys_version = "streamtable", ""
     _ALLOWED: ClassVar = "GET, HEAD"
 
