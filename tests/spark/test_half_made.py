@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.spark.failing import CASES
+from tests.spark.cases.every import CASES
 from tests.spark.killed import ended, run
 from tests.spark.scala import compile_scala
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 import pytest
-from tests.spark.failing import KILLED
+from tests.spark.cases.every import KILLED
 from tests.spark.inotify import Events
 from tests.spark.killed import ended, run, start
 
@@ -25,7 +25,8 @@ EVERY = int(os.environ.get("EVERY", "25"))
 PROGRAM = """
 import sys
 from pathlib import Path
-from tests.spark.failing import KILLED, Killed
+from tests.spark.cases.every import KILLED
+from tests.spark.failing import Killed
 
 killed = Killed(session(1), Path.cwd() / "spark-warehouse")
 before, name = sys.argv[1:]
