@@ -12,13 +12,16 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
-from tests.spark.cases.case import SETUP, Case
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import Row, SparkSession
+from tests.spark.cases.case import NAMES, SETUP, Case, Step
 from tests.spark.cases.every import CASES, KILLED
 
 from streamtable.errors import InternalError, InvalidStatement, StreamTableError
 from streamtable.jvm.gateway import SHIM, java_class
+
+MOVING = ("position", "lag_seconds", "registered_at", "seen_at", "batch_end", "taken_at")
+"""Columns of SHOW CONSUMERS that another run has otherwise: moments, and versions that count the failed tries too."""
 
 
 class Shop:
@@ -34,16 +37,19 @@ class Shop:
         self.run(SETUP)
         self.spark.sql("CREATE TABLE copies.sales (id INT, amount INT) USING delta")
 
-    def run(self, statements: tuple[str, ...]) -> None:
-        for statement in statements:
-            self.spark.sql(statement).collect()
+    def run(self, steps: tuple[Step, ...]) -> None:
+        for step in steps:
+            if isinstance(step, str):
+                self.spark.sql(step).collect()
+            else:
+                step(self.warehouse)
 
     def places(self) -> set[str]:
         """Return the folders and files that schemas have beside their tables' contents."""
         return {str(each.relative_to(self.warehouse)) for each in self.warehouse.glob("*/*") if "_delta_log" not in each.parts}
 
     def answers(self, case: Case) -> list[list[str]]:
-        return [sorted(map(str, self.spark.sql(query).collect())) for query in case.after]
+        return [sorted(map(str, self.spark.sql(query).drop(*MOVING).collect())) for query in case.after]
 
 
 class Failing(Shop):
@@ -69,9 +75,7 @@ class Failing(Shop):
             self.run(case.before)
             yield self._fails(f"{name} at event {at} of {events}{' (killed)' if dead else ''}", case, at, dead)
             assert (self.answers(case), self.places()) == (expected, made), (name, at, self.places() ^ made)
-            for table in ("above",) if name == "RENAME" else ():
-                self.spark.sql(f"REFRESH STREAM TABLE {table}").collect()
-            self.run(case.finally_)
+            self.run((*case.then, *case.finally_))
             assert self.places() == self.clean, (name, at, self.places() ^ self.clean)
 
     def _fails(self, what: str, case: Case, at: int, dead: bool) -> bool:
@@ -122,17 +126,84 @@ class Killed(Shop):
             self.run(case.before)
 
     def go_on(self, name: str) -> None:
-        """Run the statement again that was killed; what it says when all was done but the answer is that it is done."""
+        """Look at what is there, and run the statement again that was killed; if all was done but the answer, it may say so."""
         self.spark.sql("USE shop")
         case = KILLED[name]
+        Found(self.spark).look(case)
         with suppress(InvalidStatement):
             self.run((case.statement,))
         found = [self.answers(case), sorted(self.places())]
         assert found == json.loads(Path(name).read_text()), (name, found)
-        if name == "RENAME":
-            self.run(("REFRESH STREAM TABLE above",))
-        self.run(case.finally_)
+        self.run((*case.then, *case.finally_))
         assert sorted(self.places()) == json.loads(Path("clean").read_text()), name
+
+
+class Found:
+    """What a user finds who knows of no kill, in a new session, before anybody repeats the statement: each name is free or whole.
+
+    A listed name answers, and one that is not listed is said to be not there. A stream table is its query at the versions that it
+    has read (VERIFY): the old query or the new one, before or after the refresh. So a RENAME has either name, a CREATE OR REPLACE TABLE
+    a stream table or an ordinary one, a DROP of several some of them, and a subscription's slot may be there before it.
+    Seen may be what the next person finishes or takes back: an intent, files of no name in the catalog, the hidden states of a
+    table that is ordinary now. No such thing has a name. A definition that was refused before stays refused, and says so.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+
+    def look(self, case: Case) -> None:
+        listed = {
+            f"{row.namespace}.{row.tableName}"
+            for each in self.rows("SHOW DATABASES")
+            for row in self.rows(f"SHOW TABLES IN {each[0]}")
+        }
+        for name in sorted(listed):
+            self.rows(f"SELECT * FROM {name}")
+        for name in (each if "." in each else f"shop.{each}" for each in NAMES):
+            assert name in listed or self.free(name), f"{name} is not listed, and there"
+        ours = self.stream_tables(case) | self.queues() | self.replicated()
+        assert ours <= listed, (ours, listed)
+
+    def rows(self, query: str) -> list[Row]:
+        return self.spark.sql(query).collect()
+
+    def free(self, name: str) -> bool:
+        try:
+            self.rows(f"SELECT * FROM {name}")
+        except AnalysisException as error:
+            return error.getCondition() == "TABLE_OR_VIEW_NOT_FOUND"
+        return False
+
+    def stream_tables(self, case: Case) -> set[str]:
+        """Return the stream tables, which are exact."""
+        known = {row.name: row for row in self.rows("SELECT name, status, is_populated, error FROM stream_tables()")}
+        shown = {row.name for each in self.rows("SHOW DATABASES") for row in self.rows(f"SHOW STREAM TABLES IN {each[0]}")}
+        assert shown == known.keys(), (shown, known)
+        for name, row in known.items():
+            if case.refused and row.status == "UNREADABLE":
+                assert "streamtable.definition is now" in row.error, row
+            else:
+                verdict = self.rows(f"VERIFY STREAM TABLE {name}")
+                assert row.is_populated and [(each.ok, each.missing, each.surplus) for each in verdict] == [(True, 0, 0)], (
+                    row,
+                    verdict,
+                )
+        return {name.removeprefix("spark_catalog.") for name in known}
+
+    def queues(self) -> set[str]:
+        """Return the queues, whose consumers can be seen."""
+        names = [row.name for each in self.rows("SHOW DATABASES") for row in self.rows(f"SHOW QUEUES IN {each[0]}")]
+        for name in names:
+            self.rows(f"SHOW CONSUMERS ON {name}")
+        return {name.removeprefix("spark_catalog.") for name in names}
+
+    def replicated(self) -> set[str]:
+        """Return the publications, slots and subscriptions; the tables of each can be seen, and how they fare."""
+        self.rows("SELECT * FROM subscription_tables()")
+        self.rows("SELECT * FROM source_health()")
+        self.rows("SELECT * FROM alerts()")
+        queries = ("SELECT name FROM publications()", "SELECT slot FROM replication_slots()", "SELECT name FROM subscriptions()")
+        return {row[0].removeprefix("spark_catalog.") for query in queries for row in self.rows(query)}
 
 
 def main(spark: SparkSession, step: int, names: str) -> None:
