@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import random
 import select
-import subprocess
+import signal
 import time
 from collections.abc import Callable
 from functools import partial
@@ -62,7 +62,7 @@ def killed_at(folder: Path, before: str, name: str, at: int) -> int:
             process.stdin.flush()
             done = partial(readable, process.stdout)
             reached = sum(1 for _ in islice(events.until(done), at))
-        subprocess.run(["kill", "-9", "--", f"-{process.pid}"], check=True)  # the JVM too
+        os.killpg(process.pid, signal.SIGKILL)  # the JVM too, at once: a program that kills would have to start first
         process.wait()
     return reached
 
