@@ -97,10 +97,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if not kills:
         return
     total = ["all", "", *map(sum, zip(*(told[2:] for told in kills), strict=True))]
-    head = ["date", "statement", "at each n-th event", "tried", "survived", "seconds"]
+    rows = [(name, every, f"{tried} of {events}", *more) for name, every, events, tried, *more in (*kills, total)]
+    head = ["date", "statement", "at each n-th event", "events tried", "survived", "seconds"]
     today = time.strftime("%Y-%m-%d")
     terminalreporter.section("kills")
-    for row in (head, ["---"] * len(head), *([today, *told] for told in [*kills, total])):
+    for row in (head, ["---"] * len(head), *([today, *told] for told in rows)):
         terminalreporter.write_line(f"| {' | '.join(map(str, row))} |")
 
 

@@ -10,173 +10,19 @@ import random
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import Row, SparkSession
+from tests.spark.cases.case import NAMES, SETUP, Case, Step
+from tests.spark.cases.every import CASES, KILLED
 
+from streamtable.definitions.settle import settle_everywhere
 from streamtable.errors import InternalError, InvalidStatement, StreamTableError
 from streamtable.jvm.gateway import SHIM, java_class
 
-SETUP = (
-    "CREATE TABLE sales (id INT, amount INT) USING delta",
-    "INSERT INTO sales VALUES (1, 10), (2, 20), (2, 20)",
-)
-QUERY = "SELECT id, max(amount) AS most, count(*) AS n FROM sales GROUP BY id HAVING count(*) < 9"
-TABLE, QUEUE = f"CREATE STREAM TABLE st AS {QUERY}", "CREATE QUEUE jobs (body STRING)"
-PUBLICATION, SLOT = "CREATE PUBLICATION goods FOR TABLE sales", "CREATE REPLICATION SLOT kept FOR PUBLICATION goods"
-SUBSCRIPTION = "CREATE SUBSCRIPTION copies.shelf CONNECTION 'database=shop' PUBLICATION goods WITH (slot_name = 'shelf')"
-SUBSCRIBED = (PUBLICATION, SUBSCRIPTION)
-BOTH = tuple(f"CREATE TABLE {schema}.parts (id INT) USING delta" for schema in ("shop", "copies"))
-"""A table at the publisher and the subscriber."""
-UNSUBSCRIBED = ("DROP SUBSCRIPTION copies.shelf", "DROP PUBLICATION goods")
-
-
-@dataclass(frozen=True)
-class Case:
-    """A statement, what is done before it, and queries that answer the same afterwards as without a fault."""
-
-    statement: str
-    before: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
-    finally_: tuple[str, ...] = ()
-
-
-CASES = {
-    "CREATE": Case(TABLE, after=("SELECT * FROM st",), finally_=("DROP STREAM TABLE st",)),
-    "CREATE AT LOCATION": Case(
-        TABLE.replace(" AS", " LOCATION 'place' AS", 1), after=("SELECT * FROM st",), finally_=("DROP STREAM TABLE st",)
-    ),
-    "CREATE BACKFILL": Case(
-        TABLE.replace(" AS", " BACKFILL FROM given AS", 1),
-        before=(f"CREATE TABLE given USING delta AS {QUERY}",),
-        after=("SELECT * FROM st",),
-        finally_=("DROP STREAM TABLE st", "DROP TABLE given"),
-    ),
-    "CREATE OR REPLACE": Case(
-        "CREATE OR REPLACE STREAM TABLE st AS SELECT id, amount FROM sales",
-        before=(TABLE,),
-        after=("SELECT * FROM st",),
-        finally_=("DROP STREAM TABLE st",),
-    ),
-    "ALTER AS": Case(
-        "ALTER STREAM TABLE st AS SELECT id, min(amount) AS most, count(*) AS n FROM sales GROUP BY id",
-        before=(TABLE,),
-        after=("SELECT * FROM st",),
-        finally_=("DROP STREAM TABLE st",),
-    ),
-    "RENAME": Case(
-        "ALTER STREAM TABLE st RENAME TO other",
-        before=(TABLE, "CREATE STREAM TABLE above AS SELECT id FROM st"),
-        after=("SELECT * FROM other", "SELECT * FROM above"),
-        finally_=("DROP STREAM TABLE other CASCADE",),
-    ),
-    "DROP": Case("DROP STREAM TABLE st", before=(TABLE,)),
-    "DROP CASCADE": Case("DROP STREAM TABLE st CASCADE", before=(TABLE, "CREATE STREAM TABLE above AS SELECT id FROM st")),
-    "DROP AT LOCATION": Case("DROP STREAM TABLE st", before=(TABLE.replace(" AS", " LOCATION 'place' AS", 1),)),
-    "CREATE QUEUE": Case(QUEUE, after=("SHOW QUEUES",), finally_=("DROP QUEUE jobs",)),
-    "CREATE QUEUE ON": Case("CREATE QUEUE sold ON sales", after=("SHOW QUEUES",), finally_=("DROP QUEUE sold",)),
-    "CREATE QUEUE FOR SUBSCRIBE": Case(
-        "CREATE QUEUE sold FOR SUBSCRIBE TO (SELECT id FROM sales)", after=("SHOW QUEUES",), finally_=("DROP QUEUE sold",)
-    ),
-    "DROP QUEUE": Case("DROP QUEUE jobs FORCE", before=(QUEUE, "REGISTER CONSUMER worker ON jobs")),
-    "ALTER QUEUE": Case(
-        "ALTER QUEUE jobs SET (max_count = 500)", before=(QUEUE,), after=("SHOW QUEUES",), finally_=("DROP QUEUE jobs",)
-    ),
-    "REGISTER CONSUMER": Case("REGISTER CONSUMER worker ON jobs", before=(QUEUE,), finally_=("DROP QUEUE jobs FORCE",)),
-    "UNREGISTER CONSUMER": Case(
-        "UNREGISTER CONSUMER worker ON jobs",
-        before=(QUEUE, "REGISTER CONSUMER worker ON jobs"),
-        after=("SHOW CONSUMERS ON jobs",),
-        finally_=("DROP QUEUE jobs",),
-    ),
-    "CREATE PUBLICATION": Case(PUBLICATION, finally_=("DROP PUBLICATION goods",)),
-    "ALTER PUBLICATION": Case(
-        "ALTER PUBLICATION goods SET (publish = 'insert')", before=(PUBLICATION,), finally_=("DROP PUBLICATION goods",)
-    ),
-    "RENAME PUBLICATION": Case(
-        "ALTER PUBLICATION goods RENAME TO stock", before=(PUBLICATION,), finally_=("DROP PUBLICATION stock",)
-    ),
-    "DROP PUBLICATION": Case("DROP PUBLICATION goods", before=(PUBLICATION,)),
-    "DROP PUBLICATIONS": Case("DROP PUBLICATION goods, more", before=(PUBLICATION, PUBLICATION.replace("goods", "more"))),
-    "CREATE SLOT": Case(SLOT, before=(PUBLICATION,), finally_=("DROP REPLICATION SLOT kept", "DROP PUBLICATION goods")),
-    "DROP SLOT": Case("DROP REPLICATION SLOT kept", before=(PUBLICATION, SLOT), finally_=("DROP PUBLICATION goods",)),
-    "CREATE SUBSCRIPTION": Case(SUBSCRIPTION, before=(PUBLICATION,), finally_=UNSUBSCRIBED),
-    "ALTER SUBSCRIPTION": Case(
-        "ALTER SUBSCRIPTION copies.shelf SET (disable_on_error = true)", before=SUBSCRIBED, finally_=UNSUBSCRIBED
-    ),
-    "ALTER SUBSCRIPTION CONNECTION": Case(
-        "ALTER SUBSCRIPTION copies.shelf CONNECTION 'database=spark_catalog.shop'",
-        before=SUBSCRIBED,
-        after=("SELECT connection, slot_name FROM subscriptions()",),
-        finally_=UNSUBSCRIBED,
-    ),
-    "ALTER SUBSCRIPTION ENABLE": Case(
-        "ALTER SUBSCRIPTION copies.shelf ENABLE",
-        before=(*SUBSCRIBED, "ALTER SUBSCRIPTION copies.shelf DISABLE"),
-        after=("SELECT name, enabled FROM subscriptions()",),
-        finally_=UNSUBSCRIBED,
-    ),
-    "ALTER SUBSCRIPTION REFRESH": Case(
-        "ALTER SUBSCRIPTION copies.shelf REFRESH PUBLICATION",
-        before=(*SUBSCRIBED, *BOTH, "ALTER PUBLICATION goods ADD TABLE parts"),
-        after=("SELECT `table`, state FROM subscription_tables()", "SELECT `table` FROM replication_slots()"),
-        finally_=(*UNSUBSCRIBED, "DROP TABLE parts", "DROP TABLE copies.parts"),
-    ),
-    "ALTER SUBSCRIPTION ADD PUBLICATION": Case(
-        "ALTER SUBSCRIPTION copies.shelf ADD PUBLICATION more",
-        before=(*SUBSCRIBED, *BOTH, "CREATE PUBLICATION more FOR TABLE parts"),
-        after=("SELECT publications FROM subscriptions()", "SELECT `table`, state FROM subscription_tables()"),
-        finally_=(*UNSUBSCRIBED, "DROP PUBLICATION more", "DROP TABLE parts", "DROP TABLE copies.parts"),
-    ),
-    "ALTER SUBSCRIPTION SET PUBLICATION": Case(
-        "ALTER SUBSCRIPTION copies.shelf SET PUBLICATION more",
-        before=(*SUBSCRIBED, *BOTH, "CREATE PUBLICATION more FOR TABLE parts"),
-        after=("SELECT publications FROM subscriptions()", "SELECT `table`, state FROM subscription_tables()"),
-        finally_=(*UNSUBSCRIBED, "DROP PUBLICATION more", "DROP TABLE parts", "DROP TABLE copies.parts"),
-    ),
-    "ALTER SUBSCRIPTION DROP PUBLICATION": Case(
-        "ALTER SUBSCRIPTION copies.shelf DROP PUBLICATION more",
-        before=(
-            *SUBSCRIBED,
-            *BOTH,
-            "CREATE PUBLICATION more FOR TABLE parts",
-            "ALTER SUBSCRIPTION copies.shelf ADD PUBLICATION more",
-        ),
-        after=("SELECT publications FROM subscriptions()", "SELECT `table`, state FROM subscription_tables()"),
-        finally_=(*UNSUBSCRIBED, "DROP PUBLICATION more", "DROP TABLE parts", "DROP TABLE copies.parts"),
-    ),
-    "RENAME SUBSCRIPTION": Case(
-        "ALTER SUBSCRIPTION copies.shelf RENAME TO copies.shelves",
-        before=SUBSCRIBED,
-        finally_=("DROP SUBSCRIPTION copies.shelves", "DROP PUBLICATION goods"),
-    ),
-    "DROP SUBSCRIPTION": Case("DROP SUBSCRIPTION copies.shelf", before=SUBSCRIBED, finally_=("DROP PUBLICATION goods",)),
-}
-
-
-KILLED = {
-    **CASES,
-    "DROP SCHEMA": Case(
-        "DROP DATABASE IF EXISTS extra CASCADE",
-        before=("CREATE DATABASE extra", TABLE.replace("st", "extra.st", 1), QUEUE.replace("jobs", "extra.jobs")),
-        after=("SHOW DATABASES",),
-    ),
-    "COMPACTION": Case(
-        "OPTIMIZE st",
-        before=(TABLE, "INSERT INTO sales VALUES (3, 30)", "REFRESH STREAM TABLE st"),
-        after=("SELECT * FROM st", "VERIFY STREAM TABLE st"),
-        finally_=("DROP STREAM TABLE st", "DELETE FROM sales WHERE id = 3"),
-    ),
-    "CREATE OR REPLACE TABLE": Case(
-        "CREATE OR REPLACE TABLE st USING delta AS SELECT id, amount FROM sales",
-        before=(TABLE,),
-        after=("SELECT * FROM st", "DROP STREAM TABLE IF EXISTS other"),
-        finally_=("DROP TABLE st",),
-    ),
-}
-"""With commands of Spark's and Delta's, whose errors are theirs."""
+MOVING = ("position", "lag_seconds", "registered_at", "seen_at", "batch_end", "taken_at")
+"""Columns of SHOW CONSUMERS that another run has otherwise: moments, and versions that count the failed tries too."""
 
 
 class Shop:
@@ -192,16 +38,19 @@ class Shop:
         self.run(SETUP)
         self.spark.sql("CREATE TABLE copies.sales (id INT, amount INT) USING delta")
 
-    def run(self, statements: tuple[str, ...]) -> None:
-        for statement in statements:
-            self.spark.sql(statement).collect()
+    def run(self, steps: tuple[Step, ...]) -> None:
+        for step in steps:
+            if isinstance(step, str):
+                self.spark.sql(step).collect()
+            else:
+                step(self.warehouse)
 
     def places(self) -> set[str]:
         """Return the folders and files that schemas have beside their tables' contents."""
         return {str(each.relative_to(self.warehouse)) for each in self.warehouse.glob("*/*") if "_delta_log" not in each.parts}
 
     def answers(self, case: Case) -> list[list[str]]:
-        return [sorted(map(str, self.spark.sql(query).collect())) for query in case.after]
+        return [sorted(map(str, self.spark.sql(query).drop(*MOVING).collect())) for query in case.after]
 
 
 class Failing(Shop):
@@ -225,11 +74,12 @@ class Failing(Shop):
         assert events, f"{name} touches no file"
         for at in (each for each in range(1, events + 1) if each in share):
             self.run(case.before)
-            yield self._fails(f"{name} at event {at} of {events}{' (killed)' if dead else ''}", case, at, dead)
+            failed = self._fails(f"{name} at event {at} of {events}{' (killed)' if dead else ''}", case, at, dead)
+            if not failed:
+                list(settle_everywhere(self.spark))  # it may have succeeded without deleting its intent, which the next one does
+            yield failed
             assert (self.answers(case), self.places()) == (expected, made), (name, at, self.places() ^ made)
-            for table in ("above",) if name == "RENAME" else ():
-                self.spark.sql(f"REFRESH STREAM TABLE {table}").collect()
-            self.run(case.finally_)
+            self.run((*case.then, *case.finally_))
             assert self.places() == self.clean, (name, at, self.places() ^ self.clean)
 
     def _fails(self, what: str, case: Case, at: int, dead: bool) -> bool:
@@ -239,6 +89,8 @@ class Failing(Shop):
             return False
         if not dead and case.statement.startswith("CREATE ") and "REPLACE" not in case.statement:
             assert self.places() == before, (what, "left", self.places() ^ before)
+        if dead:
+            Found(self.spark, what, case).look()
         if not dead or self._tried(f"{what}, again", case, random.randint(1, 2 * at), dead):
             try:
                 self.run((case.statement,))
@@ -280,17 +132,98 @@ class Killed(Shop):
             self.run(case.before)
 
     def go_on(self, name: str) -> None:
-        """Run the statement again that was killed; what it says when all was done but the answer is that it is done."""
+        """Look at what is there, and run the statement again that was killed; if all was done but the answer, it may say so."""
         self.spark.sql("USE shop")
         case = KILLED[name]
+        Found(self.spark, f"after a kill of {name}", case).look()
         with suppress(InvalidStatement):
             self.run((case.statement,))
         found = [self.answers(case), sorted(self.places())]
         assert found == json.loads(Path(name).read_text()), (name, found)
-        if name == "RENAME":
-            self.run(("REFRESH STREAM TABLE above",))
-        self.run(case.finally_)
+        self.run((*case.then, *case.finally_))
         assert sorted(self.places()) == json.loads(Path("clean").read_text()), name
+
+
+class Found:
+    """What a user finds who knows of no kill, in a new session, before anybody repeats the statement: each name is free or whole.
+
+    A listed name answers, and one that is not listed is said to be not there. A stream table is its query at the versions that it
+    has read (VERIFY): the old query or the new one, before or after the refresh. So a RENAME has either name, a CREATE OR REPLACE TABLE
+    a stream table or an ordinary one, a DROP of several some of them, and a subscription's slot may be there before it.
+    Seen may be what the next person finishes or takes back: an intent, files of no name in the catalog, the hidden states of a
+    table that is ordinary now. No such thing has a name. A definition that was refused before stays refused, and says so.
+
+    A RENAME may have moved the folder, and not told the catalog: there the old name is listed, and Spark finds nothing at its path, until
+    somebody settles the intent, as a scheduler does once in a minute, and each statement of ours that does not find a table.
+    """
+
+    def __init__(self, spark: SparkSession, what: str, case: Case) -> None:
+        self.spark, self.what, self.case = spark, what, case
+
+    def look(self) -> None:
+        listed = {f"{row.namespace}.{row.tableName}" for row in self.everywhere("SHOW TABLES")}
+        for name in sorted(listed):
+            if "RENAME TO" in self.case.statement and not self.found(name):
+                list(settle_everywhere(self.spark))
+            self.rows(f"SELECT * FROM {name}")
+        for name in (each if "." in each else f"shop.{each}" for each in NAMES):
+            assert name in listed or self.free(name), f"{self.what}: {name} is not listed, and there"
+        ours = self.stream_tables() | self.queues() | self.replicated()
+        assert ours <= listed, (self.what, ours, listed)
+
+    def rows(self, query: str) -> list[Row]:
+        try:
+            return self.spark.sql(query).collect()
+        except PySparkException as error:
+            raise AssertionError(f"{self.what}, {query}: {error}") from error
+
+    def everywhere(self, show: str) -> list[Row]:
+        return [row for each in self.rows("SHOW DATABASES") for row in self.rows(f"{show} IN {each[0]}")]
+
+    def found(self, name: str) -> bool:
+        try:
+            self.spark.sql(f"SELECT * FROM {name}").collect()
+        except PySparkException:
+            return False
+        return True
+
+    def free(self, name: str) -> bool:
+        try:
+            self.spark.sql(f"SELECT * FROM {name}").collect()
+        except AnalysisException as error:
+            return error.getCondition() == "TABLE_OR_VIEW_NOT_FOUND"
+        return False
+
+    def stream_tables(self) -> set[str]:
+        """Return the stream tables, which are exact."""
+        known = {row.name: row for row in self.rows("SELECT name, status, is_populated, error FROM stream_tables()")}
+        shown = {row.name for row in self.everywhere("SHOW STREAM TABLES")}
+        assert shown == known.keys(), (self.what, shown, known)
+        for name, row in known.items():
+            if self.case.refused and row.status == "UNREADABLE":
+                assert "streamtable.definition is now" in row.error, row
+            else:
+                verdict = self.rows(f"VERIFY STREAM TABLE {name}")
+                assert row.is_populated and [(each.ok, each.missing, each.surplus) for each in verdict] == [(True, 0, 0)], (
+                    row,
+                    verdict,
+                )
+        return {name.removeprefix("spark_catalog.") for name in known}
+
+    def queues(self) -> set[str]:
+        """Return the queues, whose consumers can be seen."""
+        names = [row.name for row in self.everywhere("SHOW QUEUES")]
+        for name in names:
+            self.rows(f"SHOW CONSUMERS ON {name}")
+        return {name.removeprefix("spark_catalog.") for name in names}
+
+    def replicated(self) -> set[str]:
+        """Return the publications, slots and subscriptions; the tables of each can be seen, and how they fare."""
+        self.rows("SELECT * FROM subscription_tables()")
+        self.rows("SELECT * FROM source_health()")
+        self.rows("SELECT * FROM alerts()")
+        queries = ("SELECT name FROM publications()", "SELECT slot FROM replication_slots()", "SELECT name FROM subscriptions()")
+        return {row[0].removeprefix("spark_catalog.") for query in queries for row in self.rows(query)}
 
 
 def main(spark: SparkSession, step: int, names: str) -> None:

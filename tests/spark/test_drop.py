@@ -483,6 +483,13 @@ def test_what_lies_beside_intents_is_in_nobodys_way(shop: SparkSession) -> None:
     subprocess.run(["rm", "-r", beside], check=True)
 
 
+def test_an_empty_folder_of_intents_that_a_kill_left_goes_with_the_next_statement(shop: SparkSession) -> None:
+    left = folder(shop, "sales").parent / FOLDER
+    left.mkdir()
+    shop.sql("DROP STREAM TABLE IF EXISTS st")
+    assert not left.exists()
+
+
 def test_a_file_that_is_no_intent_is_in_nobodys_way_and_doctor_lists_it(shop: SparkSession) -> None:
     file = planted(shop, Kind.CREATE, Part(("spark_catalog", "shop", "no"), "file:/nowhere", ("streamtable.id", "none")))
     for text in ("{}", "[]", json.dumps({**json.loads(file.read_text()), "kind": "X"})):

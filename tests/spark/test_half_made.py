@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.spark.failing import CASES
+from tests.spark.cases.every import CASES
 from tests.spark.killed import ended, run
 from tests.spark.scala import compile_scala
 
@@ -44,8 +44,8 @@ def test_statements_at_some_file_events(tmp_path: Path) -> None:
 
 @pytest.mark.fuzz
 @pytest.mark.timeout(7200)
-def test_statements_at_every_file_event(tmp_path: Path) -> None:
-    found = tried(tmp_path, 1)
-    assert len(found) == 2 * len(CASES)
-    assert all(count for count, _ in found.values()), found
-    assert any(failed for _, failed in found.values()), found
+@pytest.mark.parametrize("name", CASES)
+def test_statements_at_every_file_event(name: str, tmp_path: Path) -> None:
+    found = tried(tmp_path, 1, name)
+    assert found.keys() == {f"{name} failed", f"{name} killed"}
+    assert found[f"{name} killed"][1], found

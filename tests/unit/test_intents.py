@@ -13,7 +13,7 @@ from typing import Any, cast, get_args
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
-from tests.spark.failing import KILLED
+from tests.spark.cases.every import KILLED
 
 from streamtable.catalog import halves, intents
 from streamtable.catalog.definition import FORMATTED, Definition

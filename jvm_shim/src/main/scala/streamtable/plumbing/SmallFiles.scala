@@ -4,6 +4,8 @@ import java.io.{FileNotFoundException, IOException}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Paths}
 
+import scala.util.chaining.scalaUtilChainingOps
+
 import org.apache.hadoop.fs.{FileSystem, LocalFileSystem, Path}
 import org.apache.spark.sql.SparkSession
 
@@ -28,11 +30,14 @@ private[streamtable] object SmallFiles {
       finally out.close()
     } catch { case _: FileNotFoundException if left > 1 => write(fs, path, text, left - 1) }
 
-  /** The name, the time in milliseconds since 1970 and the text of each file; a file that goes meanwhile is left out. */
+  /**
+   * The name, the time in milliseconds since 1970 and the text of each file; a file that goes meanwhile is left out. An empty folder goes:
+   * whoever deleted its last file was killed before it was deleted too.
+   */
   def read(spark: SparkSession, folder: Path): Seq[(String, Long, String)] = {
     val fs = storage(spark, folder)
     val listed =
-      try if (link(fs, folder)) Nil else fs.listStatus(folder).toSeq
+      try if (link(fs, folder)) Nil else fs.listStatus(folder).toSeq.tap(files => if (files.isEmpty) clear(fs, folder))
       catch { case _: FileNotFoundException => Nil }
     listed.filterNot(each => link(fs, each.getPath)).flatMap { each =>
       try {
@@ -48,10 +53,14 @@ private[streamtable] object SmallFiles {
     val (fs, folder) = (storage(spark, path), path.getParent)
     if (!link(fs, folder)) {
       fs.delete(path, false)
-      try if (fs.exists(folder) && fs.listStatus(folder).isEmpty) fs.delete(folder, false)
-      catch { case _: IOException => } // another file has come
+      clear(fs, folder)
     }
   }
+
+  /** Deletes a folder where nothing is in it. */
+  private def clear(fs: FileSystem, folder: Path): Unit =
+    try if (fs.exists(folder) && fs.listStatus(folder).isEmpty) fs.delete(folder, false)
+    catch { case _: IOException => } // another file has come, or nobody may delete here
 
   def isLink(spark: SparkSession, path: Path): Boolean = link(storage(spark, path), path)
 
