@@ -1,6 +1,6 @@
 package org.apache.spark.sql.streamtable
 
-import org.apache.spark.QueryContext
+import org.apache.spark.{QueryContext, SparkContext}
 import org.apache.spark.connect.proto
 import org.apache.spark.sql.{AnalysisException, SparkSessionExtensions}
 import org.apache.spark.sql.catalyst.analysis._
@@ -15,6 +15,9 @@ private[sql] object Versions {
 
   /** The version whose jar this is. */
   val spark = "4.0"
+
+  /** Spark remembers the jobs of queries since 4.2. */
+  def forgetJobs(spark: SparkContext, query: Long): Unit = ()
 
   /** Statements with parameters get their values after they were parsed. */
   def inject(extensions: SparkSessionExtensions): Unit = {

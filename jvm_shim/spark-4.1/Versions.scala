@@ -1,5 +1,6 @@
 package org.apache.spark.sql.streamtable
 
+import org.apache.spark.SparkContext
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.connector.catalog.TableWritePrivilege.INSERT
@@ -9,6 +10,9 @@ private[sql] object Versions extends SinceSpark41 {
 
   /** The version whose jar this is. */
   val spark = "4.1"
+
+  /** Spark remembers the jobs of queries since 4.2. */
+  def forgetJobs(spark: SparkContext, query: Long): Unit = ()
 
   /** The relation that an INSERT asks the catalog for. */
   def inserting(relation: UnresolvedRelation): UnresolvedRelation = relation.requireWritePrivileges(Seq(INSERT))

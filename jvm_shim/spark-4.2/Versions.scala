@@ -1,5 +1,6 @@
 package org.apache.spark.sql.streamtable
 
+import org.apache.spark.SparkContext
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation
 import org.apache.spark.sql.catalyst.expressions.{CurrentPath, Expression}
 import org.apache.spark.sql.catalyst.expressions.aggregate.MaxMinByK
@@ -10,6 +11,9 @@ private[sql] object Versions extends SinceSpark41 {
 
   /** The version whose jar this is. */
   val spark = "4.2"
+
+  /** Has Spark forget which jobs a query had. */
+  def forgetJobs(spark: SparkContext, query: Long): Unit = spark.dagScheduler.cleanupQueryJobs(query)
 
   /** The relation that an INSERT asks the catalog for. */
   def inserting(relation: UnresolvedRelation): UnresolvedRelation = relation.requireWritePrivileges(Set(INSERT))

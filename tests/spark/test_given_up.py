@@ -16,6 +16,7 @@ from impala.dbapi import connect as thrift
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.session import SparkSession as RemoteSession
 from tests.spark.serving import PASSWORD, USER, leaving_a_socket, wait_until
+from tests.versions import is_since
 
 from streamtable.hosts.server import serve
 from streamtable.hosts.server.endpoints import Endpoints
@@ -105,18 +106,23 @@ class Planning:
         assert self.goes_on.wait(60)
         return []
 
+    def _kept(self) -> str:
+        """Return the queries whose jobs Spark keeps, and with them their sessions. Older versions keep none."""
+        return str(self.context.dagScheduler().activeQueryToJobs().keySet()) if is_since("4.2") else ""
+
     @contextmanager
     def given_up(self) -> Iterator[None]:
-        """Let a client give LONG up while it is planned, then let the planning go on: its first job ends as soon as it begins."""
+        """Let a client give LONG up while it is planned, then let the planning go on: its first job ends as soon as it begins, and is forgotten."""
         try:
             assert self.begun.wait(60)
-            first = self.context.dagScheduler().numTotalJobs()
+            first, kept = self.context.dagScheduler().numTotalJobs(), self._kept()
             yield
             self.goes_on.set()
             wait_until(lambda: self.tracker.getJobInfo(first) is not None)
             wait_until(lambda: not self.tracker.getActiveJobsIds())
             job = self.tracker.getJobInfo(first)
             assert job is not None and job.status == "FAILED"
+            wait_until(lambda: self._kept() == kept)
         finally:
             self.goes_on.set()
             self.context.cancelAllJobs()

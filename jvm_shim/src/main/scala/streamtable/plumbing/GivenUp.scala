@@ -8,7 +8,10 @@ import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent, SparkListenerJobStart}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.connect.service._
+import org.apache.spark.sql.execution.SQLExecution.EXECUTION_ID_KEY
+import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 import org.apache.spark.sql.hive.thriftserver.ui._
+import org.apache.spark.sql.streamtable.Versions
 
 /**
  * Ends the jobs of statements that their clients gave up: by cancelling, by closing the statement or its session, by leaving, by a timeout.
@@ -20,10 +23,17 @@ import org.apache.spark.sql.hive.thriftserver.ui._
 object GivenUp {
 
   /** Watches the statements of Thrift and of Spark Connect from now on. */
-  def watch(session: SparkSession): Unit =
+  def watch(session: SparkSession): Unit = {
     session.sparkContext.addSparkListener(new GivenUp(session.sparkContext))
+    session.sparkContext.addSparkListener(new Ended(session.sparkContext))
+  }
 
   private val remembered = 10000
+
+  private[streamtable] def remember[T](some: mutable.LinkedHashSet[T], one: T): Unit = {
+    some.add(one)
+    if (some.size > remembered) some.remove(some.head)
+  }
 }
 
 /** All its events come on one thread, in the order in which they were told. */
@@ -58,8 +68,7 @@ private class GivenUp(spark: SparkContext) extends SparkListener {
 
   /** Whether a statement had not come to its end; what begins after it has no business any more. */
   private def ends(mark: String): Boolean = running.remove(mark) && {
-    over.add(mark)
-    if (over.size > GivenUp.remembered) over.remove(over.head)
+    GivenUp.remember(over, mark)
     !spark.isStopped
   }
 
@@ -68,4 +77,28 @@ private class GivenUp(spark: SparkContext) extends SparkListener {
     val tags = Option(properties.getProperty(SparkContext.SPARK_JOB_TAGS))
     group.toSeq ++ tags.toSeq.flatMap(_.split(SparkContext.SPARK_JOB_TAGS_SEP))
   }
+}
+
+/**
+ * Lets Spark forget the jobs of queries that have ended. It does so itself at the end of a query, but keeps a job that begins after that for
+ * ever, and with the job the session of the query.
+ */
+private class Ended(spark: SparkContext) extends SparkListener {
+
+  private val ended = mutable.LinkedHashSet.empty[Long]
+
+  override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
+    case e: SparkListenerSQLExecutionEnd =>
+      GivenUp.remember(ended, e.executionId)
+      forget(e.executionId)
+    case _ =>
+  }
+
+  override def onJobStart(job: SparkListenerJobStart): Unit =
+    for {
+      properties <- Option(job.properties)
+      id <- Option(properties.getProperty(EXECUTION_ID_KEY)).map(_.toLong) if ended(id)
+    } forget(id)
+
+  private def forget(query: Long): Unit = if (!spark.isStopped) Versions.forgetJobs(spark, query)
 }
