@@ -56,7 +56,7 @@ def _ours(subject: str, error: Exception) -> StreamTableError:
 
 
 def _away(spark: SparkSession, statement: object) -> StorageFailed | None:
-    with suppress(PySparkException):
+    with suppress(PySparkException, Py4JJavaError):  # what cannot be parsed is told by now
         for parts in _tables(spark, mentioned(statement)):
             with suppress(PySparkException, Py4JJavaError):  # no name of a table, or in no schema
                 if failed := away(spark, find_table(spark, parts)):
