@@ -69,6 +69,15 @@ def properties(spark: SparkSession, name: str) -> dict[str, str]:
     }
 
 
+def unshared(spark: SparkSession, key: str) -> None:
+    """Take a property of the schema `default` away, as a catalog from a backup lacks what was set since."""
+    catalog = spark._jsparkSession.sessionState().catalog()
+    schema = catalog.getDatabaseMetadata("default")
+    left = schema.properties().removed(key)
+    assert left.size() == schema.properties().size() - 1, "there was no such property"
+    catalog.alterDatabase(schema.copy(schema.name(), schema.description(), schema.locationUri(), left))
+
+
 def close_cursors() -> None:
     """Close the cursors that a test left open."""
     for declared in cursors._cursors.values():

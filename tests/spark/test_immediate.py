@@ -12,7 +12,7 @@ import pytest
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from tests.oracle.comparison import assert_exact
-from tests.spark.statements import answer, folder, version
+from tests.spark.statements import answer, folder, unshared, version
 from tests.spark.test_schedule import TOTALS, current, described, eventually, history, write
 
 from streamtable import start_scheduler
@@ -27,6 +27,9 @@ def at_once(hurried: SparkSession) -> Iterator[SparkSession]:
     """Return the hurried shop, and take away the mark of tables IMMEDIATE, which other tests would pay for."""
     yield hurried
     share(hurried, "streamtable.immediate", "false")
+
+
+INITIATORS = "SELECT initiated_by FROM refresh_history('a') ORDER BY version"
 
 
 def rows(spark: SparkSession) -> DataFrame:
@@ -160,4 +163,22 @@ def test_what_is_written_while_a_table_is_filled_is_in_it_when_its_create_return
     created = answer(at_once, f"CREATE STREAM TABLE a SCHEDULE IMMEDIATE AS {TOTALS.replace('sales', 'between')}")
     assert [row[2] for row in created] == ["the table was created"]
     assert current(at_once, "a", "between")
+    assert_exact(at_once, "a", TOTALS)
+
+
+def test_writes_never_waited_again_after_the_mark_of_the_catalog_was_lost(at_once: SparkSession) -> None:
+    """The mark of tables IMMEDIATE is lost, as with a catalog from a backup: who refreshes such a table sets it again."""
+    at_once.sql(f"CREATE STREAM TABLE a SCHEDULE IMMEDIATE AS {TOTALS}")
+    unshared(at_once, "streamtable.immediate")
+    write(at_once, 5)
+    assert not current(at_once, "a"), "nothing tells a write of the table"
+    with start_scheduler(at_once):
+        eventually(lambda: current(at_once, "a"))
+    write(at_once, 6)
+    assert [initiator for initiator, *_ in answer(at_once, INITIATORS)] == ["INITIAL", "SCHEDULER", "IMMEDIATE"]
+    unshared(at_once, "streamtable.immediate")
+    write(at_once, 7)
+    at_once.sql("REFRESH STREAM TABLE a")
+    write(at_once, 8)
+    assert [initiator for initiator, *_ in answer(at_once, INITIATORS)][-2:] == ["MANUAL", "IMMEDIATE"]
     assert_exact(at_once, "a", TOTALS)

@@ -14,6 +14,7 @@ from streamtable.catalog.entries import Entry, load
 from streamtable.delta.tables import state
 from streamtable.engine.arrangements import path_of
 from streamtable.language.names import Name
+from streamtable.refresh.compact import maintain
 from streamtable.refresh.frontier import Frontier, Vector
 from streamtable.schedule.cycle import Task
 from streamtable.schedule.engine import SparkEngine
@@ -97,3 +98,23 @@ def test_a_crowded_table_is_compacted_after_a_scheduled_refresh(shop: SparkSessi
     assert set(answer(shop, "FETCH ALL following WITH (TIMEOUT = '0s')")) == {(before + 4, -1, each) for each in gone}
     shop.sql("CLOSE following")
     shop.catalog.dropTempView("fed")
+
+
+def test_vacuum_of_a_scheduler_deleted_the_files_of_others_behind_a_link(shop: SparkSession, tmp_path: Path) -> None:
+    shop.sql("CREATE STREAM TABLE st AS SELECT id, region FROM sales")
+    for number in range(3):
+        shop.sql(f"INSERT INTO sales VALUES ({number}, 'west', 40)")
+        shop.sql("REFRESH STREAM TABLE st")
+    st, theirs = load(shop, Name(("st",))), tmp_path / "theirs"
+    Path(st.path.removeprefix("file:"), "link").symlink_to(tmp_path)
+    theirs.touch()
+    os.utime(theirs, (0, 0))
+    shop.conf.set("spark.streamtable.maintenance.smallFiles", "1")
+    shop.conf.set("spark.streamtable.maintenance.vacuum", "true")
+    try:
+        assert maintain(shop, st) == [st.path]
+    finally:
+        shop.conf.unset("spark.streamtable.maintenance.smallFiles")
+        shop.conf.unset("spark.streamtable.maintenance.vacuum")
+    assert theirs.exists()
+    assert files(shop, st.path) == 1

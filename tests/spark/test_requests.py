@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
-from tests.spark.statements import answer, detail
+from tests.spark.statements import answer, detail, unshared
 from tests.spark.test_schedule import TOTALS, current, eventually, write
 
 from streamtable import StreamTables, start_scheduler
+from streamtable.catalog.shared import share
 from streamtable.errors import StreamTableSuspended
 
 
@@ -82,3 +83,22 @@ def test_schedulers_that_are_suspended_begin_nothing_and_a_request_waits_for_the
     finally:
         hurried.sql("ALTER SCHEDULER RESUME")
     assert answer(hurried, "SELECT alert FROM alerts()") == []
+
+
+@pytest.mark.parametrize("lost", ["gone", "cut off"])
+def test_schedulers_run_after_their_switch_was_lost_and_can_be_suspended_again(hurried: SparkSession, lost: str) -> None:
+    hurried.sql(f"CREATE STREAM TABLE a SCHEDULE '1s' AS {TOTALS}")
+    hurried.sql("ALTER SCHEDULER SUSPEND")
+    try:
+        with start_scheduler(hurried):
+            write(hurried, 5)
+            if lost == "gone":
+                unshared(hurried, "streamtable.scheduler")
+            else:
+                share(hurried, "streamtable.scheduler", '{"suspended_si')
+            assert answer(hurried, "SELECT scheduler_suspended FROM stream_tables()") == [(False,)]
+            eventually(lambda: current(hurried, "a"))
+        assert answer(hurried, "ALTER SCHEDULER SUSPEND") == [("SUSPENDED",)]
+        assert answer(hurried, "SELECT scheduler_suspended FROM stream_tables()") == [(True,)]
+    finally:
+        hurried.sql("ALTER SCHEDULER RESUME")

@@ -10,74 +10,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
-from tests.spark.statements import answer
+from tests.spark.statements import answer, close_cursors
+from tests.spark.storage_statements import ALL, FILLS, LISTS, QUERY, READS, SETUP, STOPS, WRITES
 
-from streamtable.errors import StorageFailed
-
-QUERY = "SELECT id, max(amount) AS most FROM sales GROUP BY id HAVING count(*) < 9"
-SUBSCRIBED = "CONNECTION 'database=mounted' PUBLICATION p"
-SETUP = (
-    "CREATE TABLE sales (id INT, amount INT) USING delta",
-    "INSERT INTO sales VALUES (1, 10), (2, 20), (2, 20)",
-    f"CREATE STREAM TABLE st AS {QUERY}",
-    "CREATE STREAM TABLE above AS SELECT id FROM st",
-    "CREATE QUEUE q ON sales",
-    "REGISTER CONSUMER w ON q",
-    "CREATE QUEUE jobs (body STRING)",
-    "REGISTER CONSUMER w ON jobs",
-    "INSERT INTO jobs VALUES ('a')",
-    "NEXT BATCH FROM jobs FOR w",
-    "CREATE PUBLICATION p FOR TABLE sales",
-    "CREATE REPLICATION SLOT sl FOR PUBLICATION p",
-    "CREATE TABLE copies.sales (id INT, amount INT) USING delta",
-    f"CREATE SUBSCRIPTION copies.sub {SUBSCRIBED}",
-    "INSERT INTO sales VALUES (3, 30)",
-)
-FILLS = (
-    "CREATE STREAM TABLE new AS SELECT id FROM sales",
-    "CREATE OR REPLACE STREAM TABLE st AS SELECT id, amount AS most FROM sales",
-    "REFRESH STREAM TABLE st",
-    "REFRESH STREAM TABLE st FULL",
-    "REFRESH STREAM TABLE above CASCADE",
-    "ALTER STREAM TABLE st SUSPEND",
-    "ALTER STREAM TABLE st AS SELECT id, amount AS most FROM sales",
-    "ALTER STREAM TABLE st RENAME TO new",
-    "CREATE QUEUE new ON sales",
-    "REGISTER CONSUMER v ON q",
-    "NEXT BATCH FROM q FOR w",
-    "ALTER PUBLICATION p RENAME TO new",
-    "APPLY SUBSCRIPTION copies.sub",
-)
-"""What cannot be done on a full disk."""
-WRITES = (
-    *FILLS,
-    "CREATE STREAM TABLE new WITH NO DATA AS SELECT id FROM sales",
-    "ALTER STREAM TABLE st RESUME",
-    "ALTER STREAM TABLE st SET SCHEDULE '1h'",
-    "ALTER STREAM TABLE st SET REFRESH MODE FULL",
-    "ALTER STREAM TABLE st SET TBLPROPERTIES ('k' = 'v')",
-    "DROP STREAM TABLE above",
-    "DROP STREAM TABLE st CASCADE",
-    "CREATE QUEUE new (body STRING)",
-    "ALTER QUEUE q SET (max_count = 5)",
-    "UNREGISTER CONSUMER w ON q",
-    "FINISH BATCH FROM jobs FOR w",
-    "DROP QUEUE q FORCE",
-    "CREATE PUBLICATION new FOR TABLE sales",
-    "ALTER PUBLICATION p SET (publish = 'insert')",
-    "DROP PUBLICATION p",
-    "CREATE REPLICATION SLOT new FOR PUBLICATION p",
-    "DROP REPLICATION SLOT sl",
-    f"CREATE SUBSCRIPTION copies.new {SUBSCRIBED}",
-    "ALTER SUBSCRIPTION copies.sub DISABLE",
-    "DROP SUBSCRIPTION copies.sub",
-)
-READS = (
-    "DESCRIBE STREAM TABLE st",
-    "EXPLAIN STREAM TABLE st",
-    "VERIFY STREAM TABLE st",
-    "SHOW CONSUMERS ON q",
-)
+from streamtable.errors import StatementFailed, StorageFailed
 
 
 @pytest.fixture(scope="module")
@@ -87,16 +23,21 @@ def mounted(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
     place.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", place], check=False, capture_output=True).returncode:
         pytest.skip("only root may mount")
-    for schema in ("mounted", "copies"):
-        spark.sql(f"CREATE DATABASE {schema} LOCATION '{place}/{schema}'")
-    spark.sql("USE mounted")
-    for statement in SETUP:
-        spark.sql(statement).collect()
-    yield place
-    spark.sql("USE default")
-    for schema in ("copies", "mounted"):
-        spark.sql(f"DROP DATABASE {schema} CASCADE")
-    subprocess.run(["umount", "-l", place], check=True)
+    try:
+        for schema in ("mounted", "copies"):
+            spark.sql(f"CREATE DATABASE {schema} LOCATION '{place}/{schema}'")
+        spark.sql("USE mounted")
+        for statement in SETUP:
+            spark.sql(statement).collect()
+        with pytest.raises(StatementFailed, match="no number"):
+            spark.sql(STOPS)
+        yield place
+        close_cursors()
+        spark.sql("USE default")
+        for schema in ("copies", "mounted"):
+            spark.sql(f"DROP DATABASE {schema} CASCADE")
+    finally:
+        subprocess.run(["umount", "-l", place], check=True)
 
 
 def said(spark: SparkSession, statement: str) -> str:
@@ -116,12 +57,17 @@ def refused(spark: SparkSession, statements: tuple[str, ...], why: str) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def answered(spark: SparkSession, statements: tuple[str, ...]) -> None:
+    found = {statement: said(spark, statement) for statement in statements}
+    wrong = [f"{key}: {told}" for key, told in found.items() if told != "done"]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_storage_that_is_read_only_is_what_every_statement_says(spark: SparkSession, mounted: Path) -> None:
     subprocess.run(["mount", "-o", "remount,ro", mounted], check=True)
     try:
-        refused(spark, WRITES, "Read-only file system")
-        for statement in ("SHOW STREAM TABLES", *READS):
-            spark.sql(statement).collect()
+        refused(spark, (*WRITES, *ALL), "Read-only file system")
+        answered(spark, (*READS, *LISTS))
     finally:
         subprocess.run(["mount", "-o", "remount,rw", mounted], check=True)
     assert spark.sql("REFRESH STREAM TABLE above CASCADE").first() is not None
@@ -131,18 +77,22 @@ def test_storage_that_is_read_only_is_what_every_statement_says(spark: SparkSess
 def test_storage_that_is_not_mounted_any_more_is_what_every_statement_says(
     spark: SparkSession, mounted: Path, tmp_path: Path
 ) -> None:
-    """Nothing is made in the empty place, and no name is forgotten, for the tables are there again when the storage is."""
+    """Nothing is made in the empty place, no name is forgotten, and no cursor ends: the tables are there again when the storage is."""
     kept = tmp_path / "kept"
     kept.mkdir()
     subprocess.run(["mount", "--bind", mounted, kept], check=True)
     subprocess.run(["umount", "-l", mounted], check=True)
     try:
         refused(spark, (*WRITES, *READS), "No such file or directory")
+        answered(spark, LISTS)
+        assert {row["action"] for row in spark.sql("REFRESH STREAM TABLES").collect()} == {"SKIPPED"}
         assert {row["status"] for row in spark.sql("SHOW STREAM TABLES").collect()} == {"UNREADABLE"}
         assert list(mounted.iterdir()) == []
     finally:
         subprocess.run(["mount", "--bind", kept, mounted], check=True)
         subprocess.run(["umount", "-l", kept], check=True)
+    spark.sql("INSERT INTO sales VALUES (5, 50)")
+    assert (5, 50) in [row[-2:] for row in answer(spark, "FETCH ALL c WITH (TIMEOUT = '0s')")], "the cursor ended"
     assert spark.sql("REFRESH STREAM TABLE above CASCADE").first() is not None
     assert_exact(spark, "st", QUERY)
 

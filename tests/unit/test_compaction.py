@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -18,11 +20,11 @@ from streamtable.refresh import compact
 from streamtable.settings.session import SMALL_FILES, VACUUM
 
 
-@pytest.mark.parametrize("clause", ["", "LOCATION '/ext/st'"])
-def test_vacuum_of_a_scheduler_deleted_what_others_had_put_at_a_location(clause: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def maintained(path: str, clause: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
+    """Have a table compacted with one hidden table; return which were vacuumed."""
     vacuumed = dict[str, bool]()
     statement = cast("CreateStreamTable", parse(f"CREATE STREAM TABLE c.shop.st {clause} AS SELECT 1 AS one"))
-    state = cast("Any", SimpleNamespace(path="/ext/st", frontier="{}"))
+    state = cast("Any", SimpleNamespace(path=path, frontier="{}"))
     entry = Entry(Definition(statement, "1", (), {}, {}), state, ("c", "shop", "st"))
     frontier = SimpleNamespace(fingerprint="f", arrangements={"groups": 1})
 
@@ -33,6 +35,28 @@ def test_vacuum_of_a_scheduler_deleted_what_others_had_put_at_a_location(clause:
     monkeypatch.setattr(compact, "jobs_named_after", lambda *of: nullcontext())
     monkeypatch.setattr(compact, "_forget", lambda *of: None)
     monkeypatch.setattr("streamtable.delta.maintenance.compact", lambda session, path, vacuum: vacuumed.update({path: vacuum}))
+    assert compact.maintain(cast("SparkSession", None), entry) == [path, path_of(path, "f", "groups")]
+    return vacuumed
+
+
+@pytest.mark.parametrize("clause", ["", "LOCATION '/ext/st'"])
+def test_vacuum_of_a_scheduler_deleted_what_others_had_put_at_a_location(clause: str, monkeypatch: pytest.MonkeyPatch) -> None:
     hidden = path_of("/ext/st", "f", "groups")
-    assert compact.maintain(cast("SparkSession", None), entry) == ["/ext/st", hidden]
-    assert vacuumed == {"/ext/st": not clause, hidden: True}
+    assert maintained("/ext/st", clause, monkeypatch) == {"/ext/st": not clause, hidden: True}
+
+
+@pytest.mark.parametrize("at", ["link", "part=1/link", "", "_streamtable/f/groups/link", "_delta_log/link"])
+def test_vacuum_of_a_scheduler_followed_a_link(
+    at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder, foreign = tmp_path / "st", tmp_path / "foreign"
+    foreign.mkdir()
+    link = folder / at
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(foreign)
+    table, hidden = f"file:{folder}", path_of(f"file:{folder}", "f", "groups")
+    with caplog.at_level(logging.WARNING):
+        found = maintained(table, "", monkeypatch)
+    within = [path for path in (table, hidden) if not found[path]]
+    assert within == {"_streamtable/f/groups/link": [hidden], "_delta_log/link": []}.get(at, [table])
+    assert [str(link) in each.getMessage() for each in caplog.records] == [True] * len(within)

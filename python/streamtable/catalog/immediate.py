@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from streamtable.catalog.index import Index
@@ -10,7 +14,7 @@ from streamtable.catalog.shared import share, shared
 from streamtable.language.stream_table.schedule import Immediate, Schedule
 from streamtable.sessions.internal import new
 
-__all__ = ["announce", "index"]
+__all__ = ["announce", "announce_again", "index"]
 
 _KEY, _MAY_BE = "streamtable.immediate", "true"
 
@@ -25,8 +29,22 @@ def announce(spark: SparkSession, schedule: Schedule) -> None:
     """
     if isinstance(schedule, Immediate):
         _indices.clear()  # the name may have been that of an ordinary table
-        if shared(spark, _KEY) != _MAY_BE:
-            share(spark, _KEY, _MAY_BE)
+        _mark(spark)
+
+
+def announce_again(spark: SparkSession, schedule: Schedule) -> None:
+    """Mark the catalog again where a table IMMEDIATE is refreshed by no write: the mark may be lost, as with an older catalog.
+
+    Whoever may not alter the schema refreshes all the same.
+    """
+    if isinstance(schedule, Immediate):
+        with suppress(PySparkException, Py4JJavaError):
+            _mark(spark)
+
+
+def _mark(spark: SparkSession) -> None:
+    if shared(spark, _KEY) != _MAY_BE:
+        share(spark, _KEY, _MAY_BE)
 
 
 def index(spark: SparkSession) -> Index:

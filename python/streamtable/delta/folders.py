@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Iterator
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -19,6 +20,7 @@ __all__ = [
     "has_commits",
     "is_link",
     "left_behind",
+    "link_in",
     "move",
     "names",
     "probe",
@@ -30,6 +32,9 @@ __all__ = [
 
 LOG = "_delta_log"
 """The folder of the log in the folder of a table."""
+
+_OWN = (LOG, "_streamtable")
+"""Folders in that of a table into which VACUUM does not look."""
 
 
 def left_behind(session: SparkSession, folder: str, kept: Container[str], age: timedelta) -> list[str]:
@@ -72,6 +77,19 @@ def has_commits(session: SparkSession, path: str) -> bool:
 def is_link(session: SparkSession, path: str) -> bool:
     """Tell whether a path of a local disk is a symbolic link, whatever it leads to."""
     return bool(bridge(session).isLink(session._jsparkSession, path))
+
+
+def link_in(path: str) -> str | None:
+    """Return a symbolic link in a folder of a local disk, or in the folder's place. Hidden tables and the log are not looked at."""
+    folder = Path(path.removeprefix("file:"))
+    return _link_in(folder, besides=_OWN) if folder.is_absolute() else None
+
+
+def _link_in(place: Path, besides: Container[str] = ()) -> str | None:
+    if place.is_symlink():
+        return str(place)
+    inner = (each for each in place.iterdir() if each.name not in besides) if place.is_dir() else ()
+    return next(filter(None, map(_link_in, inner)), None)
 
 
 def table_around(session: SparkSession, path: str) -> str | None:

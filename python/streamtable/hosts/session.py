@@ -199,13 +199,17 @@ class _Statements:
 
     def describe_function(self, spark: SparkSession, name: str, arguments: Sequence[str | None]) -> StructType:
         from streamtable.observe import calls
+        from streamtable.statements.failures import named
 
-        return calls.describe(spark, name, arguments)
+        with named(spark, calls.names(arguments)):
+            return calls.describe(spark, name, arguments)
 
     def call_function(self, spark: SparkSession, name: str, arguments: Sequence[str | None]) -> Iterable[Sequence[Any]] | JavaRows:
         from streamtable.observe import calls
+        from streamtable.statements.failures import named
 
-        return calls.call(spark, name, arguments)
+        with named(spark, calls.names(arguments)):
+            return calls.call(spark, name, arguments)
 
     def accompany(
         self, spark: SparkSession, operation: str, name: Sequence[str], statement: Callable[[], object]

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from streamtable.algebra.columns import WEIGHT
-from streamtable.errors import InvalidStatement, NotSupported, RefreshError
+from streamtable.errors import InvalidStatement, NotSupported, RefreshError, StorageFailed
 from streamtable.queue import history
 from streamtable.queue.consumers import Consumer
 from streamtable.queue.definition import RETRIES, SCHEMA, Queue
@@ -22,7 +22,7 @@ from streamtable.subscribing.subscription import schema_of
 
 __all__ = ["UNREADABLE", "frame", "schema", "session_context"]
 
-UNREADABLE = (RefreshError, InvalidStatement, NotSupported)
+UNREADABLE = (RefreshError, StorageFailed, InvalidStatement, NotSupported)
 """The errors of a queue whose source is gone, or has another meaning than at CREATE QUEUE."""
 
 

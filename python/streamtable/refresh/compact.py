@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Container, Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
 from streamtable.catalog.entries import Entry
 from streamtable.delta import maintenance
-from streamtable.delta.folders import left_behind
+from streamtable.delta.folders import left_behind, link_in
 from streamtable.delta.tables import drop_files, files_to_compact, retention
 from streamtable.engine import limits
 from streamtable.engine.arrangements import folder_of, path_of
@@ -19,13 +20,16 @@ from streamtable.settings.session import SMALL_FILES, VACUUM, read_setting
 
 __all__ = ["compact", "maintain"]
 
+_log = logging.getLogger(__name__)
+
 _SIZES = maintenance.file_sizes(limits.SMALL_FILE_BYTES, limits.FULL_FILE_BYTES, limits.DELETED_SHARE)
 
 
 def maintain(spark: SparkSession, entry: Entry) -> list[str]:
     """Compact the tables of `entry` that have too many small files, and VACUUM them where the settings say so; return their paths.
 
-    A folder that a user chose is left out of VACUUM, which deletes all that the log does not name: others may have files there.
+    A folder that a user chose is left out of VACUUM, which deletes all that the log does not name: others may have files there. So
+    is one with a symbolic link in it, which VACUUM follows.
     The commits change no data: readers of the table and of its change feed see no change, and the next refresh goes on from the
     frontier. Raises ConcurrentRefresh when a refresh commits meanwhile; then nothing was changed.
     """
@@ -59,8 +63,15 @@ def compact(
         vacuum = read_setting(spark, VACUUM)
         session = new(spark, {**_SIZES, **(settings or {})})
         for path in crowded:
-            maintenance.compact(session, path, vacuum and path not in shared)
+            maintenance.compact(session, path, vacuum and path not in shared and not _leads_elsewhere(path))
     return crowded
+
+
+def _leads_elsewhere(path: str) -> bool:
+    """Tell whether VACUUM of a table would delete by way of a link, and say so."""
+    if link := link_in(path):
+        _log.warning("%s was compacted and not vacuumed: VACUUM follows links, and %s is one; take it away", path, link)
+    return link is not None
 
 
 def _forget(spark: SparkSession, path: str, frontier: Frontier) -> None:

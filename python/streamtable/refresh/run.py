@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from streamtable.catalog.definition import SUSPENDED, suspended
 from streamtable.catalog.entries import Entry
 from streamtable.catalog.graph import refuse_cycle
+from streamtable.catalog.immediate import announce_again
 from streamtable.catalog.paths import HIDDEN
 from streamtable.delta.commit import Committed
 from streamtable.delta.ddl import sync_catalog
@@ -87,6 +88,8 @@ def refresh(
     Raises StreamTableSuspended, SourceUnavailable, SourceChanged, DependencyCycle, NotIncremental, ConcurrentRefresh,
     ExpectationFailed, StorageFailed, RefreshError. Then the table keeps its last good state.
     """
+    if cause.initiator is not Initiator.IMMEDIATE:
+        announce_again(spark, entry.definition.statement.schedule)
     wanted = vector or Vector({}, clock.now())
     return _observed(spark, entry, cause, lambda report: _refresh(spark, entry, full, wanted, cause, report))
 

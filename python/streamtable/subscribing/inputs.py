@@ -17,7 +17,8 @@ from pyspark.sql.types import StructType
 from streamtable.delta.commit_ids import is_same, version_at
 from streamtable.delta.summaries import CommitSummary, commits
 from streamtable.delta.tables import Version, find_table, retained, state, versions
-from streamtable.errors import HistoryLost, InvalidStatement, SourceUnavailable
+from streamtable.errors import HistoryLost, InvalidStatement, SourceUnavailable, StorageFailed
+from streamtable.jvm.storage import not_mounted
 from streamtable.language.subscribe.ast import Subscribe
 from streamtable.subscribing.times import Times, Versions
 
@@ -102,6 +103,8 @@ class Inputs:
     def latest(self) -> Versions:
         """Return the latest versions. Raises SourceUnavailable, HistoryLost or SourceChanged, which end the subscription.
 
+        Raises StorageFailed, which ends nothing, where the storage of a table is away: nobody dropped it.
+
         Of several threads that ask at once one reads; the others wait for the lock and take its result.
         """
         asked = time.monotonic()
@@ -123,6 +126,8 @@ class Inputs:
         for each, version in zip(self._inputs, versions(self._session, [each.path for each in self._inputs]), strict=True):
             # Spark may drop a table and leave its files, so the name is checked.
             if version is None or (each.name and find_table(self._session, each.name).path != each.path):
+                if failed := self.away():
+                    raise failed
                 raise SourceUnavailable(f"{each} was dropped: the subscription ends", hint="subscribe to another table")
             if version.table_id != each.table_id:
                 raise HistoryLost(f"{each} was dropped and created again: the subscription ends", hint="subscribe anew")
@@ -133,6 +138,10 @@ class Inputs:
                 raise HistoryLost(f"an older copy of {each} took its place: the subscription ends", hint="subscribe anew")
         self._found = tuple(found)
         return tuple(version.number for version in found)
+
+    def away(self) -> StorageFailed | None:
+        """Return the error of a table whose storage is away."""
+        return next(filter(None, (not_mounted(each.path) for each in self._inputs)), None)
 
     def commits_of(self, time: int) -> tuple[str | None, ...]:
         """Return what tells the commits of a time from others of their numbers; None for what the logs do not tell."""

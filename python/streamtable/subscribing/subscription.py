@@ -13,9 +13,10 @@ from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from streamtable.errors import HistoryLost, StatementCancelled
+from streamtable.errors import HistoryLost, StatementCancelled, StorageFailed
 from streamtable.jvm.failures import cancelled, interrupted, missing_file
 from streamtable.jvm.gateway import java_class
+from streamtable.jvm.storage import storage_failed
 from streamtable.language.subscribe.ast import Subscribe
 from streamtable.settings.session import SUBSCRIBE_POLL, read_setting
 from streamtable.subscribing.feed import close_feed, open_feed, opened
@@ -66,6 +67,7 @@ class Subscription(Generic[R]):
         self._step: Callable[[], R] | None = None  # what gives the next rows, or gave the last ones
         self._again = False  # whether that has still to give them
         self._failed: Exception | None = None
+        self._trouble: StorageFailed | None = None  # of the last look for news
         self.begun = self.ended = self.closed = False
 
     @property
@@ -76,7 +78,7 @@ class Subscription(Generic[R]):
     def next(self) -> R | None:
         """Return the next rows, or None if there are none now; after `ended` there will be none.
 
-        An error that ended the subscription is raised at each call.
+        An error that ended the subscription is raised at each call. Raises StorageFailed where nothing can be read now.
         """
         if self._failed is not None:
             raise self._failed
@@ -91,17 +93,23 @@ class Subscription(Generic[R]):
         except Exception as error:
             self.fail(error, untouched=self._again)
         self._again = False
+        if rows is None and self._trouble is not None:
+            raise self._trouble
         return rows
 
     def fail(self, error: Exception, untouched: bool = False) -> NoReturn:
         """End the subscription with an error, which may occur while rows are read. Raises it, or HistoryLost for lost files.
 
         A statement that was cancelled while the next rows were `untouched` does not end the subscription: it raises
-        StatementCancelled, and the rows are computed once more. Partly taken rows would come in another order.
+        StatementCancelled, and the rows are computed once more. So does storage that failed. Partly taken rows would come in
+        another order.
         """
         if untouched and cancelled(error):
             self._again = True
             raise StatementCancelled("the statement was cancelled while rows were computed", hint=_GO_ON) from error
+        if failed := self._inputs.away() or storage_failed(error):
+            self._again, self._failed = untouched, None if untouched else failed
+            raise failed from error
         self._failed = error
         if missing := missing_file(error):
             message = f"files that the subscription had still to read were vacuumed: the subscription ends ({missing})"
@@ -161,13 +169,22 @@ class Subscription(Generic[R]):
             yield None
 
     def _latest(self) -> Versions:
-        """Return the latest time of the inputs. An interrupt meanwhile counts as no news; `pause` asks for the interrupt."""
+        """Return the latest time of the inputs. Trouble of the storage counts as no news; `next` raises it.
+
+        So does an interrupt meanwhile; `pause` asks for it.
+        """
+        self._trouble = None
         try:
             self._known = self._inputs.latest()
+        except StorageFailed as error:
+            self._trouble = error
         except (Py4JJavaError, CapturedException) as error:
-            if not interrupted(error):
+            if interrupted(error):
+                java_class(self._spark, "java.lang.Thread").currentThread().interrupt()
+            elif failed := storage_failed(error):
+                self._trouble = failed
+            else:
                 raise
-            java_class(self._spark, "java.lang.Thread").currentThread().interrupt()
         return self._known
 
     def _bounded(self, latest: int) -> int:
