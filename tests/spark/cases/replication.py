@@ -15,7 +15,9 @@ UNPUBLISHED, UNSUBSCRIBED = ("DROP PUBLICATION goods",), ("DROP SUBSCRIPTION cop
 UNMADE, EMPTIED = ("DROP TABLE parts", "DROP TABLE copies.parts"), ("DELETE FROM copies.sales",)
 GOODS = ("SELECT name, all_tables, tables, publish FROM publications()",)
 SLOTS = ("SELECT slot, `table`, active, status FROM replication_slots()",)
-FOLLOWED = ("SELECT * FROM subscriptions()", "SELECT subscription, `table`, state, skip, error FROM subscription_tables()", *SLOTS)
+LEFT = ("SELECT * FROM subscriptions()", "SELECT subscription, `table`, state, skip, error FROM subscription_tables()")
+"""Of a subscription from which a table goes: the slot has that table until the next APPLY, or the next such statement."""
+FOLLOWED = (*LEFT, *SLOTS)
 COPIED = ("SELECT * FROM copies.sales", "SELECT subscription, `table`, stopped_at, error FROM subscription_tables()", *SLOTS)
 """A table has another state and another position once a second APPLY found nothing new."""
 
@@ -89,13 +91,13 @@ REPLICATION = {
     "ALTER SUBSCRIPTION SET PUBLICATION": Case(
         "ALTER SUBSCRIPTION copies.shelf SET PUBLICATION more",
         before=(*SUBSCRIBED, *BOTH, PARTS),
-        after=FOLLOWED,
+        after=LEFT,
         finally_=(*UNSUBSCRIBED, "DROP PUBLICATION more", *UNMADE),
     ),
     "ALTER SUBSCRIPTION DROP PUBLICATION": Case(
         "ALTER SUBSCRIPTION copies.shelf DROP PUBLICATION more",
         before=(*SUBSCRIBED, *BOTH, PARTS, "ALTER SUBSCRIPTION copies.shelf ADD PUBLICATION more"),
-        after=FOLLOWED,
+        after=LEFT,
         finally_=(*UNSUBSCRIBED, "DROP PUBLICATION more", *UNMADE),
     ),
     "RENAME SUBSCRIPTION": Case(

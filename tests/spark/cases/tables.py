@@ -21,7 +21,7 @@ def tampered(warehouse: Path) -> None:
     first = (warehouse / "shop.db" / "st" / "_delta_log" / f"{0:020}.json").read_text()
     metadata = next(action["metaData"] for action in map(json.loads, first.splitlines()) if "metaData" in action)
     definition = metadata["configuration"]["streamtable.definition"]
-    tamper(warehouse / "shop.db" / "st", **{"streamtable.definition": definition.replace(" AS", " SCHEDULE '2h' AS", 1)})
+    tamper(warehouse / "shop.db" / "st", **{"streamtable.definition": definition.replace("SCHEDULE MANUAL", "SCHEDULE '2h'", 1)})
 
 
 TABLES = {
