@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -121,12 +121,14 @@ class Killed(Shop):
         self.open()
         Path("clean").write_text(json.dumps(sorted(self.places())))
 
-    def ready(self, name: str) -> None:
-        """Learn what is right after a statement, unless it is known, and do what comes before it."""
+    def ready(self, name: str, turn: Callable[[str], None]) -> None:
+        """Learn what is right after a statement, unless it is known, and do what comes before it. The statement runs between two turns."""
         case, expected = KILLED[name], Path(name)
         self.run(case.before)
         if not expected.exists():
+            turn("learns")
             self.run((case.statement,))
+            turn("knows")
             expected.write_text(json.dumps([self.answers(case), sorted(self.places())]))
             self.run(case.finally_)
             self.run(case.before)

@@ -10,6 +10,7 @@ import os
 import random
 import select
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from functools import partial
@@ -23,11 +24,17 @@ from tests.spark.inotify import Events
 from tests.spark.killed import ended, run, start
 
 EVERY = int(os.environ.get("EVERY", "25"))
+WORDS = ("learns", "knows", "is ready", "is done")
+"""What a process says before it waits to go on."""
 PROGRAM = """
 import sys
 from pathlib import Path
 from tests.spark.cases.every import KILLED
 from tests.spark.failing import Killed
+
+def turn(word):
+    print(word, flush=True)
+    sys.stdin.readline()
 
 killed = Killed(session(1), Path.cwd() / "spark-warehouse")
 before, name = sys.argv[1:]
@@ -36,35 +43,55 @@ if before:
 else:
     killed.begin()
 if name:
-    killed.ready(name)
-    print("ready", flush=True)
-    sys.stdin.readline()
+    killed.ready(name, turn)
+    turn("is ready")
     killed.run((KILLED[name].statement,))
-    print("done", flush=True)
-    sys.stdin.readline()
+    turn("is done")
 """
 
 
-def killed_at(folder: Path, before: str, name: str, at: int) -> int:
-    """Let a process make whole what the statement `before` left, and kill it at an event of the next; return how many there were.
+def killed_at(folder: Path, before: str, name: str, place: Callable[[int], int], known: int = 0) -> tuple[int, bool]:
+    """Let a process make whole what the statement `before` left, and kill it at an event of the next, of which `place` says the number.
 
-    They are fewer than `at` where the statement came to its end.
+    Return how many events the statement has, which are `known` after the first time, and whether it was killed before its end.
     """
-    reached = 0
     with start(folder, PROGRAM, before, name) as process:
-        assert process.stdin is not None and process.stdout is not None
-        line = process.stdout.readline()
-        while line and line != "ready\n":  # Java may say something before
-            line = process.stdout.readline()
-        assert line, f"after {before}, before {name}: {process.wait()}"
-        with Events(folder / "spark-warehouse", folder / "metastore_db") as events:
-            process.stdin.write("go on\n")
-            process.stdin.flush()
-            done = partial(readable, process.stdout)
-            reached = sum(1 for _ in islice(events.until(done), at))
+        word = said(process)
+        if word == "learns":
+            known, word = events_of(folder, process), said(process)
+            assert word == "knows"
+            let_go_on(process)
+            word = said(process)
+        assert word == "is ready", f"after {before}, before {name}: {word} {process.poll()}"
+        at = place(known)
+        killed = events_of(folder, process, at) == at
         os.killpg(process.pid, signal.SIGKILL)  # the JVM too, at once: a program that kills would have to start first
         process.wait()
-    return reached
+    return known, killed
+
+
+def fixed(at: int) -> Callable[[int], int]:
+    return lambda _: at
+
+
+def said(process: subprocess.Popen[str]) -> str:
+    """Return the next word of a process; Java may say something in between."""
+    assert process.stdout is not None
+    return next((line.strip() for line in process.stdout if line.strip() in WORDS), "")
+
+
+def let_go_on(process: subprocess.Popen[str]) -> None:
+    assert process.stdin is not None
+    process.stdin.write("go on\n")
+    process.stdin.flush()
+
+
+def events_of(folder: Path, process: subprocess.Popen[str], most: int | None = None) -> int:
+    """Let a process go on until its next word, or until so many events; return how many there were."""
+    assert process.stdout is not None
+    with Events(folder / "spark-warehouse", folder / "metastore_db") as events:
+        let_go_on(process)
+        return sum(1 for _ in islice(events.until(partial(readable, process.stdout)), most))
 
 
 def readable(pipe: IO[str]) -> bool:
@@ -72,10 +99,9 @@ def readable(pipe: IO[str]) -> bool:
 
 
 def test_a_kill(tmp_path: Path) -> None:
-    name, at = random.choice(
-        [("CREATE", random.randint(5, 40)), *((each, random.randint(2, 20)) for each in ("DROP", "DROP SCHEMA"))]
-    )
-    assert killed_at(tmp_path, "", name, at) == at
+    name = random.choice(["CREATE", "DROP", "DROP SCHEMA"])
+    _, killed = killed_at(tmp_path, "", name, lambda events: random.randint(1, events // 2))
+    assert killed
     ended(run(tmp_path, PROGRAM, name, ""), 0)
 
 
@@ -83,16 +109,15 @@ def test_a_kill(tmp_path: Path) -> None:
 @pytest.mark.timeout(20_000)
 @pytest.mark.parametrize("name", KILLED)
 def test_kills_at_events_of_all_kinds(name: str, tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
-    began, tried, survived, most = time.monotonic(), 0, 0, 0
-    at = random.randint(1, min(EVERY, 5))  # within the first events, so that a statement of few is killed too
+    began, events, tried, survived = time.monotonic(), 0, 0, 0
     try:
-        while (
-            reached := killed_at(tmp_path, name if tried else "", name, at)
-        ) == at:  # it first makes whole what the kill before left
-            at, tried, survived, most = at + EVERY, tried + 1, tried, at
-        most = max(most, reached)  # all events, by the run without a kill
+        events, killed = killed_at(tmp_path, "", name, lambda events: random.randint(1, min(EVERY, events)))
+        tried = int(killed)
+        for at in range(random.randint(1, EVERY) + EVERY, events + 1, EVERY):
+            _, killed = killed_at(tmp_path, name, name, fixed(at), events)  # makes whole first what the kill before left
+            survived, tried = tried, tried + killed
         ended(run(tmp_path, PROGRAM, name, ""), 0)
         survived = tried
-        assert tried, f"{name} ended before its event {at}"
+        assert tried, f"{name} ended before it was killed"
     finally:
-        record_property("kills", [name, EVERY, most, tried, survived, round(time.monotonic() - began)])
+        record_property("kills", [name, EVERY, events, tried, survived, round(time.monotonic() - began)])
