@@ -156,17 +156,18 @@ class Found:
     table that is ordinary now. No such thing has a name. A definition that was refused before stays refused, and says so.
 
     A RENAME may have moved the folder, and not told the catalog: there the old name is listed, and Spark finds nothing at its path, until
-    somebody settles the intent, as a scheduler does once in a minute, and each statement of ours that does not find a table.
+    somebody settles the intent, as a scheduler does once in a minute, and each statement of ours that does not find a table. So
+    somebody did that here.
     """
 
     def __init__(self, spark: SparkSession, what: str, case: Case) -> None:
         self.spark, self.what, self.case = spark, what, case
 
     def look(self) -> None:
+        if "RENAME TO" in self.case.statement:
+            list(settle_everywhere(self.spark))
         listed = {f"{row.namespace}.{row.tableName}" for row in self.everywhere("SHOW TABLES")}
         for name in sorted(listed):
-            if "RENAME TO" in self.case.statement and not self.found(name):
-                list(settle_everywhere(self.spark))
             self.rows(f"SELECT * FROM {name}")
         for name in (each if "." in each else f"shop.{each}" for each in NAMES):
             assert name in listed or self.free(name), f"{self.what}: {name} is not listed, and there"
@@ -181,13 +182,6 @@ class Found:
 
     def everywhere(self, show: str) -> list[Row]:
         return [row for each in self.rows("SHOW DATABASES") for row in self.rows(f"{show} IN {each[0]}")]
-
-    def found(self, name: str) -> bool:
-        try:
-            self.spark.sql(f"SELECT * FROM {name}").collect()
-        except PySparkException:
-            return False
-        return True
 
     def free(self, name: str) -> bool:
         try:

@@ -1,7 +1,7 @@
 """Processes are killed with SIGKILL at a file event of a statement, of the metastore's too; a new session makes all whole.
 
 In CI one, of a statement that is drawn, by `./run fuzz -k killed` each statement at events that are spread over all of them: `EVERY` is the distance,
-1 tries each. A table of the kills is printed at the end, for docs/explanation/reliability.md.
+1 tries each. A table of the kills is printed at the end, for docs/explanation/reliability.md. `ONLY` names some statements.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -24,6 +25,9 @@ from tests.spark.inotify import Events
 from tests.spark.killed import ended, run, start
 
 EVERY = int(os.environ.get("EVERY", "25"))
+CHOSEN = os.environ["ONLY"].split(",") if "ONLY" in os.environ else [*KILLED]
+PROGRESS = Path(".build", "kills.txt").resolve()
+"""Each kill whose statement was made whole, for those who end the run before its table."""
 WORDS = ("learns", "knows", "is ready", "is done")
 """What a process says before it waits to go on."""
 PROGRAM = """
@@ -70,10 +74,6 @@ def killed_at(folder: Path, before: str, name: str, place: Callable[[int], int],
     return known, killed
 
 
-def fixed(at: int) -> Callable[[int], int]:
-    return lambda _: at
-
-
 def said(process: subprocess.Popen[str]) -> str:
     """Return the next word of a process; Java may say something in between."""
     assert process.stdout is not None
@@ -105,19 +105,87 @@ def test_a_kill(tmp_path: Path) -> None:
     ended(run(tmp_path, PROGRAM, name, ""), 0)
 
 
+@dataclass
+class Told:
+    """What is told of the kills of one statement."""
+
+    events: int = 0
+    tried: int = 0
+    survived: int = 0
+    seconds: float = 0
+
+
+class Kills:
+    """One kill after the other in one warehouse: the process that is killed next makes whole first what the kill before left."""
+
+    def __init__(self, new_folder: Callable[[], Path]) -> None:
+        self._new_folder = new_folder
+        self._folder, self._killed, self._counts, self._at = new_folder(), "", False, 0
+        self.told, self.broken = dict[str, Told](), list[str]()
+        PROGRESS.parent.mkdir(exist_ok=True)
+
+    def of(self, name: str) -> None:
+        """Kill a statement at an event, and at each `EVERY`-th after it."""
+        told, began = self.told.setdefault(name, Told()), time.monotonic()
+        at = self._kill(name, told, 0)
+        while (at := at + EVERY) <= told.events:
+            self._kill(name, told, at)
+        told.seconds = time.monotonic() - began
+
+    def _kill(self, name: str, told: Told, at: int) -> int:
+        """Kill a statement at an event, or at one of the first where that is 0; return which it was."""
+        places = list[int]()
+
+        def place(events: int) -> int:
+            self._survived()
+            places.append(at or random.randint(1, min(EVERY, events)))
+            return places[0]
+
+        try:
+            told.events, killed = killed_at(self._folder, self._killed, name, place, told.events)
+        except AssertionError:
+            if not self._killed:
+                self.broken.append(f"{name} did not begin")
+                self._folder = self._new_folder()
+                return EVERY
+            self.end()
+            return self._kill(name, told, at)
+        self._killed, self._counts, self._at = name, killed, places[0]
+        told.tried += killed
+        return places[0]
+
+    def _survived(self) -> None:
+        if self._killed:
+            self.told[self._killed].survived += self._counts
+            with PROGRESS.open("a") as file:
+                file.write(f"{self._killed}: killed at event {self._at} of {self.told[self._killed].events}, made whole\n")
+
+    def end(self) -> None:
+        """Make whole what the last kill left, in a process of its own. What is not made whole is told, and left there."""
+        done = run(self._folder, PROGRAM, self._killed, "")
+        if done.returncode != 0:
+            self.broken.append(f"{self._killed}: {done.stderr[-3000:]}")
+            self._folder = self._new_folder()
+        else:
+            self._survived()
+        self._killed = ""
+
+
+PARTS = 2
+"""As many as run at once."""
+
+
 @pytest.mark.fuzz
-@pytest.mark.timeout(20_000)
-@pytest.mark.parametrize("name", KILLED)
-def test_kills_at_events_of_all_kinds(name: str, tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
-    began, events, tried, survived = time.monotonic(), 0, 0, 0
-    try:
-        events, killed = killed_at(tmp_path, "", name, lambda events: random.randint(1, min(EVERY, events)))
-        tried = int(killed)
-        for at in range(random.randint(1, EVERY) + EVERY, events + 1, EVERY):
-            _, killed = killed_at(tmp_path, name, name, fixed(at), events)  # makes whole first what the kill before left
-            survived, tried = tried, tried + killed
-        ended(run(tmp_path, PROGRAM, name, ""), 0)
-        survived = tried
-        assert tried, f"{name} ended before it was killed"
-    finally:
-        record_property("kills", [name, EVERY, events, tried, survived, round(time.monotonic() - began)])
+@pytest.mark.timeout(40_000)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_kills_at_events_of_all_kinds(
+    part: int, tmp_path_factory: pytest.TempPathFactory, record_property: Callable[[str, object], None]
+) -> None:
+    kills = Kills(lambda: tmp_path_factory.mktemp("kills"))
+    for name in CHOSEN[part::PARTS]:
+        kills.of(name)
+    kills.end()
+    for name, told in kills.told.items():
+        record_property("kills", [name, EVERY, told.events, told.tried, told.survived, round(told.seconds)])
+    assert all(told.tried for told in kills.told.values()), kills.told
+    assert not kills.broken, "\n\n".join(kills.broken)
