@@ -12,8 +12,8 @@ private[sql] object Versions extends SinceSpark41 {
   /** The version whose jar this is. */
   val spark = "4.2"
 
-  /** Has Spark forget which jobs a query had. */
-  def forgetJobs(spark: SparkContext, query: Long): Unit = spark.dagScheduler.cleanupQueryJobs(query)
+  /** Has Spark forget which jobs a query had. A context that is being stopped has no scheduler any more. */
+  def forgetJobs(spark: SparkContext, query: Long): Unit = Option(spark.dagScheduler).foreach(_.cleanupQueryJobs(query))
 
   /** The relation that an INSERT asks the catalog for. */
   def inserting(relation: UnresolvedRelation): UnresolvedRelation = relation.requireWritePrivileges(Set(INSERT))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog.definition import Definition
 from streamtable.catalog.entries import Entry
+from streamtable.delta.folders import link_in
 from streamtable.engine.arrangements import path_of
 from streamtable.language.parse import parse
 from streamtable.language.stream_table.ast import CreateStreamTable
@@ -60,3 +63,33 @@ def test_vacuum_of_a_scheduler_followed_a_link(
     within = [path for path in (table, hidden) if not found[path]]
     assert within == {"_streamtable/f/groups/link": [hidden], "_delta_log/link": []}.get(at, [table])
     assert [str(link) in each.getMessage() for each in caplog.records] == [True] * len(within)
+
+
+def test_a_table_with_a_folder_that_cannot_be_looked_into_was_compacted_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refused(path: str) -> str | None:
+        raise PermissionError(13, "Permission denied", f"{path}/lost+found")
+
+    monkeypatch.setattr(compact, "link_in", refused)
+    with caplog.at_level(logging.WARNING):
+        assert set(maintained(str(tmp_path), "", monkeypatch).values()) == {False}
+    assert all("lost+found" in each.getMessage() for each in caplog.records)
+
+
+def test_a_folder_that_goes_while_links_are_looked_for_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "part=1").mkdir()
+    monkeypatch.setattr("streamtable.delta.folders.os.scandir", _going(tmp_path / "part=1"))
+    assert link_in(str(tmp_path)) is None
+
+
+def _going(folder: Path) -> Callable[[str], Any]:
+    """List folders as they are, but for one that goes before it is listed."""
+    scandir = os.scandir
+
+    def scan(path: str) -> Any:
+        if Path(path) == folder:
+            folder.rmdir()
+        return scandir(path)
+
+    return scan

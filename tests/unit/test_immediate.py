@@ -18,17 +18,21 @@ from streamtable.catalog.definition import SUSPENDED
 from streamtable.catalog.entries import Entry
 from streamtable.catalog.graph import read_by
 from streamtable.delta.tables import Version
-from streamtable.errors import ConcurrentRefresh, RefreshError, StatementCancelled
+from streamtable.errors import ConcurrentRefresh, RefreshError, StatementCancelled, StorageFailed
+from streamtable.language.names import Name
+from streamtable.language.parse import parse
 from streamtable.language.stream_table.schedule import Calculated, Immediate, Manual, OnUpdate, Schedule, duration
 from streamtable.refresh.choose import Action
 from streamtable.refresh.frontier import Vector
 from streamtable.refresh.records import Cause, Initiator, Record
+from streamtable.refresh.run import Outcome
 from streamtable.schedule import immediate
 from streamtable.schedule.cancelling import TimeLimit
 from streamtable.schedule.cycle import Refreshed, Task
 from streamtable.schedule.graph import Graph, branches
 from streamtable.schedule.immediate import follow, moving
 from streamtable.settings.session import IMMEDIATE_TIMEOUT
+from streamtable.statements import dispatch
 
 NOW, HOURLY, MANUAL = Immediate(), duration("1h"), Manual()
 
@@ -120,6 +124,7 @@ class Played:
         self.skipped: list[tuple[str, Record]] = []
         self.lost = dict[str, tuple[Entry, str]]()
         monkeypatch.setattr(immediate, "index", lambda _: SimpleNamespace(poll=lambda: self.tables, lost=self.lost))
+        monkeypatch.setattr(immediate, "load", lambda _, name: self.tables[name.parts[-1]])
         monkeypatch.setattr(immediate, "carry_out", self.carry_out)
         monkeypatch.setattr(immediate, "write", lambda _, path, record: self.skipped.append((path, record)))
         monkeypatch.setattr(immediate, "write_failure", lambda _, path, error, record, most: self.failed.append((path, record)))
@@ -137,12 +142,18 @@ class Played:
             raise end
         return None, end
 
+    def create(self, path: str) -> list[str]:
+        return immediate.follow_fill(self.spark(), Name(("shop", path)))
+
     def write(self, *places: str, timeout: str | None = None) -> list[str]:
+        return follow(self.spark(timeout), places)
+
+    def spark(self, timeout: str | None = None) -> Any:
         conf = SimpleNamespace(get=lambda key, _: timeout if key == IMMEDIATE_TIMEOUT.key else None)
-        spark: Any = SimpleNamespace(conf=conf, sparkContext=self.jobs)
-        return follow(spark, places)
+        return SimpleNamespace(conf=conf, sparkContext=self.jobs)
 
 
+JAVA = cast("Any", SimpleNamespace(_target_id="o1"))
 CHAIN = (entry("a", "base"), entry("b", "a"), entry("c", "base"))
 
 
@@ -155,6 +166,44 @@ def test_a_table_that_fails_is_told_and_recorded_and_holds_up_only_its_readers(m
     [(path, record)], [(reader, skip)] = played.failed, played.skipped
     assert (path, record.action, record.initiated_by) == ("a", Action.FAILED, "IMMEDIATE")
     assert (reader, skip.action, skip.initiated_by) == ("b", Action.SKIPPED, "IMMEDIATE")
+
+
+def test_a_create_refreshed_all_tables_immediate_that_read_what_its_own_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch, *CHAIN)
+    played.ends["a"] = [RefreshError("overflow")]
+    assert played.create("c") == []
+    assert played.refreshed == ["c"], "a failure of another table counts towards its suspension, and is not told to its owner"
+    assert played.failed == []
+
+
+@pytest.mark.parametrize(("action", "followed"), [(Action.NO_DATA, []), (Action.REINITIALIZE, [Name(("a",))])])
+def test_create_if_not_exists_refreshed_a_table_that_was_there(
+    action: Action, followed: list[Name], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[Name]()
+
+    def follow_fill(_: object, name: Name) -> list[str]:
+        asked.append(name)
+        return []
+
+    monkeypatch.setattr(dispatch, "create", lambda *of: Outcome("shop.a", action, "so it is", 0, 0, 0, 1))
+    monkeypatch.setattr(dispatch, "follow_fill", follow_fill)
+    statement = cast("Any", parse("CREATE STREAM TABLE IF NOT EXISTS a SCHEDULE IMMEDIATE AS SELECT 1 AS one"))
+    assert dispatch._created(cast("Any", None), statement).reason == "so it is"
+    assert [each.parts for each in asked] == [each.parts for each in followed]
+
+
+@pytest.mark.parametrize("error", [StatementCancelled("cancelled"), StorageFailed("the storage failed"), Py4JJavaError("x", JAVA)])
+def test_a_create_failed_after_its_table_was_there(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(monkeypatch, *CHAIN)
+
+    def fails(*of: object) -> Entry:
+        raise error
+
+    monkeypatch.setattr(immediate, "load", fails)
+    monkeypatch.setattr(immediate, "text_of", lambda error: type(error).__name__)
+    assert played.create("c") == [f"what was written meanwhile may not be in it: {type(error).__name__}"]
+    assert played.refreshed == []
 
 
 def test_what_another_session_refreshed_meanwhile_is_refreshed_again_until_it_has_the_write(
@@ -208,8 +257,7 @@ def test_who_cancels_counts_as_no_failure_of_a_table(monkeypatch: pytest.MonkeyP
 
 def test_who_cancels_between_two_refreshes_counts_as_no_failure_either(monkeypatch: pytest.MonkeyPatch) -> None:
     played = Played(monkeypatch, *CHAIN)
-    java = cast("Any", SimpleNamespace(_target_id="o1"))
-    played.ends["a"] = [Py4JJavaError("interrupted", java)]
+    played.ends["a"] = [Py4JJavaError("interrupted", JAVA)]
     monkeypatch.setattr(immediate, "cancelled", lambda error: isinstance(error, Py4JJavaError))
     with pytest.raises(StatementCancelled):
         played.write("base")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Container, Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -82,14 +83,22 @@ def is_link(session: SparkSession, path: str) -> bool:
 def link_in(path: str) -> str | None:
     """Return a symbolic link in a folder of a local disk, or in the folder's place. Hidden tables and the log are not looked at."""
     folder = Path(path.removeprefix("file:"))
-    return _link_in(folder, besides=_OWN) if folder.is_absolute() else None
+    if not folder.is_absolute():
+        return None
+    return str(folder) if folder.is_symlink() else _link_in(str(folder), besides=_OWN)
 
 
-def _link_in(place: Path, besides: Container[str] = ()) -> str | None:
-    if place.is_symlink():
-        return str(place)
-    inner = (each for each in place.iterdir() if each.name not in besides) if place.is_dir() else ()
-    return next(filter(None, map(_link_in, inner)), None)
+def _link_in(folder: str, besides: Container[str] = ()) -> str | None:
+    """Look through a folder by its listings alone: they tell links, and asking for each file takes long on a remote disk."""
+    try:
+        with os.scandir(folder) as listed:
+            inner = [each for each in listed if each.name not in besides]
+    except FileNotFoundError:  # it went meanwhile
+        return None
+    if link := next((each.path for each in inner if each.is_symlink()), None):
+        return link
+    folders = (each.path for each in inner if each.is_dir(follow_symlinks=False))
+    return next(filter(None, map(_link_in, folders)), None)
 
 
 def table_around(session: SparkSession, path: str) -> str | None:

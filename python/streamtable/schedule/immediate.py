@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 
 import networkx as nx
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import SparkSession
 
 from streamtable.catalog.definition import SUSPENDED
-from streamtable.catalog.entries import Entry
+from streamtable.catalog.entries import Entry, load
 from streamtable.catalog.graph import read_by
 from streamtable.catalog.immediate import index
-from streamtable.errors import ConcurrentRefresh, StatementCancelled, StreamTableSuspended, clear_frames
+from streamtable.errors import ConcurrentRefresh, StatementCancelled, StreamTableError, StreamTableSuspended, clear_frames
 from streamtable.jvm.failures import cancelled
+from streamtable.language.names import Name
 from streamtable.language.stream_table.schedule import Immediate
 from streamtable.refresh.choose import Action
 from streamtable.refresh.records import PATIENCE, Cause, Initiator, Record
@@ -30,13 +32,13 @@ __all__ = ["follow", "follow_fill", "moving"]
 _CAUSE = Cause(Initiator.IMMEDIATE)
 
 
-def follow(spark: SparkSession, places: Sequence[str]) -> list[str]:
+def follow(spark: SparkSession, places: Sequence[str], only: Container[str] | None = None) -> list[str]:
     """Refresh the tables IMMEDIATE above the tables at `places`; return which of them lack the write, and why.
 
     The write is committed, so that nothing is raised that speaks of it. The refreshes take no longer than IMMEDIATE_TIMEOUT.
-    Raises StatementCancelled.
+    With `only`, tables IMMEDIATE at other paths are left alone. Raises StatementCancelled.
     """
-    following = _Following(spark, places)
+    following = _Following(spark, places, only)
     try:
         PATIENCE(following.once)
     except ConcurrentRefresh as error:  # the next write, or a scheduler, refreshes them
@@ -45,27 +47,37 @@ def follow(spark: SparkSession, places: Sequence[str]) -> list[str]:
     return list(following.missed.values())
 
 
-def follow_fill(spark: SparkSession, made: Entry) -> list[str]:
+def follow_fill(spark: SparkSession, name: Name) -> list[str]:
     """Refresh a table IMMEDIATE that was just filled: who wrote meanwhile did not see it. Return what `follow` returns.
 
-    Where nobody wrote, the logs of its sources say so.
+    Where nobody wrote, the logs of its sources say so. The table is there, so that nothing is raised, not for a cancel either.
     """
-    known = Graph.of(read_by(index(spark).poll().values()))
-    return follow(spark, sorted(known.all_sources([made.path])))
+    try:
+        made = load(spark, name).path
+        known = Graph.of(read_by(index(spark).poll().values()))
+        return follow(spark, sorted(known.all_sources([made])), only=(made,))
+    except (StreamTableError, PySparkException, Py4JJavaError) as error:
+        clear_frames(error)
+        return [f"what was written meanwhile may not be in it: {text_of(error)}"]
 
 
 def moving(
-    tables: Mapping[str, Entry], graph: nx.DiGraph[str], places: Collection[str], failed: Collection[str] = ()
+    tables: Mapping[str, Entry],
+    graph: nx.DiGraph[str],
+    places: Collection[str],
+    failed: Collection[str] = (),
+    only: Container[str] | None = None,
 ) -> dict[str, str]:
     """Return the names of the tables to refresh by path, sources first: those IMMEDIATE above the places, and what lies between.
 
     Another branch of a diamond comes along, because all branches need one vector of versions. A table that needs a suspended
-    one, or one that has `failed`, keeps what it has.
+    one, or one that has `failed`, keeps what it has. With `only`, the tables IMMEDIATE at other paths count as if they were not.
     """
     known = Graph.of(graph)
     above = known.all_readers(places)
     kept = {path for path, entry in tables.items() if entry.definition.status == SUSPENDED}.union(failed)
-    wanted = {path for path in above & tables.keys() if isinstance(tables[path].definition.statement.schedule, Immediate)}
+    asked = {path for path in above & tables.keys() if only is None or path in only}
+    wanted = {path for path in asked if isinstance(tables[path].definition.statement.schedule, Immediate)}
     found = set[str]()
     for path in reversed([each for each in known.order if each in wanted]):
         if path in found:  # as a branch, or below another: what it needs is among what that one needs
@@ -82,8 +94,8 @@ def moving(
 class _Following:
     """The refreshes after one write. `missed` tells of each table that lacks it, by its path."""
 
-    def __init__(self, spark: SparkSession, places: Sequence[str]) -> None:
-        self._spark, self._places = spark, places
+    def __init__(self, spark: SparkSession, places: Sequence[str], only: Container[str] | None) -> None:
+        self._spark, self._places, self._only = spark, places, only
         self._limit = TimeLimit(spark.sparkContext, setting_or_default(spark, IMMEDIATE_TIMEOUT))
         self._recorded = False
         self.missed: dict[str, str] = {}
@@ -94,7 +106,7 @@ class _Following:
         tables = {**known.poll(), **{path: entry for path, (entry, _) in known.lost.items()}}
         graph = read_by(tables.values())
         self._tell_unreadable(tables, graph, known.lost)
-        if not (names := moving(tables, graph, self._places, self.missed)):
+        if not (names := moving(tables, graph, self._places, self.missed, self._only)):
             return
         cycle, late = cycle_of(self._spark, graph, names), list[str]()
         while ready := cycle.ready():
@@ -123,7 +135,7 @@ class _Following:
 
     def _tell_unreadable(self, tables: Mapping[str, Entry], graph: nx.DiGraph[str], lost: Mapping[str, tuple[Entry, str]]) -> None:
         """Tell of tables that lack the write because one cannot be read: that one itself, and those above it."""
-        wanted = moving(tables, graph, self._places) if lost else {}
+        wanted = moving(tables, graph, self._places, only=self._only) if lost else {}
         for path in lost.keys() & wanted.keys():
             name, why = wanted[path], lost[path][1]
             self.missed[path] = f"{name} was not refreshed, because it cannot be read: {why}"

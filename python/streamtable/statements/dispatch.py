@@ -210,8 +210,8 @@ def _verified(verdict: Comparison) -> tuple[Any, ...]:
 def _created(spark: SparkSession, statement: CreateStreamTable) -> Outcome:
     """Create the table, and let one that is IMMEDIATE have the writes that came while it was filled."""
     done = create(spark, statement)
-    at_once = statement.with_data and isinstance(statement.schedule, Immediate)
-    missed = follow_fill(spark, load(spark, statement.name)) if at_once else []
+    filled = done.action is not Action.NO_DATA  # else it was there, or has the contents that it had
+    missed = follow_fill(spark, statement.name) if filled and isinstance(statement.schedule, Immediate) else []
     return replace(done, reason="; ".join([done.reason, *missed]))
 
 

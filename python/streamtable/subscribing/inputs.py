@@ -7,10 +7,13 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from threading import Lock
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
@@ -124,8 +127,7 @@ class Inputs:
                 raise SourceUnavailable(f"the view {'.'.join(view)} was dropped: the subscription ends", hint=hint)
         found = list[Version]()
         for each, version in zip(self._inputs, versions(self._session, [each.path for each in self._inputs]), strict=True):
-            # Spark may drop a table and leave its files, so the name is checked.
-            if version is None or (each.name and find_table(self._session, each.name).path != each.path):
+            if version is None or self._unnamed(each):
                 if failed := self.away():
                     raise failed
                 raise SourceUnavailable(f"{each} was dropped: the subscription ends", hint="subscribe to another table")
@@ -140,8 +142,18 @@ class Inputs:
         return tuple(version.number for version in found)
 
     def away(self) -> StorageFailed | None:
-        """Return the error of a table whose storage is away."""
-        return next(filter(None, (not_mounted(each.path) for each in self._inputs)), None)
+        """Return the error of a table whose storage is away. What the catalog knows no more was dropped, maybe with its schema."""
+        for each in self._inputs:
+            if failed := not_mounted(each.path):
+                with suppress(PySparkException, Py4JJavaError):  # the catalog may be away too
+                    if self._unnamed(each):
+                        continue
+                return failed
+        return None
+
+    def _unnamed(self, each: Input) -> bool:
+        """Tell whether a name leads to a table no more: Spark may drop one and leave its files."""
+        return bool(each.name) and find_table(self._session, each.name).path != each.path
 
     def commits_of(self, time: int) -> tuple[str | None, ...]:
         """Return what tells the commits of a time from others of their numbers; None for what the logs do not tell."""

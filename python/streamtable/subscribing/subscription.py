@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Generic, NoReturn, TypeVar
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
@@ -59,15 +57,15 @@ class Subscription(Generic[R]):
             self._as_of = self._inputs.first(statement)
             if statement.up_to == self._as_of:
                 _log.warning("AS OF and UP TO are both %s: the subscription ends without rows", self._as_of)
+            self._known = self._inputs.latest()
         except BaseException:
             close_feed(self._feed)
             raise
-        self._known = self._inputs.latest()
         self._steps = self._run()
         self._step: Callable[[], R] | None = None  # what gives the next rows, or gave the last ones
         self._again = False  # whether that has still to give them
         self._failed: Exception | None = None
-        self._trouble: StorageFailed | None = None  # of the last look for news
+        self._trouble: StorageFailed | None = None  # of the last look for news, or of reading what came
         self.begun = self.ended = self.closed = False
 
     @property
@@ -107,9 +105,9 @@ class Subscription(Generic[R]):
         if untouched and cancelled(error):
             self._again = True
             raise StatementCancelled("the statement was cancelled while rows were computed", hint=_GO_ON) from error
-        if failed := self._inputs.away() or storage_failed(error):
+        if failed := self._storage_failed(error):
             self._again, self._failed = untouched, None if untouched else failed
-            raise failed from error
+            raise failed
         self._failed = error
         if missing := missing_file(error):
             message = f"files that the subscription had still to read were vacuumed: the subscription ends ({missing})"
@@ -157,34 +155,47 @@ class Subscription(Generic[R]):
         position = as_of
         while times.inputs:
             latest = times.of(self._latest())
-            for step in self._feed.relation.steps(position, latest if times.inputs > 1 else self._bounded(latest)):
-                if self._beyond(step):
+            steps = self._feed.relation.steps(position, latest if times.inputs > 1 else self._bounded(latest))
+            while True:
+                try:
+                    step = next(steps, None)
+                except Exception as error:
+                    self._excuse(error)
+                    break
+                if self._beyond(latest + 1 if step is None else step):
                     return
+                if step is None:
+                    break
                 several = times.inputs == 1 and step > position + 1
                 yield partial(self._changes, position, step, several)
                 position = step
                 yield from self._progress(position + 1)
-            if self._beyond(latest + 1):
-                return
             yield None
 
-    def _latest(self) -> Versions:
-        """Return the latest time of the inputs. Trouble of the storage counts as no news; `next` raises it.
+    def _excuse(self, error: Exception) -> None:
+        """Take an error for no news: trouble of the storage, which `next` raises, or an interrupt, for which `pause` asks."""
+        if interrupted(error):
+            java_class(self._spark, "java.lang.Thread").currentThread().interrupt()
+        elif failed := self._storage_failed(error):
+            self._trouble = failed
+        else:
+            raise error
 
-        So does an interrupt meanwhile; `pause` asks for it.
-        """
+    def _storage_failed(self, error: Exception) -> StorageFailed | None:
+        """Return the error of the storage that is behind another one, or is that one."""
+        if isinstance(error, StorageFailed):
+            return error
+        if failed := self._inputs.away() or storage_failed(error):
+            failed.__cause__ = error
+        return failed
+
+    def _latest(self) -> Versions:
+        """Return the latest time of the inputs, or the one that is known where they cannot be asked now."""
         self._trouble = None
         try:
             self._known = self._inputs.latest()
-        except StorageFailed as error:
-            self._trouble = error
-        except (Py4JJavaError, CapturedException) as error:
-            if interrupted(error):
-                java_class(self._spark, "java.lang.Thread").currentThread().interrupt()
-            elif failed := storage_failed(error):
-                self._trouble = failed
-            else:
-                raise
+        except Exception as error:
+            self._excuse(error)
         return self._known
 
     def _bounded(self, latest: int) -> int:

@@ -28,7 +28,13 @@ private[streamtable] object SmallFiles {
       val out = fs.create(path, true)
       try out.write(text.getBytes(UTF_8))
       finally out.close()
-    } catch { case _: FileNotFoundException if left > 1 => write(fs, path, text, left - 1) }
+    } catch { case e: IOException if left > 1 && gone(fs, path.getParent, e) => write(fs, path, text, left - 1) }
+
+  /** Java does not find the folder, or Hadoop, which saw it a moment before, says that it could not make it. */
+  private def gone(fs: FileSystem, folder: Path, error: IOException): Boolean = error match {
+    case _: FileNotFoundException => true
+    case _ => local(fs) && !fs.exists(folder)
+  }
 
   /**
    * The name, the time in milliseconds since 1970 and the text of each file; a file that goes meanwhile is left out. An empty folder goes:
@@ -57,15 +63,20 @@ private[streamtable] object SmallFiles {
     }
   }
 
-  /** Deletes a folder where nothing is in it. */
+  /** Deletes a folder where nothing is in it. On a local disk Hadoop would look first, and delete what came since. */
   private def clear(fs: FileSystem, folder: Path): Unit =
-    try if (fs.exists(folder) && fs.listStatus(folder).isEmpty) fs.delete(folder, false)
-    catch { case _: IOException => } // another file has come, or nobody may delete here
+    try {
+      if (local(fs)) Files.deleteIfExists(place(folder))
+      else if (fs.exists(folder) && fs.listStatus(folder).isEmpty) fs.delete(folder, false)
+    } catch { case _: IOException => } // another file has come, or nobody may delete here
 
   def isLink(spark: SparkSession, path: Path): Boolean = link(storage(spark, path), path)
 
-  private def link(fs: FileSystem, path: Path) =
-    fs.getUri.getScheme == "file" && Files.isSymbolicLink(Paths.get(path.toUri.getPath))
+  private def link(fs: FileSystem, path: Path) = local(fs) && Files.isSymbolicLink(place(path))
+
+  private def local(fs: FileSystem) = fs.getUri.getScheme == "file"
+
+  private def place(path: Path) = Paths.get(path.toUri.getPath)
 
   private def storage(spark: SparkSession, path: Path): FileSystem =
     path.getFileSystem(spark.sessionState.newHadoopConf()) match {
