@@ -155,10 +155,11 @@ class Kills:
         return places[0]
 
     def _survived(self) -> None:
-        if self._killed:
-            self.told[self._killed].survived += self._counts
+        if self._counts:
+            told = self.told[self._killed]
+            told.survived += 1
             with PROGRESS.open("a") as file:
-                file.write(f"{self._killed}: killed at event {self._at} of {self.told[self._killed].events}, made whole\n")
+                file.write(f"{self._killed}: killed at event {self._at} of {told.events}, made whole\n")
 
     def end(self) -> None:
         """Make whole what the last kill left, in a process of its own. What is not made whole is told, and left there."""
@@ -168,7 +169,7 @@ class Kills:
             self._folder = self._new_folder()
         else:
             self._survived()
-        self._killed = ""
+        self._killed, self._counts = "", False
 
 
 PARTS = 2
