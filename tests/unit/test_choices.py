@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import pytest
 from tests.unit.trees import count_by, join, kept, left_join, scalar, scan, source, top, union, window
 
@@ -11,9 +13,11 @@ from streamtable.delta.tables import Version
 from streamtable.differentiate.registry import RuleFinding, findings, prunes_nothing
 from streamtable.errors import NotIncremental
 from streamtable.language.stream_table.ast import RefreshMode
+from streamtable.query.analyse import AnalysedQuery
 from streamtable.refresh.choose import ASKED, NOT_POPULATED, Action, Choice, Facts, choose, permitted
 from streamtable.refresh.cost import Costs
 from streamtable.refresh.frontier import Frontier
+from streamtable.refresh.verdict import of_definition
 
 L, R = scan("l", "k v"), scan("r", "w", rk="k")
 COUNTED = count_by(R, g="rk")
@@ -108,6 +112,22 @@ def test_only_auto_prefers_a_full_refresh_where_nothing_prunes(mode: RefreshMode
     assert choice.action is action
     if mode is RefreshMode.AUTO:
         assert choice.reason == WHOLE
+
+
+@pytest.mark.parametrize(
+    ("mode", "tree", "told"),
+    [
+        (RefreshMode.AUTO, window(L, "n"), (False, f"Each refresh is FULL: {WHOLE}")),
+        (RefreshMode.AUTO, join(window(L, "n"), R, on="k = rk"), (True, f"Each refresh after a change of l is FULL: {WHOLE}")),
+        (RefreshMode.AUTO, L, (True, "Each refresh is DIFFERENTIAL, as long as that costs less than a full one")),
+        (RefreshMode.DIFFERENTIAL, window(L, "n"), (True, "Each refresh is DIFFERENTIAL")),
+    ],
+)
+def test_explain_create_said_that_a_refresh_is_differential_where_auto_computes_everything(
+    mode: RefreshMode, tree: Operator, told: tuple[bool, str]
+) -> None:
+    analysed = Mock(spec=AnalysedQuery, obstacle=None, tree=tree)
+    assert of_definition(mode, analysed) == ("Verdict", *told)
 
 
 def test_what_comes_before_the_cost() -> None:
