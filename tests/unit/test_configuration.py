@@ -13,6 +13,7 @@ from pyspark import SparkContext
 from streamtable.errors import InvalidStatement
 from streamtable.hosts.launch import launch
 from streamtable.hosts.start import not_started
+from streamtable.settings import session
 from streamtable.settings.server_file import Configuration, ServerSettings, load
 from streamtable.settings.session import DEFAULT_SCHEDULE, SETTINGS, check_setting
 from streamtable.settings.spark import ambient_settings, is_local, settings_for
@@ -91,6 +92,12 @@ def test_a_wrong_setting_is_refused(key: str, text: str, said: str) -> None:
 def test_the_default_schedule_is_what_stands_after_schedule(text: str, schedule: str) -> None:
     assert DEFAULT_SCHEDULE.parse(text) == schedule
     check_setting(DEFAULT_SCHEDULE.key, text)
+
+
+def test_a_setting_of_the_manual_could_not_be_set() -> None:
+    declared = [each for each in vars(session).values() if isinstance(each, session.Setting)]
+    assert [each.key for each in declared if each not in SETTINGS] == []
+    check_setting("spark.streamtable.python.startSeconds", "30")
 
 
 def test_every_default_is_a_value_of_its_setting() -> None:

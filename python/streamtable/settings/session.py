@@ -185,6 +185,7 @@ LINEAGE = Setting(
 
 SETTINGS: tuple[Setting[Any], ...] = (
     PYTHON,
+    PYTHON_START,
     FULL_SHARE,
     DEFAULT_SCHEDULE,
     MINIMUM_SCHEDULE,
