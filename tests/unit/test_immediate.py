@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from threading import Event
 from types import SimpleNamespace
 from typing import Any, cast
@@ -360,3 +361,19 @@ def test_the_catalog_is_marked_once_and_for_no_other_schedule(monkeypatch: pytes
     properties["streamtable.immediate"] = "false"
     mark.announce(spark, NOW)
     assert properties == {"streamtable.immediate": "true"}
+
+
+@pytest.mark.parametrize("is_cancel", [False, True])
+def test_a_cancel_while_a_refresh_sets_the_mark_again_did_not_end_the_refresh(
+    is_cancel: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = Py4JJavaError("x", JAVA)
+
+    def share(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(mark, "shared", lambda *_: None)
+    monkeypatch.setattr(mark, "share", share)
+    monkeypatch.setattr(mark, "cancelled", lambda _: is_cancel)
+    with pytest.raises(Py4JJavaError) if is_cancel else nullcontext():
+        mark.announce_again(cast("Any", None), NOW)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
@@ -11,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog.index import Index
 from streamtable.catalog.shared import share, shared
+from streamtable.jvm.failures import cancelled
 from streamtable.language.stream_table.schedule import Immediate, Schedule
 from streamtable.sessions.internal import new
 
@@ -35,11 +34,14 @@ def announce(spark: SparkSession, schedule: Schedule) -> None:
 def announce_again(spark: SparkSession, schedule: Schedule) -> None:
     """Mark the catalog again where a table IMMEDIATE is refreshed by no write: the mark may be lost, as with an older catalog.
 
-    Whoever may not alter the schema refreshes all the same.
+    Whoever may not alter the schema refreshes all the same. Who cancels the refresh cancels that too.
     """
     if isinstance(schedule, Immediate):
-        with suppress(PySparkException, Py4JJavaError):
+        try:
             _mark(spark)
+        except (PySparkException, Py4JJavaError) as error:
+            if cancelled(error):
+                raise
 
 
 def _mark(spark: SparkSession) -> None:

@@ -88,8 +88,6 @@ def refresh(
     Raises StreamTableSuspended, SourceUnavailable, SourceChanged, DependencyCycle, NotIncremental, ConcurrentRefresh,
     ExpectationFailed, StorageFailed, RefreshError. Then the table keeps its last good state.
     """
-    if cause.initiator is not Initiator.IMMEDIATE:
-        announce_again(spark, entry.definition.statement.schedule)
     wanted = vector or Vector({}, clock.now())
     return _observed(spark, entry, cause, lambda report: _refresh(spark, entry, full, wanted, cause, report))
 
@@ -132,6 +130,8 @@ def _refresh(
     cause: Cause,
     report: Report,
 ) -> Outcome:
+    if cause.initiator is not Initiator.IMMEDIATE:
+        announce_again(spark, entry.definition.statement.schedule)
     started = time.perf_counter()
     definition = entry.definition
     if definition.status == SUSPENDED:
