@@ -18,7 +18,7 @@ TOP = "SELECT region, sum(amount) AS total FROM base GROUP BY region"
 
 
 def plan(shop: SparkSession, place: Path, prune: bool = False, **files: str) -> list[tuple[str, str]]:
-    return [(step.name.rpartition(".")[2], step.deed.value) for step in steps(shop, place, prune, **files)]
+    return [(step.name.rpartition(".")[2], step.kind.value) for step in steps(shop, place, prune, **files)]
 
 
 def steps(shop: SparkSession, place: Path, prune: bool = False, **files: str) -> list[Step]:
@@ -29,7 +29,7 @@ def steps(shop: SparkSession, place: Path, prune: bool = False, **files: str) ->
 
 def deploy(shop: SparkSession, place: Path, prune: bool = False, **files: str) -> list[tuple[str, str]]:
     done = carried_out(shop, steps(shop, place, prune, **files))
-    return [(step.name.rpartition(".")[2], step.deed.value) for step in done]
+    return [(step.name.rpartition(".")[2], step.kind.value) for step in done]
 
 
 def test_a_deployment_does_what_is_needed_and_nothing_the_second_time(shop: SparkSession, tmp_path: Path) -> None:

@@ -239,7 +239,7 @@ def test_prune_drops_nothing_while_another_table_cannot_be_made(
 
 def test_what_was_done_before_an_error_is_in_the_json_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     done, said = deployed(monkeypatch, tmp_path, {}, "--json", base="1 AS one", new="typo FROM base")
-    assert done == ["create base"] and [each["deed"] for each in json.loads(said.stdout)] == ["create"]
+    assert done == ["create base"] and [each["kind"] for each in json.loads(said.stdout)] == ["create"]
 
 
 def test_prune_drops_last_and_a_reader_in_the_way_before_what_it_reads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from streamtable.language.stream_table.ast import CreateStreamTable, DropStreamT
 from streamtable.language.write import to_sql
 from streamtable.sql.literals import quote_full_name, unquote_name
 
-__all__ = ["Deed", "Step", "Wanted", "carried_out", "planned", "wanted_in"]
+__all__ = ["Step", "StepKind", "Wanted", "carried_out", "planned", "wanted_in"]
 
 SAME = "the definition is the same"
 SAME_PLAN = "the plan of the query is the same"
@@ -35,7 +35,7 @@ _WORD = re.compile(r"`(?:[^`]|``)+`|\w+")
 _QUERIES = (exp.Query, exp.Values)
 
 
-class Deed(str, Enum):
+class StepKind(str, Enum):
     """What a deployment does to one table."""
 
     CREATE = "create"
@@ -60,14 +60,14 @@ class Step:
     """What is done to one table, why, and by which statement."""
 
     name: str
-    deed: Deed
+    kind: StepKind
     why: str
     place: str
     sql: str
 
     def __str__(self) -> str:
         """Return the step as a line for people."""
-        return f"{self.deed.value:<8} {self.name}: {self.why}{self.place and f' ({self.place})'}"
+        return f"{self.kind.value:<8} {self.name}: {self.why}{self.place and f' ({self.place})'}"
 
 
 def wanted_in(folder: Path, namespace: Sequence[str]) -> list[Wanted]:
@@ -174,13 +174,13 @@ def planned(spark: SparkSession, wanted: Sequence[Wanted], prune: bool) -> list[
     there = {Name(folded(name.parts)): name for name in listed}
     steps = list[Step]()
     for each in wanted:
-        moving = any(step.deed is not Deed.NOTHING for step in steps)
+        moving = any(step.kind is not StepKind.NOTHING for step in steps)
         steps.append(_step(spark, each, each.name in there, moving))
     if prune:
         schemas, names = {each.name.parts[:-1] for each in wanted}, {each.name for each in wanted}
         gone = [name for key, name in there.items() if key.parts[:-1] in schemas and key not in names]
         steps += [
-            Step(".".join(name.parts), Deed.DROP, "no file defines it", "", to_sql(DropStreamTable(name, if_exists=True)))
+            Step(".".join(name.parts), StepKind.DROP, "no file defines it", "", to_sql(DropStreamTable(name, if_exists=True)))
             for name in gone
         ]
     return steps
@@ -189,8 +189,8 @@ def planned(spark: SparkSession, wanted: Sequence[Wanted], prune: bool) -> list[
 def _step(spark: SparkSession, wanted: Wanted, there: bool, moving: bool) -> Step:
     sql = to_sql(wanted.statement)
 
-    def step(deed: Deed, why: str) -> Step:
-        return Step(".".join(wanted.statement.name.parts), deed, why, wanted.place, sql)
+    def step(kind: StepKind, why: str) -> Step:
+        return Step(".".join(wanted.statement.name.parts), kind, why, wanted.place, sql)
 
     try:
         *_, last = spark.sql(f"EXPLAIN {sql}").collect()
@@ -198,13 +198,13 @@ def _step(spark: SparkSession, wanted: Wanted, there: bool, moving: bool) -> Ste
         if not moving or error.getCondition() != InvalidQuery.condition:
             raise
         why = "its query fits once the tables that it reads are as planned"
-        return step(Deed.REBUILD, why) if there else step(Deed.CREATE, f"there is no such stream table; {why}")
+        return step(StepKind.REBUILD, why) if there else step(StepKind.CREATE, f"there is no such stream table; {why}")
     if not there:
-        return step(Deed.CREATE, "there is no such stream table")
+        return step(StepKind.CREATE, "there is no such stream table")
     does = str(last["reason"])
     if does == f"{SAME}; nothing changes":
-        return step(Deed.NOTHING, SAME)
-    return step(Deed.ALTER if does.startswith(SAME_PLAN) else Deed.REBUILD, does)
+        return step(StepKind.NOTHING, SAME)
+    return step(StepKind.ALTER if does.startswith(SAME_PLAN) else StepKind.REBUILD, does)
 
 
 def carried_out(spark: SparkSession, steps: Sequence[Step]) -> Iterator[Step]:
@@ -213,8 +213,8 @@ def carried_out(spark: SparkSession, steps: Sequence[Step]) -> Iterator[Step]:
     A step that others still stand in the way of, as readers of a column that goes, comes again after them. A table is dropped
     when all other steps are done, or when nothing but readers stands in their way. Raises an error when no step gets further.
     """
-    pending = [step for step in steps if step.deed not in (Deed.NOTHING, Deed.DROP)]
-    drops = [step for step in steps if step.deed is Deed.DROP]
+    pending = [step for step in steps if step.kind not in (StepKind.NOTHING, StepKind.DROP)]
+    drops = [step for step in steps if step.kind is StepKind.DROP]
     while pending or drops:
         waiting = list[tuple[Step, PySparkException]]()
         for step in pending:

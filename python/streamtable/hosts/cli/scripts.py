@@ -164,11 +164,11 @@ def deploy(
     streamtable deploy tables/ --plan
     """
     with cli_context(remote, conf, as_json) as context:
-        from streamtable.hosts.cli.deploy import Deed, Step, carried_out, planned, wanted_in
+        from streamtable.hosts.cli.deploy import Step, StepKind, carried_out, planned, wanted_in
 
         (namespace,) = context.spark.sql("SELECT current_catalog(), current_schema()").collect()
         steps = planned(context.spark, wanted_in(folder, tuple(namespace)), prune)
-        unchanged = [step for step in steps if step.deed is Deed.NOTHING]
+        unchanged = [step for step in steps if step.kind is StepKind.NOTHING]
         done = list[Step]()
         try:
             for step in steps if plan else chain(unchanged, carried_out(context.spark, steps)):
@@ -178,5 +178,5 @@ def deploy(
         finally:
             if as_json:
                 context.out.rows(
-                    ("name", "deed", "why", "place"), [(each.name, each.deed.value, each.why, each.place) for each in done]
+                    ("name", "kind", "why", "place"), [(each.name, each.kind.value, each.why, each.place) for each in done]
                 )
