@@ -131,8 +131,8 @@ def commit(
 ) -> Committed:
     """Commit on top of `read_version` (-1 creates the table). A commit in between raises ConcurrentRefresh, with two exceptions.
 
-    It does so as well if somebody made the table meanwhile; or, as far as this driver knows when the files are written, if another
-    table than `table_id` is at the path.
+    It does so as well if somebody made or dropped the table meanwhile, or if another table than `table_id` is at the path. The log
+    is looked at once more when the files are written.
 
     A commit in between that changed no rows does no harm, unless this commit is to be `alone` and both are of one application.
     A commit in between that changed only properties does no harm if `allows` says so, given the properties before and after.

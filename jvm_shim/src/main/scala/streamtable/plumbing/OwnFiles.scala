@@ -1,13 +1,13 @@
 package org.apache.spark.sql.delta.streamtable
 
 import java.io.{FileNotFoundException, IOException}
-import java.nio.file.{Files, NoSuchFileException, Path => JavaPath, Paths}
+import java.nio.file.{DirectoryNotEmptyException, Files, NoSuchFileException, Path => JavaPath, Paths}
 import java.util.UUID
 
 import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
-import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
+import org.apache.hadoop.fs.{FileStatus, FileSystem, Path, PathIsNotEmptyDirectoryException}
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.delta.{DeltaColumnMapping, DeltaLog, Snapshot}
 import org.apache.spark.sql.delta.actions.FileAction
@@ -145,10 +145,19 @@ private[streamtable] class OwnFiles(spark: SparkSession, root: Path) {
 
   /** Takes a folder away that has nothing in it any more, and those above it in the table. */
   private def prune(folder: Path): Unit =
-    if (fs.exists(folder) && !link(folder) && children(folder).isEmpty) {
-      remove(folder, recursive = true)
-      if (inside(folder)) prune(folder.getParent)
-    }
+    if (fs.exists(folder) && !link(folder) && children(folder).isEmpty && taken(folder) && inside(folder))
+      prune(folder.getParent)
+
+  /** Takes away a folder that has nothing but checksums of files that are gone. What comes to it at that moment stays, and so does it. */
+  private def taken(folder: Path): Boolean =
+    try {
+      if (local) {
+        val left = Option(place(folder).toFile.list).toSeq.flatten
+        left.filter(_.matches("\\..+\\.crc")).foreach(name => Files.deleteIfExists(place(folder).resolve(name)))
+        Files.deleteIfExists(place(folder))
+      } else remove(folder)
+      true
+    } catch { case _: DirectoryNotEmptyException | _: PathIsNotEmptyDirectoryException => false }
 }
 
 private[streamtable] object OwnFiles {

@@ -131,8 +131,11 @@ private[streamtable] final class Pending(
   /** Commits, and gives the version and how many rows came and went. */
   def commit(): String = spark.withActive {
     if (read.version >= 0) {
-      val known = DeltaLog.forTable(spark, log.dataPath).unsafeVolatileSnapshot
-      Commits.refuseAnother(log.dataPath.toString, known, read.version, read.metadata.id)
+      val now = DeltaLog.forTable(spark, log.dataPath).update()
+      if (now.version < read.version)
+        throw new ConcurrentModificationException(
+          s"another process has dropped the table at ${log.dataPath}, or put an older one there")
+      Commits.refuseAnother(log.dataPath.toString, now, read.version, read.metadata.id)
     }
     val told = frontier.map(DomainMetadata("streamtable", _, removed = false))
     val version = transaction.commit(actions ++ told, DeltaOperations.Write(mode, userMetadata = history))
