@@ -371,3 +371,14 @@ def test_a_change_of_more_than_a_comment_is_refused(made: SparkSession) -> None:
         with pytest.raises((DirectWriteRefused, AnalysisException)):
             made.sql(f"ALTER TABLE mv CHANGE COLUMN total {change}")
     assert comments(made, "mv")["total"] is None
+
+
+def test_a_property_of_delta_in_another_case_could_not_be_taken_back(made: SparkSession) -> None:
+    made.sql(
+        "ALTER STREAM TABLE mv SET TBLPROPERTIES ('DELTA.logretentionduration' = '7 days', 'Delta.enableDeletionVectors' = 'true')"
+    )
+    assert detail(made, "mv")["properties"]["delta.logRetentionDuration"] == "7 days"
+    made.sql("ALTER STREAM TABLE mv UNSET TBLPROPERTIES ('delta.LOGRETENTIONDURATION', 'delta.enabledeletionvectors')")
+    left = detail(made, "mv")["properties"]
+    assert "delta.logRetentionDuration" not in left and left["delta.enableDeletionVectors"] == "true"
+    assert not [key for key in left if key.casefold().startswith("delta.") and key.startswith(("DELTA", "Delta"))]

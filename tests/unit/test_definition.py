@@ -11,7 +11,18 @@ from streamtable.algebra.operators import Scan
 from streamtable.algebra.reading import BoundQuery
 from streamtable.algebra.sources import Source
 from streamtable.catalog import definition
-from streamtable.catalog.definition import ACTIVE, FORMAT, SUSPENDED, Definition, Failure, Resumed, code_of, suspended
+from streamtable.catalog.definition import (
+    ACTIVE,
+    FORMAT,
+    SUSPENDED,
+    Definition,
+    Failure,
+    Resumed,
+    code_of,
+    defaults_of,
+    over,
+    suspended,
+)
 from streamtable.definitions.checks import check_properties
 from streamtable.delta.tables import Version
 from streamtable.errors import DefinitionUnreadable, InvalidStatement, NotSupported
@@ -209,3 +220,9 @@ def test_a_setting_of_storage_is_no_property_of_a_table(key: str) -> None:
         check_properties([("team", "north"), (key, "a.B")])
     assert f"UNSET TBLPROPERTIES ('{key}')" in (refused.value.hint or "")
     check_properties([("team", "fs.file.impl"), ("delta.logRetentionDuration", "interval 40 days"), ("options", "x")])
+
+
+def test_properties_of_delta_have_no_case_and_those_of_users_have() -> None:
+    before, after = {"delta.appendOnly": "true", "Team": "a"}, {"DELTA.APPENDONLY": "false", "team": "b"}
+    assert over(before, after) == {"delta.appendOnly": "false", "Team": "a", "team": "b"}
+    assert defaults_of(["Delta.enableDeletionVectors", "team"]) == {"Delta.enableDeletionVectors": "true", "team": None}

@@ -35,6 +35,9 @@ __all__ = [
     "Properties",
     "Resumed",
     "code_of",
+    "defaults_of",
+    "over",
+    "spelled",
     "suspended",
 ]
 
@@ -45,6 +48,8 @@ FORMAT = "1"
 """The version of the properties' format. Optional properties can be added without a new version."""
 
 Properties: TypeAlias = Mapping[str, str]
+
+_V = TypeVar("_V")
 
 USED = "streamtable.used"
 """The property with the columns that the query mentions, for people."""
@@ -67,6 +72,24 @@ DELTA_PROPERTIES: Mapping[str, str] = {
 
 _OF_NO_ROW = {"streamtable.definition", *_MOVING}
 """Properties that do not decide about rows. Of the definition, name, query, expectations and frozen rows are compared."""
+
+
+def spelled(key: str) -> str:
+    """Return the spelling by which properties are compared: the names of Delta's own have no case."""
+    folded = key.casefold()
+    return folded if folded.startswith("delta.") else key
+
+
+def over(before: Mapping[str, _V], after: Mapping[str, _V]) -> dict[str, _V]:
+    """Return all properties, in the spelling of `before`. Where both have one, that of `after` counts."""
+    spelling = {spelled(key): key for key in before}
+    return {**before, **{spelling.get(spelled(key), key): value for key, value in after.items()}}
+
+
+def defaults_of(keys: Iterable[str]) -> dict[str, str | None]:
+    """Return the properties as they are where no statement sets them."""
+    known = {spelled(key): value for key, value in DELTA_PROPERTIES.items()}
+    return {key: known.get(spelled(key)) for key in keys}
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from streamtable.catalog.definition import DELTA_PROPERTIES, SUSPENDED, Definition
+from streamtable.catalog.definition import SUSPENDED, Definition, defaults_of, over, spelled
 from streamtable.catalog.entries import Entry, find, load
 from streamtable.catalog.immediate import announce
 from streamtable.definitions.accept import accept_definition
@@ -127,7 +127,7 @@ def _set(spark: SparkSession, entry: Entry, given: Mapping[str, str]) -> Definit
     """Set properties, the comment among them, of which an empty one is none."""
     statement, properties = entry.definition.statement, dict(given)
     comment = properties.pop(COMMENT, statement.comment) or None
-    merged = {**dict(statement.properties), **properties}
+    merged = over(dict(statement.properties), properties)
     changed = entry.definition.with_statement(properties=tuple(merged.items()), comment=comment)
     return _store(spark, entry, changed, {**properties, COMMENT: comment} if COMMENT in given else properties)
 
@@ -136,13 +136,14 @@ def _unset(spark: SparkSession, entry: Entry, keys: Sequence[str], if_exists: bo
     """Take back what statements set; properties of the engine's own are not theirs to take."""
     statement = entry.definition.statement
     known = {**dict(statement.properties), **({} if statement.comment is None else {COMMENT: statement.comment})}
-    unknown = next((key for key in keys if key not in known), None)
+    named, gone = set(map(spelled, known)), set(map(spelled, keys))
+    unknown = next((key for key in keys if spelled(key) not in named), None)
     if unknown is not None and not if_exists:
         message = f"the property '{unknown}' was not set on {entry.definition.name} by a statement.{near_names(unknown, known)}"
         raise InvalidStatement(message, hint="UNSET TBLPROPERTIES IF EXISTS leaves out what is not set")
-    stays = {key: value for key, value in known.items() if key not in keys}
+    stays = {key: value for key, value in known.items() if spelled(key) not in gone}
     comment = stays.pop(COMMENT, None)
-    defaults = {key: DELTA_PROPERTIES.get(key) for key in keys if key in known}
+    defaults = defaults_of(key for key in known if spelled(key) in gone)
     return _store(spark, entry, entry.definition.with_statement(properties=tuple(stays.items()), comment=comment), defaults)
 
 

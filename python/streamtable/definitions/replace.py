@@ -13,7 +13,7 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from streamtable.catalog.definition import ACTIVE, DELTA_PROPERTIES, SUSPENDED, Definition
+from streamtable.catalog.definition import ACTIVE, SUSPENDED, Definition, defaults_of, over
 from streamtable.catalog.entries import Entry, entries
 from streamtable.definitions.checks import mapping, schema_of
 from streamtable.delta.ddl import sync_catalog
@@ -164,13 +164,12 @@ def _allow_layout(spark: SparkSession, existing: Entry, definition: Definition) 
 
 def _asked(existing: Entry, definition: Definition) -> dict[str, str | None]:
     """Return the properties that the statement sets; those that only the old one set go back to their defaults."""
-    defaults = {key: DELTA_PROPERTIES.get(key) for key, _ in existing.definition.statement.properties}
-    return {**defaults, **dict(definition.statement.properties)}
+    return over(defaults_of(dict(existing.definition.statement.properties)), dict(definition.statement.properties))
 
 
 def _allow_columns(existing: Entry, definition: Definition, schema: StructType) -> None:
     """Refuse to drop a field of a table with column mapping and a change feed: Delta takes no rows in the commit that does so."""
-    properties = {key: value for key, value in {**existing.state.properties, **_asked(existing, definition)}.items() if value}
+    properties = {key: value for key, value in over(existing.state.properties, _asked(existing, definition)).items() if value}
     lost = set(_paths(existing.state.schema)) - set(_paths(schema))
     if lost and mapping(properties) not in (None, "none") and properties.get("delta.enableChangeDataFeed") == "true":
         named = ", ".join(".".join(path) for path in sorted(lost))

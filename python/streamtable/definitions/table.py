@@ -7,7 +7,7 @@ from pyspark.sql.types import StructType
 
 from streamtable.algebra.reading import BoundQuery
 from streamtable.catalog.accepted import accept, accepted
-from streamtable.catalog.definition import DELTA_PROPERTIES, Definition, code_of
+from streamtable.catalog.definition import DELTA_PROPERTIES, Definition, code_of, over
 from streamtable.catalog.entries import Entry, at_home, find
 from streamtable.delta import ddl
 from streamtable.delta.tables import state
@@ -26,7 +26,7 @@ def make(spark: SparkSession, definition: Definition, schema: StructType, bound:
             like(at_home(spark), ddl.QUIETLY),
             path,
             schema,
-            {**DELTA_PROPERTIES, **dict(statement.properties), **definition.properties(bound)},
+            {**over(DELTA_PROPERTIES, dict(statement.properties)), **definition.properties(bound)},
             partitioned_by=statement.partitioned_by,
             clustered_by=statement.clustered_by,
             comment=statement.comment,

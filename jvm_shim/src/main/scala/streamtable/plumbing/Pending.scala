@@ -54,7 +54,10 @@ private[streamtable] final class Pending(
     case _ => None
   }
 
-  private val wanted = Option(properties).map(_.asScala.toMap).getOrElse(Map.empty)
+  /** The properties, those of Delta in its own spelling, by which it keeps them. */
+  private val wanted = Option(properties).map(_.asScala.toMap).getOrElse(Map.empty).map { case (key, value) =>
+    DeltaConfigs.normalizeConfigKey(Some(key)).getOrElse(key) -> value
+  }
 
   /** Properties that this commit changes, without those that it only repeats. */
   private val changed = wanted.filter {
