@@ -1,6 +1,6 @@
 package org.apache.spark.sql.delta.streamtable
 
-import java.util.{Map => JavaMap}
+import java.util.{ConcurrentModificationException, Map => JavaMap}
 
 import scala.jdk.CollectionConverters._
 
