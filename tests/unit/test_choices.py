@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from unittest.mock import Mock
 
 import pytest
 from tests.unit.trees import count_by, join, kept, left_join, scalar, scan, source, top, union, window
 
-from streamtable.algebra.columns import Call
+from streamtable.algebra.columns import NOW, Call
 from streamtable.algebra.operators import Aggregate, Filter, JoinType, Operator
 from streamtable.delta.tables import Version
 from streamtable.differentiate.registry import RuleFinding, findings, prunes_nothing
@@ -126,8 +127,23 @@ def test_only_auto_prefers_a_full_refresh_where_nothing_prunes(mode: RefreshMode
 def test_explain_create_said_that_a_refresh_is_differential_where_auto_computes_everything(
     mode: RefreshMode, tree: Operator, told: tuple[bool, str]
 ) -> None:
-    analysed = Mock(spec=AnalysedQuery, obstacle=None, tree=tree)
+    analysed = Mock(spec=AnalysedQuery, obstacle=None, tree=tree, bound=Mock(clock="date"))
     assert of_definition(mode, analysed) == ("Verdict", *told)
+
+
+@pytest.mark.parametrize(
+    ("granularity", "always", "when"), [("instant", True, ""), ("date", False, " after a change of l, the clock")]
+)
+def test_explain_create_took_the_clock_for_a_table_that_may_stay_as_it_is(granularity: str, always: bool, when: str) -> None:
+    tree = join(window(Filter(L, (scalar(f"v < {NOW.id}"),)), "n"), R, on="k = rk")
+    analysed = Mock(spec=AnalysedQuery, obstacle=None, tree=tree, bound=Mock(clock=granularity))
+    assert of_definition(RefreshMode.AUTO, analysed) == ("Verdict", not always, f"Each refresh{when} is FULL: {WHOLE}")
+
+
+def test_explain_create_took_one_table_with_two_names_for_two() -> None:
+    by_path = replace(R, source=replace(L.source, name=None))
+    analysed = Mock(spec=AnalysedQuery, obstacle=None, tree=join(window(L, "n"), by_path, on="k = rk"))
+    assert of_definition(RefreshMode.AUTO, analysed) == ("Verdict", False, f"Each refresh is FULL: {WHOLE}")
 
 
 def test_what_comes_before_the_cost() -> None:

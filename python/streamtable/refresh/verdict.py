@@ -6,7 +6,7 @@ import time
 
 from pyspark.sql import SparkSession
 
-from streamtable.algebra.operators import Operator
+from streamtable.algebra.sources import CLOCK
 from streamtable.algebra.trees import sources_of
 from streamtable.catalog.entries import Entry
 from streamtable.differentiate.registry import prunes_nothing
@@ -43,18 +43,21 @@ def of_definition(mode: RefreshMode, analysed: AnalysedQuery) -> tuple[str, bool
         return VERDICT, False, "Each refresh is FULL: the refresh mode is FULL"
     if found := analysed.obstacle:
         return VERDICT, False, f"Each refresh is FULL: {found.operator}: {found.reason}"
-    if mode is RefreshMode.AUTO and (told := _in_full(analysed.tree)):
+    if mode is RefreshMode.AUTO and (told := _in_full(analysed)):
         return told
     most = ", as long as that costs less than a full one" if mode is RefreshMode.AUTO else ""
     return VERDICT, True, f"Each refresh is DIFFERENTIAL{most}"
 
 
-def _in_full(tree: Operator) -> tuple[str, bool, str] | None:
+def _in_full(analysed: AnalysedQuery) -> tuple[str, bool, str] | None:
     """Return the sources whose changes AUTO answers by a full refresh, because a delta would read whole tables, and why."""
-    sources = sorted(sources_of(tree), key=str)
-    found = {source: why for source in sources if (why := prunes_nothing(tree, frozenset({source})))}
+    sources = sorted(sources_of(analysed.tree), key=str)
+    tables = {source.path: source for source in sources}
+    alike = {path: frozenset(each for each in sources if each.path == path) for path in tables}  # one table may have two names
+    found = {tables[path]: why for path, changed in alike.items() if (why := prunes_nothing(analysed.tree, changed))}
     if not found:
         return None
-    always, first = len(found) == len(sources), next(iter(found.values()))
+    moves = CLOCK in found and analysed.bound.clock != "date"  # a date moves once in a day, a time for each refresh
+    always, first = moves or len(found) == len(tables), next(iter(found.values()))
     after = "" if always else f" after a change of {', '.join(map(str, found))}"
     return VERDICT, not always, f"Each refresh{after} is FULL: {first.operator}: {first.reason}, so that a full refresh is cheaper"
