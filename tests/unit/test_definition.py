@@ -225,4 +225,7 @@ def test_a_setting_of_storage_is_no_property_of_a_table(key: str) -> None:
 def test_properties_of_delta_have_no_case_and_those_of_users_have() -> None:
     before, after = {"delta.appendOnly": "true", "Team": "a"}, {"DELTA.APPENDONLY": "false", "team": "b"}
     assert over(before, after) == {"delta.appendOnly": "false", "Team": "a", "team": "b"}
+    assert (
+        over({}, {"delta.x": "1", "DELTA.X": "2"}) == over({"delta.x": "1", "DELTA.X": "3"}, {"Delta.x": "2"}) == {"delta.x": "2"}
+    )
     assert defaults_of(["Delta.enableDeletionVectors", "team"]) == {"Delta.enableDeletionVectors": "true", "team": None}

@@ -81,9 +81,10 @@ def spelled(key: str) -> str:
 
 
 def over(before: Mapping[str, _V], after: Mapping[str, _V]) -> dict[str, _V]:
-    """Return all properties, in the spelling of `before`. Where both have one, that of `after` counts."""
-    spelling = {spelled(key): key for key in before}
-    return {**before, **{spelling.get(spelled(key), key): value for key, value in after.items()}}
+    """Return all properties. Where one is there twice, the first spelling and the last value count."""
+    spelling: dict[str, str] = {}
+    both = (*before.items(), *after.items())
+    return {spelling.setdefault(spelled(key), key): value for key, value in both}
 
 
 def defaults_of(keys: Iterable[str]) -> dict[str, str | None]:

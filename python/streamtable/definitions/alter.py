@@ -125,7 +125,7 @@ def _store(
 
 def _set(spark: SparkSession, entry: Entry, given: Mapping[str, str]) -> Definition:
     """Set properties, the comment among them, of which an empty one is none."""
-    statement, properties = entry.definition.statement, dict(given)
+    statement, properties = entry.definition.statement, over({}, given)
     comment = properties.pop(COMMENT, statement.comment) or None
     merged = over(dict(statement.properties), properties)
     changed = entry.definition.with_statement(properties=tuple(merged.items()), comment=comment)
