@@ -157,7 +157,10 @@ private[streamtable] class OwnFiles(spark: SparkSession, root: Path) {
         Files.deleteIfExists(place(folder))
       } else remove(folder)
       true
-    } catch { case _: DirectoryNotEmptyException | _: PathIsNotEmptyDirectoryException => false }
+    } catch {
+      case _: DirectoryNotEmptyException | _: PathIsNotEmptyDirectoryException => false
+      case _: IOException if children(folder).nonEmpty => false // stores have errors of their own for that
+    }
 }
 
 private[streamtable] object OwnFiles {
