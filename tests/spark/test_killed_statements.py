@@ -28,7 +28,8 @@ EVERY = int(os.environ.get("EVERY", "25"))
 CHOSEN = os.environ["ONLY"].split(",") if "ONLY" in os.environ else [*KILLED]
 PROGRESS = Path(".build", "kills.txt").resolve()
 """Each kill whose statement was made whole, for those who end the run before its table."""
-WORDS = ("learns", "knows", "is ready", "is done")
+WHOLE = "is whole"
+WORDS = (WHOLE, "learns", "knows", "is ready", "is done")
 """What a process says before it waits to go on."""
 PROGRAM = """
 import sys
@@ -44,6 +45,7 @@ killed = Killed(session(1), Path.cwd() / "spark-warehouse")
 before, name = sys.argv[1:]
 if before:
     killed.go_on(before)
+    print("is whole", flush=True)
 else:
     killed.begin()
 if name:
@@ -54,13 +56,30 @@ if name:
 """
 
 
-def killed_at(folder: Path, before: str, name: str, place: Callable[[int], int], known: int = 0) -> tuple[int, bool]:
+class NotWhole(AssertionError):
+    """What a kill left was not made whole."""
+
+
+def killed_at(
+    folder: Path,
+    before: str,
+    name: str,
+    place: Callable[[int], int],
+    known: int = 0,
+    survived: Callable[[], None] = lambda: None,
+) -> tuple[int, bool]:
     """Let a process make whole what the statement `before` left, and kill it at an event of the next, of which `place` says the number.
 
-    Return how many events the statement has, which are `known` after the first time, and whether it was killed before its end.
+    Call `survived` in between. Return how many events the statement has, which are `known` after the first time, and whether it was
+    killed before its end. Raises NotWhole.
     """
     with start(folder, PROGRAM, before, name) as process:
         word = said(process)
+        if before:
+            if word != WHOLE:
+                raise NotWhole(f"what a kill of {before} left is not made whole")
+            survived()
+            word = said(process)
         if word == "learns":
             known, word = events_of(folder, process), said(process)
             assert word == "knows"
@@ -137,19 +156,14 @@ class Kills:
         places = list[int]()
 
         def place(events: int) -> int:
-            self._survived()
             places.append(at or random.randint(1, min(EVERY, events)))
             return places[0]
 
         try:
-            told.events, killed = killed_at(self._folder, self._killed, name, place, told.events)
-        except AssertionError:
-            if not self._killed:
-                self.broken.append(f"{name} did not begin")
-                self._folder = self._new_folder()
-                return EVERY
-            self.end()
-            return self._kill(name, told, at)
+            told.events, killed = killed_at(self._folder, self._killed, name, place, told.events, self._survived)
+        except AssertionError as error:  # the process has told on stderr why
+            self._goes_on_elsewhere(str(error))
+            return self._kill(name, told, at) if isinstance(error, NotWhole) else EVERY
         self._killed, self._counts, self._at = name, killed, places[0]
         told.tried += killed
         return places[0]
@@ -161,15 +175,19 @@ class Kills:
             with PROGRESS.open("a") as file:
                 file.write(f"{self._killed}: killed at event {self._at} of {told.events}, made whole\n")
 
+    def _goes_on_elsewhere(self, why: str) -> None:
+        """Keep why something is broken, and leave it where it is."""
+        self.broken.append(why)
+        self._folder, self._killed, self._counts = self._new_folder(), "", False
+
     def end(self) -> None:
-        """Make whole what the last kill left, in a process of its own. What is not made whole is told, and left there."""
-        done = run(self._folder, PROGRAM, self._killed, "")
-        if done.returncode != 0:
-            self.broken.append(f"{self._killed}: {done.stderr[-3000:]}")
-            self._folder = self._new_folder()
-        else:
-            self._survived()
-        self._killed, self._counts = "", False
+        """Make whole what the last kill left, in a process of its own."""
+        if self._killed:
+            done = run(self._folder, PROGRAM, self._killed, "")
+            if done.returncode != 0:
+                self._goes_on_elsewhere(f"what a kill of {self._killed} left is not made whole: {done.stderr[-3000:]}")
+            else:
+                self._survived()
 
 
 PARTS = 2
@@ -183,10 +201,12 @@ def test_kills_at_events_of_all_kinds(
     part: int, tmp_path_factory: pytest.TempPathFactory, record_property: Callable[[str, object], None]
 ) -> None:
     kills = Kills(lambda: tmp_path_factory.mktemp("kills"))
-    for name in CHOSEN[part::PARTS]:
-        kills.of(name)
-    kills.end()
-    for name, told in kills.told.items():
-        record_property("kills", [name, EVERY, told.events, told.tried, told.survived, round(told.seconds)])
-    assert all(told.tried for told in kills.told.values()), kills.told
+    try:
+        for name in CHOSEN[part::PARTS]:
+            kills.of(name)
+        kills.end()
+    finally:
+        for name, told in kills.told.items():
+            record_property("kills", [name, EVERY, told.events, told.tried, told.survived, round(told.seconds)])
     assert not kills.broken, "\n\n".join(kills.broken)
+    assert all(told.tried for told in kills.told.values()), kills.told
