@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
@@ -13,9 +14,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from tests.oracle.comparison import assert_exact
 from tests.pipeline import in_turn
-from tests.spark.statements import answer, done
+from tests.spark.statements import answer, done, folder
 
 from streamtable.catalog.entries import Entry, load
+from streamtable.delta import commit as commits
 from streamtable.delta.commit import Metadata, RowChange, Transaction, commit
 from streamtable.errors import ConcurrentRefresh
 from streamtable.language.names import Name
@@ -42,7 +44,7 @@ def entry_of(spark: SparkSession) -> Entry:
 
 
 def between(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], point: str = "before the table") -> None:
-    """Act once when the next refresh has read the table and written its rows, but not its commit."""
+    """Act once when the next refresh has read the table, and has written none of its files yet."""
     left = [act]
 
     def reached(failpoint: str) -> None:
@@ -50,6 +52,17 @@ def between(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], point: s
             left.pop()()
 
     monkeypatch.setattr(failpoints, "_watchers", [reached])
+
+
+def once_written(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Act once when the next commit has its files, and is not in the log yet."""
+
+    def late(*of: Any) -> str:
+        monkeypatch.undo()
+        act()
+        return commits._on_top(*of)
+
+    monkeypatch.setattr(commits, "_on_top", late)
 
 
 @pytest.fixture
@@ -148,6 +161,26 @@ def test_a_refresh_commits_nothing_into_a_table_that_took_the_place_of_its_own(
     with pytest.raises(ConcurrentRefresh, match="another process has made the table"):
         st.sql(f"REFRESH STREAM TABLE st{full}")
     assert_exact(st, "st", other)
+
+
+@pytest.mark.parametrize("moment", [between, once_written])
+@pytest.mark.parametrize("made_anew", [False, True])
+def test_a_commit_broke_the_log_of_a_table_that_another_driver_dropped_or_made_anew(
+    st: SparkSession, monkeypatch: pytest.MonkeyPatch, made_anew: bool, moment: Callable[..., None]
+) -> None:
+    st.sql("CREATE TABLE other USING delta AS SELECT 1 AS id")
+    of_st, of_other = folder(st, "st"), folder(st, "other")
+
+    def act() -> None:
+        shutil.rmtree(of_st)  # this driver does not see that
+        if made_anew:
+            shutil.copytree(of_other, of_st)
+
+    moment(monkeypatch, act)
+    with pytest.raises(ConcurrentRefresh, match="another process has (dropped|made) the table"):
+        st.sql("REFRESH STREAM TABLE st")
+    found, expected = ({each.name for each in place.glob("_delta_log/*.json")} for place in (of_st, of_other))
+    assert found == (expected if made_anew else set())
 
 
 def test_of_two_who_make_one_table_the_second_adds_nothing_to_it(st: SparkSession, tmp_path: Path) -> None:

@@ -1,25 +1,19 @@
-"""A source that gets other columns, or is made anew, while a refresh runs: the refresh writes nothing, and the next one is right.
-
-Nor does it write into what another driver puts in the place of the table itself.
-"""
+"""A source that gets other columns, or is made anew, while a refresh runs: the refresh writes nothing, and the next one is right."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
-from tests.spark.statements import done, folder
+from tests.spark.statements import done
 
-from streamtable.delta import commit
 from streamtable.errors import ConcurrentRefresh
 from streamtable.refresh import run
 from streamtable.refresh.targets import targets
 
-ALL = "SELECT * FROM sales"
 QUERY = "SELECT v, count(id) AS n FROM t GROUP BY v"
 MAPPED = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
 OTHER_COLUMN = ("ALTER TABLE t DROP COLUMN v", "ALTER TABLE t ADD COLUMN v INT")
@@ -56,35 +50,3 @@ def test_a_source_with_other_columns_meanwhile_is_not_no_data_for_ever(
         shop.sql("REFRESH STREAM TABLE st")
     done(shop, "REFRESH STREAM TABLE st")
     assert_exact(shop, "st", QUERY)
-
-
-def once_written(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
-    """Act once when the next commit has its files, and is not in the log yet."""
-
-    def late(*of: Any) -> str:
-        monkeypatch.undo()
-        act()
-        return commit._on_top(*of)
-
-    monkeypatch.setattr(commit, "_on_top", late)
-
-
-@pytest.mark.parametrize("made_anew", [False, True])
-def test_a_commit_broke_the_log_of_a_table_that_another_driver_dropped_or_made_anew(
-    shop: SparkSession, monkeypatch: pytest.MonkeyPatch, made_anew: bool
-) -> None:
-    shop.sql("CREATE TABLE other USING delta AS SELECT 1 AS id")
-    shop.sql(f"CREATE STREAM TABLE st AS {ALL}")
-    shop.sql("INSERT INTO sales VALUES (8, 'west', 1)")
-    of_st, of_other = folder(shop, "st"), folder(shop, "other")
-
-    def act() -> None:
-        shutil.rmtree(of_st)  # this driver does not see that
-        if made_anew:
-            shutil.copytree(of_other, of_st)
-
-    once_written(monkeypatch, act)
-    with pytest.raises(ConcurrentRefresh, match="another process has (dropped|made) the table"):
-        shop.sql("REFRESH STREAM TABLE st")
-    commits = [{each.name for each in place.glob("_delta_log/*.json")} for place in (of_st, of_other)]
-    assert commits[0] == (commits[1] if made_anew else set())

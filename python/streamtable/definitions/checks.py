@@ -9,7 +9,7 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from streamtable.catalog.definition import Definition
+from streamtable.catalog.definition import Definition, spelled
 from streamtable.catalog.entries import Entry
 from streamtable.catalog.graph import refuse_cycle
 from streamtable.delta.columns import RESERVED, needs_mapping, unstorable
@@ -202,8 +202,8 @@ def _mapped(statement: CreateStreamTable, mode: str) -> CreateStreamTable:
 
 def mapping(properties: Mapping[str, str]) -> str | None:
     """Return the mode of column mapping that is said, in whichever case the property is written; the last one counts."""
-    said = [value for key, value in properties.items() if key.casefold() == _MAPPING.casefold()]
-    return said[-1].strip().casefold() if said else None
+    said = {spelled(key): value for key, value in properties.items()}.get(spelled(_MAPPING))
+    return None if said is None else said.strip().casefold()
 
 
 def _check_names(names: Sequence[str], properties: Mapping[str, str]) -> None:

@@ -98,10 +98,14 @@ private[streamtable] object Commits {
     pending.of((goes ++ comes) :+ number, mode, added, removed)
   }
 
-  /** Another table may be at the path by now, with a version of the same number. */
-  private[streamtable] def refuseAnother(path: String, latest: Snapshot, readVersion: Long, tableId: String): Unit =
+  /** Another table may be at the path by now, with a version of the same number, or an older one, or none. */
+  private[streamtable] def refuseAnother(path: String, latest: Snapshot, readVersion: Long, tableId: String): Unit = {
+    if (latest.version < readVersion)
+      throw new ConcurrentModificationException(
+        s"another process has dropped the table at $path, or put an older one there")
     if (latest.version >= 0 && (readVersion < 0 || tableId != null && latest.metadata.id != tableId))
       throw new ConcurrentModificationException(s"another process has made the table at $path")
+  }
 
   /** Has Spark compute again what it caches of the table, as after its own writes; what was read of one version stays. */
   private[streamtable] def forget(spark: SparkSession, log: DeltaLog): Unit = {

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.delta.streamtable
 
 import java.io.{FileNotFoundException, IOException}
-import java.nio.file.{DirectoryNotEmptyException, Files, NoSuchFileException, Path => JavaPath, Paths}
+import java.nio.file.{DirectoryNotEmptyException, Files, NoSuchFileException}
 import java.util.UUID
 
 import scala.jdk.CollectionConverters._
@@ -19,7 +19,7 @@ import org.apache.spark.sql.delta.util.DeltaFileOperations.absolutePath
  */
 private[streamtable] class OwnFiles(spark: SparkSession, root: Path) {
   private val fs: FileSystem = root.getFileSystem(spark.sessionState.newHadoopConf())
-  private val local = fs.getUri.getScheme == "file"
+  private val local = SmallFiles.local(fs)
 
   /**
    * Deletes them, the log last: as long as it is there, who comes next can go on. What Delta began and did not commit is told by the
@@ -114,9 +114,7 @@ private[streamtable] class OwnFiles(spark: SparkSession, root: Path) {
 
   private lazy val rooted = fs.makeQualified(root)
 
-  private def link(path: Path): Boolean = local && Files.isSymbolicLink(place(path))
-
-  private def place(path: Path): JavaPath = Paths.get(path.toUri.getPath)
+  private def link(path: Path): Boolean = SmallFiles.link(fs, path)
 
   private def children(folder: Path): Seq[FileStatus] =
     try fs.listStatus(folder).toSeq
@@ -126,13 +124,13 @@ private[streamtable] class OwnFiles(spark: SparkSession, root: Path) {
   private def remove(path: Path, recursive: Boolean = false): Unit =
     if (!fs.delete(path, recursive) && (link(path) || fs.exists(path))) {
       if (local)
-        try Files.delete(place(path))
+        try Files.delete(SmallFiles.place(path))
         catch { case _: NoSuchFileException => }
       else throw new IOException(s"$path could not be deleted")
     }
 
   private def removeAll(folder: Path, own: Boolean): Unit =
-    if (link(folder)) { if (own) Files.delete(place(folder)) }
+    if (link(folder)) { if (own) Files.delete(SmallFiles.place(folder)) }
     else if (own) {
       for (each <- children(folder)) if (each.isDirectory) removeAll(each.getPath, own) else remove(each.getPath)
       if (fs.exists(folder)) remove(folder, recursive = true)
@@ -152,9 +150,11 @@ private[streamtable] class OwnFiles(spark: SparkSession, root: Path) {
   private def taken(folder: Path): Boolean =
     try {
       if (local) {
-        val left = Option(place(folder).toFile.list).toSeq.flatten
-        left.filter(_.matches("\\..+\\.crc")).foreach(name => Files.deleteIfExists(place(folder).resolve(name)))
-        Files.deleteIfExists(place(folder))
+        val left = Option(SmallFiles.place(folder).toFile.list).toSeq.flatten
+        left
+          .filter(_.matches("\\..+\\.crc"))
+          .foreach(name => Files.deleteIfExists(SmallFiles.place(folder).resolve(name)))
+        Files.deleteIfExists(SmallFiles.place(folder))
       } else remove(folder)
       true
     } catch {

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.delta.streamtable
 
-import java.util.{ConcurrentModificationException, Map => JavaMap}
+import java.util.{Map => JavaMap}
 
 import scala.jdk.CollectionConverters._
 
@@ -135,9 +135,6 @@ private[streamtable] final class Pending(
   def commit(): String = spark.withActive {
     if (read.version >= 0) {
       val now = DeltaLog.forTable(spark, log.dataPath).update()
-      if (now.version < read.version)
-        throw new ConcurrentModificationException(
-          s"another process has dropped the table at ${log.dataPath}, or put an older one there")
       Commits.refuseAnother(log.dataPath.toString, now, read.version, read.metadata.id)
     }
     val told = frontier.map(DomainMetadata("streamtable", _, removed = false))

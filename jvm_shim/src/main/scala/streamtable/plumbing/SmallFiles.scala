@@ -2,7 +2,7 @@ package org.apache.spark.sql.delta.streamtable
 
 import java.io.{FileNotFoundException, IOException}
 import java.nio.charset.StandardCharsets.UTF_8
-import java.nio.file.{Files, Paths}
+import java.nio.file.{Files, Path => JavaPath, Paths}
 
 import scala.util.chaining.scalaUtilChainingOps
 
@@ -72,11 +72,12 @@ private[streamtable] object SmallFiles {
 
   def isLink(spark: SparkSession, path: Path): Boolean = link(storage(spark, path), path)
 
-  private def link(fs: FileSystem, path: Path) = local(fs) && Files.isSymbolicLink(place(path))
+  def link(fs: FileSystem, path: Path): Boolean = local(fs) && Files.isSymbolicLink(place(path))
 
-  private def local(fs: FileSystem) = fs.getUri.getScheme == "file"
+  def local(fs: FileSystem): Boolean = fs.getUri.getScheme == "file"
 
-  private def place(path: Path) = Paths.get(path.toUri.getPath)
+  /** A path of a local disk as Java knows it. */
+  def place(path: Path): JavaPath = Paths.get(path.toUri.getPath)
 
   private def storage(spark: SparkSession, path: Path): FileSystem =
     path.getFileSystem(spark.sessionState.newHadoopConf()) match {
