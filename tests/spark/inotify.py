@@ -7,6 +7,7 @@ import os
 import select
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 MODIFY, MOVED, CREATE, DELETE = 0x2, 0xC0, 0x100, 0x200
@@ -35,8 +36,9 @@ class Events:
         if known < 0:
             return  # it is gone again
         self._places[known] = folder
-        for inner in [Path(each.path) for each in os.scandir(folder) if each.is_dir(follow_symlinks=False)]:
-            self._watch(inner)
+        with suppress(FileNotFoundError):  # it is gone since
+            for inner in [Path(each.path) for each in os.scandir(folder) if each.is_dir(follow_symlinks=False)]:
+                self._watch(inner)
 
     def until(self, ended: Callable[[], bool]) -> Iterator[Path]:
         """Yield the paths of events, until there are no more and `ended` says so."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from threading import Timer
 from typing import IO
 
 import pytest
@@ -28,6 +29,8 @@ EVERY = int(os.environ.get("EVERY", "25"))
 CHOSEN = os.environ["ONLY"].split(",") if "ONLY" in os.environ else [*KILLED]
 PROGRESS = Path(".build", "kills.txt").resolve()
 """Each kill whose statement was made whole, for those who end the run before its table."""
+PATIENCE = 600
+"""After how many seconds without a word a process hangs."""
 WHOLE = "is whole"
 WORDS = (WHOLE, "learns", "knows", "is ready", "is done")
 """What a process says before it waits to go on."""
@@ -94,9 +97,14 @@ def killed_at(
 
 
 def said(process: subprocess.Popen[str]) -> str:
-    """Return the next word of a process; Java may say something in between."""
+    """Return the next word of a process; Java may say something in between. Who says nothing for too long is killed, and says nothing."""
     assert process.stdout is not None
-    return next((line.strip() for line in process.stdout if line.strip() in WORDS), "")
+    hanging = Timer(PATIENCE, os.killpg, (process.pid, signal.SIGKILL))
+    hanging.start()
+    try:
+        return next((line.strip() for line in process.stdout if line.strip() in WORDS), "")
+    finally:
+        hanging.cancel()
 
 
 def let_go_on(process: subprocess.Popen[str]) -> None:

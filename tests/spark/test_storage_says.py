@@ -13,6 +13,7 @@ from tests.oracle.comparison import assert_exact
 from tests.spark.statements import answer, close_cursors
 from tests.spark.storage_statements import ALL, FILLS, LISTS, QUERY, READS, SETUP, STOPS, WRITES
 
+from streamtable import open_queue, subscribe
 from streamtable.errors import StatementFailed, StorageFailed
 
 
@@ -87,6 +88,13 @@ def test_storage_that_is_not_mounted_any_more_is_what_every_statement_says(
         answered(spark, LISTS)
         assert {row["action"] for row in spark.sql("REFRESH STREAM TABLES").collect()} == {"SKIPPED"}
         assert {row["status"] for row in spark.sql("SHOW STREAM TABLES").collect()} == {"UNREADABLE"}
+        for begin in (
+            lambda: open_queue(spark, "q"),
+            lambda: subscribe(spark, "sales"),
+            lambda: subscribe(spark, "(SELECT id FROM sales)"),
+        ):
+            with pytest.raises(StorageFailed, match="No such file or directory"):
+                begin()
         assert list(mounted.iterdir()) == []
     finally:
         subprocess.run(["mount", "--bind", kept, mounted], check=True)

@@ -104,6 +104,7 @@ def subscribe(
     """
     from streamtable.language.parse import parse
     from streamtable.language.subscribe.ast import Subscribe
+    from streamtable.statements.failures import named
     from streamtable.subscribing.subscriber import Subscriber
 
     enable(spark)
@@ -117,7 +118,8 @@ def subscribe(
         at_least=at_least or statement.at_least,
         up_to=statement.up_to if up_to is None else up_to,
     )
-    return Subscriber(spark, said)
+    with named(spark, said):
+        return Subscriber(spark, said)
 
 
 def open_queue(spark: SparkSession, name: str) -> ChangeQueue:
@@ -126,10 +128,13 @@ def open_queue(spark: SparkSession, name: str) -> ChangeQueue:
     with open_queue(spark, "orders_queue").batch("mailer") as batch:
         if batch: batch.append_to("mails")
     """
+    from streamtable.language.parse import parse_name
     from streamtable.queue.reader import ChangeQueue
+    from streamtable.statements.failures import named
 
     enable(spark)
-    return ChangeQueue(spark, name)
+    with named(spark, queue := parse_name(name)):
+        return ChangeQueue(spark, queue)
 
 
 class _Builder(SparkSession.Builder):

@@ -16,6 +16,7 @@ from streamtable.delta.commit import append_once
 from streamtable.delta.tables import find_table, transactions
 from streamtable.engine import clock
 from streamtable.errors import ConsumerNotFound
+from streamtable.language.names import Name
 from streamtable.language.parse import parse_name
 from streamtable.language.queue.ast import Limits
 from streamtable.queue import appends, batches, consumers, events, history
@@ -102,9 +103,9 @@ class OpenBatch:
 class ChangeQueue:
     """A queue that CREATE QUEUE made."""
 
-    def __init__(self, spark: SparkSession, name: str) -> None:
+    def __init__(self, spark: SparkSession, name: Name) -> None:
         self._spark = spark
-        self._queue = load(spark, parse_name(name))
+        self._queue = load(spark, name)
 
     def register(self, consumer: str, at: int | None = None) -> None:
         """Add a consumer that gets the events after the time `at`, or after now."""
