@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import rows_of
 from tests.spark.statements import answer, folder
@@ -25,6 +27,7 @@ from streamtable.errors import (
     NotEnabled,
     ReplicationConflict,
     ReplicationObjectNotFound,
+    StatementCancelled,
 )
 from streamtable.language.names import Name
 from streamtable.replication import operations, writer
@@ -546,6 +549,28 @@ def test_a_copy_that_fails_disables_where_that_is_wanted(s: SparkSession) -> Non
     assert answer(s, "SELECT insert_exists, sync_errors, apply_errors FROM subscription_stats('s')") == [(1, 1, 0)]
     run(s, "DELETE FROM t", "ALTER SUBSCRIPTION s ENABLE")
     assert applied(s) == [(1, 1)]
+
+
+def test_an_apply_that_is_cancelled_ends_and_fails_no_table(s: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(s, f"CREATE TABLE sender.u (id INT) {KEYED}", "CREATE TABLE u (id INT) USING delta")
+    run(s, "CREATE PUBLICATION sender.p FOR ALL TABLES")
+    follow(s, options="WITH (disable_on_error = true)")
+    run(s, *(f"INSERT INTO sender.t VALUES ({n}, {n})" for n in (2, 3)), "INSERT INTO sender.u VALUES (1)")
+    asked = list[object]()
+
+    def keyed(session: SparkSession, source: SourceTable, *_: object) -> None:
+        asked.append(source.name)
+        jvm: Any = session._jvm
+        raise Py4JJavaError("a job", jvm.java.lang.IllegalStateException("[SPARK_JOB_CANCELLED] Job 7 cancelled by its user"))
+
+    with monkeypatch.context() as cancelling:
+        cancelling.setattr(operations, "keyed", keyed)
+        with pytest.raises(StatementCancelled):
+            s.sql("APPLY SUBSCRIPTION s")
+    assert len(asked) == 1, "it went on with other commits or tables"
+    assert answer(s, "SELECT enabled FROM subscriptions('s')") == [(True,)]
+    assert answer(s, "SELECT sum(apply_errors) FROM subscription_stats('s')") == [(0,)]
+    assert applied(s) == [(1, 1), (2, 2), (3, 3)] and rows_of(s, "u") == [(1,)]
 
 
 def test_a_condition_on_a_column_that_is_not_sent(s: SparkSession) -> None:

@@ -13,6 +13,7 @@ from streamtable.delta.summaries import CommitSummary, commits
 from streamtable.delta.tables import Located, Version, retained, state, transaction
 from streamtable.engine.load import Load
 from streamtable.errors import ConcurrentRefresh, HistoryLost, InvalidStatement, ReplicationConflict
+from streamtable.jvm.failures import cancelled
 from streamtable.replication import operations
 from streamtable.replication.source import IDENTITY, SourceTable
 from streamtable.replication.subscriptions import APPLICATIONS, SubscribedTable
@@ -148,14 +149,14 @@ class AppliedTable:
             yield tuple(part)
 
     def _apply(self, part: tuple[CommitSummary, ...]) -> None:
-        """Apply commits together. If that fails, apply the commits before the one at fault."""
+        """Apply commits together. If that fails, apply the commits before the one at fault, unless somebody cancelled it."""
         try:
             done, upto = self._step(part), part[-1].version
             self._recorded = self._confirmed(upto)
             self.done, self.position = self.done + done, upto
-        except ConcurrentRefresh:
-            raise
         except Exception as error:
+            if isinstance(error, ConcurrentRefresh) or cancelled(error):
+                raise
             if len(part) == 1:
                 raise Stopped(part[0].version) from error
             middle = error.position - part[0].version if isinstance(error, ReplicationConflict) else len(part) // 2

@@ -62,7 +62,7 @@ class Progress:
 def apply(spark: SparkSession, name: Name) -> list[Progress]:
     """Copy new tables, and apply the commits up to now.
 
-    A table that fails does not block the others; the first error is raised in the end.
+    A table that fails does not block the others; the first error is raised in the end. A cancellation ends it and fails no table.
     """
     subscription = Subscription.load(spark, name)
     turn = _applying.setdefault(subscription.id, _Turn())
@@ -82,7 +82,9 @@ def apply(spark: SparkSession, name: Name) -> list[Progress]:
             relations[table] = moved
             progress.append(Progress(table, moved.state, moved.position, applied))
             errors += [_named(subscription, moved, error)] if error else []
-        lasting = [each for each in errors if not isinstance(each, ConcurrentRefresh)]
+            if error and cancelled(error):
+                break
+        lasting = [each for each in errors if not (isinstance(each, ConcurrentRefresh) or cancelled(each))]
         disabled = {"enabled": False} if lasting and subscription.disable_on_error else {}
         if disabled or relations != before:
             subscription.change(spark, relations.values(), **disabled)
@@ -148,19 +150,20 @@ def _advance(
             state = _NEXT[state]
     except Stopped as stopped:
         stopped_at, error = stopped.position, stopped.__cause__
-    except (PySparkException, Py4JJavaError) as failed:
-        error = failed
+    except (PySparkException, Py4JJavaError) as other:
+        error = other
     done = table.done if table else Applied()
     position = table.position if table else relation.position
     commit = relation.commit
     if table and not (error and position == relation.position):
         try:  # where an error stopped it, too: the commits before that are applied
             commit = table.commit()
-        except (PySparkException, Py4JJavaError) as failed:
-            commit, error = None, error or failed
+        except (PySparkException, Py4JJavaError) as other:
+            commit, error = None, error or other
+    failed = None if error is None or cancelled(error) else error
     skipped = relation.skip is not None and position is not None and position >= relation.skip
     moved = replace(
-        _counted(relation, done, error, copying),
+        _counted(relation, done, failed, copying),
         source_id=table.source_id if table else relation.source_id,
         state=state,
         position=position,
@@ -169,7 +172,7 @@ def _advance(
         target_id=table.target_id if table and error is None else relation.target_id,
         stopped_at=stopped_at,
         skip=None if skipped else relation.skip,
-        error=message_of(error) if error else None,
+        error=message_of(failed) if failed else None,
     )
     if moved != relation:
         moved = replace(moved, changed_at=clock.now().isoformat())
