@@ -28,6 +28,7 @@ from streamtable.errors import (
     ReplicationConflict,
     ReplicationObjectNotFound,
     StatementCancelled,
+    StorageFailed,
 )
 from streamtable.language.names import Name
 from streamtable.replication import operations, writer
@@ -548,6 +549,44 @@ def test_a_copy_that_fails_disables_where_that_is_wanted(s: SparkSession) -> Non
     assert answer(s, "SELECT enabled, disable_on_error FROM subscriptions('s')") == [(False, True)]
     assert answer(s, "SELECT insert_exists, sync_errors, apply_errors FROM subscription_stats('s')") == [(1, 1, 0)]
     run(s, "DELETE FROM t", "ALTER SUBSCRIPTION s ENABLE")
+    assert applied(s) == [(1, 1)]
+
+
+def test_what_a_publisher_has_on_storage_that_is_away_is_not_forgotten(s: SparkSession, tmp_path: Path) -> None:
+    disk, mounted = tmp_path / "disk", tmp_path / "mounted"
+    mounted.mkdir()
+    run(s, f"CREATE TABLE sender.e (n INT) USING delta LOCATION '{mounted}/in/e'", "INSERT INTO sender.e VALUES (1)")
+    run(s, "CREATE TABLE e (n INT) USING delta", "CREATE PUBLICATION sender.p FOR TABLE sender.e WITH (publish = 'insert')")
+    follow(s)
+    mounted.rename(disk)
+    mounted.mkdir()
+    for statement in (
+        "APPLY SUBSCRIPTION s",
+        "ALTER SUBSCRIPTION s REFRESH PUBLICATION",
+        "CREATE PUBLICATION sender.q FOR TABLE sender.e",
+    ):
+        with pytest.raises(StorageFailed, match="No such file or directory"):
+            s.sql(statement)
+    mounted.rmdir()
+    disk.rename(mounted)
+    run(s, "ALTER SUBSCRIPTION s REFRESH PUBLICATION", "INSERT INTO sender.e VALUES (2)", "APPLY SUBSCRIPTION s")
+    assert rows_of(s, "e") == [(1,), (2,)]
+
+
+def test_a_publisher_on_storage_that_is_away_is_not_gone(s: SparkSession, tmp_path: Path) -> None:
+    disk, mounted = tmp_path / "disk", tmp_path / "mounted"
+    home = Path(folder(s, "sender.t")).parent.parent
+    shutil.copytree(home / "sender.db", mounted / "wh" / "sender.db")
+    run(s, "CREATE PUBLICATION sender.p FOR ALL TABLES")
+    shutil.copytree(home / "sender.db" / "p", mounted / "wh" / "sender.db" / "p")
+    run(s, f"CREATE SUBSCRIPTION s CONNECTION 'warehouse={mounted}/wh database=sender' PUBLICATION p", "APPLY SUBSCRIPTION s")
+    mounted.rename(disk)
+    mounted.mkdir()
+    with pytest.raises(StorageFailed, match="No such file or directory"):
+        s.sql("APPLY SUBSCRIPTION s")
+    assert answer(s, "SELECT slot_name FROM replication_slots()") == []
+    mounted.rmdir()
+    disk.rename(mounted)
     assert applied(s) == [(1, 1)]
 
 

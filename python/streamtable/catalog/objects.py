@@ -26,6 +26,7 @@ from streamtable.catalog.halves import Kind as Intended
 from streamtable.catalog.halves import Part, marked
 from streamtable.catalog.intents import intended
 from streamtable.catalog.kinds import CatalogObject, Kind, unreadable
+from streamtable.catalog.mounted import away
 from streamtable.catalog.paths import is_path, vacant
 from streamtable.catalog.restored import UNREADABLE
 from streamtable.delta import ddl
@@ -133,14 +134,19 @@ def find(spark: SparkSession, kind: Kind, name: Name) -> CatalogObject | None:
 
 
 def _look(spark: SparkSession, name: Name) -> tuple[Located, TableState | None]:
-    """Look a name up. There is no state where no object can be, as of a stream table: a catalog may have many of those."""
+    """Look a name up. There is no state where no object can be, as of a stream table: a catalog may have many of those.
+
+    Raises StorageFailed where its storage is away.
+    """
     located = find_table(spark, name.parts)
     if knows(located, FORMATTED):
         return located, None
     try:
         found = state(spark, located.path) if located.kind == "delta" else None
-    except SourceUnavailable:  # its files are gone: it is nobody's
-        found = None
+    except SourceUnavailable as error:
+        if failed := away(spark, located):
+            raise failed from error
+        found = None  # its files are gone: it is nobody's
     return of_table(located, found.table_id) if found else located, found
 
 

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
 from streamtable.catalog.kinds import PUBLICATION, CatalogObject, is_one, statement_of
+from streamtable.catalog.mounted import away
 from streamtable.delta.tables import Located, TableState, find_table, state
 from streamtable.errors import InvalidStatement, SourceUnavailable
 from streamtable.jvm.handles import catalog_of, namespace_of
@@ -129,13 +130,15 @@ def _same(schema: tuple[str, ...], other: tuple[str, ...]) -> bool:
 
 
 def _table(spark: SparkSession, name: Name) -> tuple[Located, TableState | None]:
-    """Look up a Delta table that can be published."""
+    """Look up a Delta table that can be published. Raises StorageFailed where it is away: it is not dropped."""
     located = find_source(spark, name)
     if located.kind != "delta":
         return located, None
     try:
         found = state(spark, located.path)
-    except SourceUnavailable:
+    except SourceUnavailable as error:
+        if failed := away(spark, located):
+            raise failed from error
         return located, None
     return located, None if is_one(found.properties) else found
 

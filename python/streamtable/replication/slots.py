@@ -11,8 +11,9 @@ from pyspark.sql import SparkSession
 from streamtable.catalog import objects
 from streamtable.catalog.kinds import SLOT, CatalogObject, unreadable
 from streamtable.catalog.restored import UNREADABLE, restored
-from streamtable.delta.tables import versions
+from streamtable.delta.tables import Version, versions
 from streamtable.engine import clock
+from streamtable.jvm.storage import not_mounted
 from streamtable.language.names import Name
 from streamtable.replication.publications import Published
 
@@ -93,6 +94,10 @@ def advance(
 
 
 def _existing(spark: SparkSession, found: list[Position]) -> dict[str, Position]:
-    """Return the positions by table, without dropped tables."""
+    """Return the positions by table, without dropped tables. A table whose storage is away is not dropped."""
     now = versions(spark, [each.path for each in found]) if found else ()
-    return {each.table: each for each, at in zip(found, now, strict=True) if at is not None and at.table_id == each.table_id}
+    return {each.table: each for each, at in zip(found, now, strict=True) if _exists(each, at)}
+
+
+def _exists(position: Position, at: Version | None) -> bool:
+    return at.table_id == position.table_id if at else not_mounted(position.path) is not None

@@ -17,6 +17,7 @@ from streamtable.catalog.entries import find
 from streamtable.catalog.kinds import SLOT, SUBSCRIPTION, CatalogObject, unreadable
 from streamtable.catalog.restored import UNREADABLE, restored
 from streamtable.delta.tables import Located
+from streamtable.delta.unreadable import left_out
 from streamtable.engine import clock
 from streamtable.errors import DirectWriteRefused, InvalidStatement, NotEnabled
 from streamtable.language.names import Name
@@ -197,8 +198,10 @@ def slots_in_sight(spark: SparkSession, besides: Container[Sequence[str]] = (), 
     `besides` are full names that are not looked at; for `asking` see `slots_in_use`.
     """
     here = list(objects.every(spark, SLOT, None, besides))
-    others = slots_in_use(spark, besides, asking=asking).keys() - {slot.name for slot in here}
-    return [*here, *filter(None, (objects.find(spark, SLOT, Name(name)) for name in sorted(others)))]
+    for name in sorted(slots_in_use(spark, besides, asking=asking).keys() - {slot.name for slot in here}):
+        with left_out(".".join(name)):
+            here += filter(None, [objects.find(spark, SLOT, Name(name))])
+    return here
 
 
 def slots_in_use(
