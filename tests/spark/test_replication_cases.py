@@ -109,6 +109,38 @@ def test_rows_that_went_by_an_overwrite_are_not_inserted_again(s: SparkSession) 
         assert rows_of(s, "f") == rows_of(s, "sender.f") == expected, changes
 
 
+def test_a_missing_row_that_went_and_came_is_there_whenever_it_is_applied(s: SparkSession) -> None:
+    """Of the rows 1 to 4 the subscriber has 0, 1, 2 and 0; a row that it has not is missed, and comes all the same with the next insert."""
+    identified(s, "FULL")
+    run(s, "INSERT INTO sender.f VALUES (3), (4)", "DROP SUBSCRIPTION s", "INSERT INTO f VALUES (2), (3), (3)")
+    run(s, "CREATE SUBSCRIPTION s CONNECTION 'database=sender' PUBLICATION p WITH (copy_data = false)", "APPLY SUBSCRIPTION s")
+    for ids in ("1, 2, 3", "4", "3"):
+        run(s, f"DELETE FROM sender.f WHERE id IN ({ids})")
+        run(
+            s,
+            f"INSERT INTO sender.f SELECT * FROM VALUES {', '.join('(4), (4)' if ids == '4' else f'({n})' for n in ids.split(', '))}",
+        )
+    run(s, "DELETE FROM sender.f WHERE id = 3", "APPLY SUBSCRIPTION s")
+    assert rows_of(s, "f") == [(1,), (2,), (3,), (4,), (4,)]
+    assert answer(s, "SELECT delete_missing FROM subscription_stats('s')") == [(2,)]
+
+
+def test_a_row_that_is_written_while_its_update_is_missed_stays(s: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(s, "INSERT INTO sender.t VALUES (2, 2)", "CREATE PUBLICATION sender.p FOR TABLE sender.t")
+    follow(s)
+    run(s, "DELETE FROM t WHERE id = 1", "UPDATE sender.t SET v = v + 1")
+    overtake(monkeypatch, writer, "merge_once", lambda: run(s, "INSERT INTO t VALUES (1, 7)"))
+    assert applied(s) == [(1, 7), (2, 3)]
+
+
+def test_a_comment_in_a_nested_type_makes_no_other_type(s: SparkSession) -> None:
+    run(s, f"CREATE TABLE sender.n (id INT, v STRUCT<a: INT COMMENT 'x', b: ARRAY<INT>>) {KEYED}")
+    run(s, "CREATE TABLE n (id INT, v STRUCT<a: INT, b: ARRAY<INT>>) USING delta", "CREATE PUBLICATION sender.p FOR TABLE sender.n")
+    run(s, "INSERT INTO sender.n VALUES (1, named_struct('a', 2, 'b', array(3)))")
+    follow(s)
+    assert answer(s, "SELECT id, v.a, v.b[0] FROM n") == [(1, 2, 3)]
+
+
 def test_rows_that_a_merge_only_wrote_again_are_not_sent_again(s: SparkSession) -> None:
     for name in ("sender.log", "log"):
         run(s, f"CREATE TABLE {name} (id INT, v INT) USING delta TBLPROPERTIES (delta.enableDeletionVectors = false)")

@@ -134,13 +134,10 @@ class AppliedTable:
         return HistoryLost(what, hint=hint)
 
     def _parts(self, pending: tuple[CommitSummary, ...]) -> Iterator[tuple[CommitSummary, ...]]:
-        """Yield groups of commits. A truncation is a group of its own.
-
-        So is each commit of rows without a key that are sent in part, because a missed row may be deleted and then inserted.
-        """
-        part, one_by_one = list[CommitSummary](), self.source.full and not _sends_all(self.source)
+        """Yield groups of commits. A truncation is a group of its own."""
+        part = list[CommitSummary]()
         for each in pending:
-            if each.operation == _TRUNCATE or one_by_one:
+            if each.operation == _TRUNCATE:
                 yield from filter(None, (tuple(part), (each,)))
                 part = []
             else:

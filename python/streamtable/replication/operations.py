@@ -156,7 +156,7 @@ def _row(rows: DataFrame, source: SourceTable, target: StructType, sent: Column 
     def converted(name: str) -> Column:
         mine, wanted = rows.schema[name].dataType, theirs[name.casefold()].dataType
         value = F.col(qualified((name,)))
-        if mine == wanted:
+        if mine.simpleString() == wanted.simpleString():  # comments and NOT NULL in a nested type make no other type
             return value.alias(name)
         text = value.cast("string")
         says = F.lit(f"the subscriber's column {name} is {wanted.simpleString()}, to which this value cannot be converted: ")

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from streamtable.algebra.columns import POSITION
@@ -20,8 +20,8 @@ from streamtable.engine.load import Load
 from streamtable.engine.tuning import planned_for
 from streamtable.engine.workspace import ColumnExtents, Workspace
 from streamtable.errors import ConcurrentRefresh, InvalidStatement, ReplicationConflict
-from streamtable.replication import outcomes
-from streamtable.replication.operations import NOT_UNIQUE, NUMBER, ROW, VERSION, form, keys_of
+from streamtable.replication import equal_rows, outcomes
+from streamtable.replication.operations import NOT_UNIQUE, NUMBER, ROW, VERSION, keys_of
 from streamtable.replication.source import GENERATED, SourceTable
 from streamtable.replication.stored import check_stored, default_of
 from streamtable.sql.builder import qualified
@@ -101,7 +101,8 @@ class Writer:
                 if by_position and self._replace(came, gone, upto, or_fail=copies):
                     return counts
             # MERGE joins the whole table, whose load is unknown, so Spark plans it as usual.
-            self._merge(resolved.where(last).withColumn("__stays", stays), upto)
+            # Of rows that were not there and do not stay it is told nothing: another process may have written one since.
+            self._merge(resolved.where(last & (met | stays)).withColumn("__stays", stays), upto)
             return counts
 
     def _replace(self, came: DataFrame | None, gone: DataFrame | None, upto: int, *, or_fail: bool) -> bool:
@@ -139,24 +140,23 @@ class Writer:
 
         The position is written even if they undo each other, so that another process that saw less does not write after this.
         """
-        fields = self._fields()
-        forms = [form(F.col(ROW)[name], self.schema[name].dataType).alias(f"__form{n}") for n, name in enumerate(fields)]
-        net = rows.groupBy(*forms).agg(F.first(ROW).alias(ROW), F.sum(NUMBER).alias(NUMBER)).persist()
-        try:
-            going, coming = net.where(F.col(NUMBER) < 0), net.where(F.col(NUMBER) > 0)
-            changed, wanted = net.agg(F.count("*"), F.sum(F.greatest(-F.col(NUMBER), F.lit(0)))).collect()[0]
+        types = {name: self.schema[name].dataType for name in self._fields()}
+        with Workspace(self._session) as workspace:
+            net = workspace.persist(equal_rows.netted(rows, types))
+            changed, needed = net.agg(F.count("*"), F.sum(equal_rows.NEEDED)).collect()[0]
             if not changed:
                 return Applied()
-            if wanted and self._state.properties.get("delta.enableDeletionVectors") != "true":
+            if not needed:
+                return self._add(_repeated(net), upto)
+            if self._state.properties.get("delta.enableDeletionVectors") != "true":
                 hint = f"ALTER TABLE {self.name} SET TBLPROPERTIES (delta.enableDeletionVectors = true)"
                 raise InvalidStatement(f"rows of {self.name} can only be deleted one by one with deletion vectors", hint=hint)
-            found = positions(self._session, self._located(going, fields), self._path, self._state.version) if wanted else None
-            deletes = found.count if found else 0
-            added = coming.select(*self._whole(fields), F.explode(F.array_repeat(F.lit(1), F.col(NUMBER).cast("int"))).alias("__n"))
-            done = self._commit(upto, RowChange(added.drop("__n"), found))
-            return Applied(inserts=done.rows_added, deletes=deletes, delete_missing=wanted - deletes)
-        finally:
-            net.unpersist()
+            met = workspace.persist(equal_rows.found(read_located(self._session, self._path, self._state.version), net, types))
+            coming = equal_rows.settled(net, met, types)
+            missing = coming.agg(F.sum(equal_rows.MISSING)).collect()[0][0]
+            found = positions(self._session, equal_rows.going(met), self._path, self._state.version)
+            done = self._commit(upto, RowChange(_repeated(coming).select(*self._whole([*types])), found))
+            return Applied(inserts=done.rows_added, deletes=found.count, delete_missing=missing)
 
     def truncate(self, upto: int) -> Applied:
         """Remove all rows."""
@@ -257,18 +257,6 @@ class Writer:
         hint = f"delete that row, or ALTER SUBSCRIPTION ... SKIP (lsn = {version})"
         return ReplicationConflict(message, version, insert_exists=True, hint=hint)
 
-    def _located(self, going: DataFrame, fields: list[str]) -> DataFrame:
-        """Find the rows to remove. If there are more equal rows than have to go, take the first."""
-        rows = read_located(self._session, self._path, self._state.version)
-        forms = [form(F.col(qualified((name,))), self.schema[name].dataType).alias(f"__mine{n}") for n, name in enumerate(fields)]
-        mine = rows.select(_FILE, _INDEX, *forms)
-        condition = F.expr("true")
-        for n in range(len(fields)):
-            condition = condition & F.col(f"__mine{n}").eqNullSafe(F.col(f"__form{n}"))
-        equal = Window.partitionBy(*(f"__form{n}" for n in range(len(fields)))).orderBy(_FILE, _INDEX)
-        ranked = mine.join(going, condition).withColumn("__nth", F.row_number().over(equal))
-        return ranked.where(F.col("__nth") <= -F.col(NUMBER)).select(_FILE, _INDEX)
-
     def _fields(self) -> list[str]:
         """Return the subscriber's names of the columns that are sent."""
         mine = {name.casefold(): name for name in self.schema.names}
@@ -296,3 +284,8 @@ class Writer:
 
 def _of(relation: str, name: str) -> Column:
     return F.col(f"{relation}.{qualified((name,))}")
+
+
+def _repeated(rows: DataFrame) -> DataFrame:
+    """Return each row as often as its NUMBER says."""
+    return rows.where(F.col(NUMBER) > 0).select(ROW, F.explode(F.array_repeat(F.lit(1), F.col(NUMBER).cast("int")))).drop("col")
