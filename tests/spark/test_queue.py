@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark.statements import answer
+from tests.spark.test_replication import overtake
 
 from streamtable import open_queue
 from streamtable.delta.commit import Committed, commit
@@ -388,6 +389,22 @@ def test_a_queue_of_its_own(s: SparkSession) -> None:
         s.sql("CREATE QUEUE wrong (a NOTHING)")
     with pytest.raises(InvalidStatement, match="each name once"):
         s.sql("CREATE QUEUE wrong (Retries INT)")
+
+
+def test_events_that_nobody_is_to_get_go_by_purge(s: SparkSession) -> None:
+    s.sql("CREATE QUEUE unread (body STRING)")
+    s.sql("INSERT INTO unread VALUES ('x'), ('y')")
+    assert answer(s, "PURGE QUEUE unread") == [("spark_catalog.queued.unread", 2)]
+    assert s.table("unread").isEmpty()
+
+
+def test_a_purge_goes_on_where_the_files_were_rewritten_meanwhile(s: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    s.sql("CREATE QUEUE rewritten (body STRING)")
+    for body in "xyz":
+        s.sql(f"INSERT INTO rewritten VALUES ('{body}')")
+    overtake(monkeypatch, space, "commit", lambda: s.sql("OPTIMIZE rewritten").show())
+    assert answer(s, "PURGE QUEUE rewritten") == [("spark_catalog.queued.rewritten", 3)]
+    assert s.table("rewritten").isEmpty()
 
 
 def test_the_last_consumer_to_finish_frees_the_space(s: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from tenacity import stop_after_attempt, wait_random_exponential
 
 from streamtable.algebra.columns import POSITION
-from streamtable.delta.commit import Positions, RowChange, Transaction, again_after_conflicts, commit, positions
+from streamtable.delta.commit import RowChange, Transaction, again_after_conflicts, commit, positions
 from streamtable.delta.rows import read_located
 from streamtable.delta.tables import state
 from streamtable.errors import ConcurrentRefresh, InvalidStatement
@@ -27,21 +27,27 @@ _FILE, _ = POSITION
 
 
 def purge(spark: SparkSession, queue: Queue) -> int:
-    """Delete the events that all consumers have finished; return their number. VACUUM frees the files later."""
+    """Delete the events that all consumers have finished; return their number. VACUUM frees the files later.
+
+    Without a consumer, all events are deleted: a consumer that is registered later gets those that come after it.
+    """
     if not queue.free_standing:
         message = f"{queue} has no events of its own: they are read from the history of what it captures"
         raise InvalidStatement(message, hint="delta.logRetentionDuration of the captured table says how long that is kept")
     reclaim(spark, queue)
-    known = consumers.of(spark, queue)
-    if not known:
-        return 0
+    return _purge(spark, queue)
+
+
+@again_after_conflicts(stop_after_attempt(_ATTEMPTS), wait_random_exponential(0.05, 1)).wraps
+def _purge(spark: SparkSession, queue: Queue) -> int:
+    """Purge what is there now: another process may have rewritten or deleted the files."""
     version = state(spark, queue.path).version
-    upto = min(version, *(each.finished for each in known))
+    upto = min([version, *(each.finished for each in consumers.of(spark, queue))])
     passed = read_located(spark, queue.path, upto).select(_FILE).distinct()
     rows = read_located(spark, queue.path, version).join(passed, _FILE, "left_semi")
     found = positions(spark, rows, queue.path, version)
     if found.count:
-        _remove(spark, queue, found)
+        commit(spark, queue.path, version, Transaction(queue.id, version + 1), RowChange(remove=found))
     return found.count
 
 
@@ -59,9 +65,3 @@ def reclaim_now_and_then(spark: SparkSession, queue: Queue, finished: Batch) -> 
     if finished.number % _COMMITS == 0:
         with suppress(ConcurrentRefresh):
             reclaim(spark, queue)
-
-
-@again_after_conflicts(stop_after_attempt(_ATTEMPTS), wait_random_exponential(0.05, 1)).wraps
-def _remove(spark: SparkSession, queue: Queue, found: Positions) -> None:
-    version = state(spark, queue.path).version
-    commit(spark, queue.path, version, Transaction(queue.id, version + 1), RowChange(remove=found))
