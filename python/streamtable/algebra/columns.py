@@ -93,8 +93,9 @@ class Item:
 class Call:
     """An aggregate call. `value` is the call itself; `finish` computes its value from `state`, the columns of its partial state.
 
-    `null_on_overflow`: a sum that overflows is NULL, not an error. Sums of decimals without ANSI are such sums. `uncounted`: no
-    count of the values is stored beside a sum.
+    `null_on_overflow`: a sum that overflows is NULL, not an error. Sums of decimals without ANSI are such sums.
+    `other_mode`: the call is of a view whose sums overflow in another way than those of the query. `uncounted`: no count of the
+    values is stored beside a sum.
     """
 
     id: str
@@ -106,6 +107,7 @@ class Call:
     finish: exp.Expr | None = None
     state: tuple[Column, ...] = ()
     null_on_overflow: bool = False
+    other_mode: bool = False
     uncounted: bool = False
 
     @property

@@ -267,6 +267,7 @@ class _Reader:
             finish=self.original(finish) if finish else None,
             state=tuple(self.column(c) for c in finish["state"]) if finish else (),
             null_on_overflow=node.get("overflow") == "NULL",
+            other_mode=node.get("overflow") == "OTHER",
         )
 
 

@@ -62,7 +62,7 @@ __all__ = ["applies", "delta", "same_partition"]
 _SORTED = re.compile(r"TINYINT|SMALLINT|INT|BIGINT|DECIMAL\(.*\)|DATE|TIMESTAMP|TIMESTAMP_NTZ|STRING|BOOLEAN")
 """Types whose values compare as they sort, and whose equal values are the same."""
 
-_SUMMED = re.compile(r"TINYINT|SMALLINT|INT|DECIMAL\((1?\d|2[0-8]),.*\)")
+_SUMMED = re.compile(r"TINYINT|SMALLINT|INT|DECIMAL\((1?\d|2[0-7]),.*\)")
 """Types whose sums have ten digits to spare."""
 
 _CUT, _OPEN = "__cut", "__open"

@@ -17,6 +17,7 @@ Floating sums are VALUE because addition of floats is not associative: 1e20 + 1 
 Without ANSI, sums may overflow. Sums of integers wrap around, and wrap(wrap(a) + d) = wrap(a + d), so they are SUM. Sums of
 decimals become NULL, and no change leads back from NULL, so they are VALUE. Sums of DECIMAL(28, s) and smaller types are SUM:
 they have ten more digits, which only 10^10 rows could fill. Under ANSI an overflow is an error, and no state holds one.
+A view keeps the mode of the session that made it: its sums are VALUE where the query has the other mode.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ def _state(kind: Kind, spark_type: str, about: Call | None) -> State:
 def _kind(of: Call) -> Kind:
     if of.function in _WINNERS:
         return Kind.WINNER if not of.distinct and _kept(of.arguments[1].type) else Kind.VALUE
-    if of.distinct or of.function not in ("Count", "Sum", "Average", "Min", "Max") or "try_" in of.value.text:
+    if of.other_mode or of.distinct or of.function not in ("Count", "Sum", "Average", "Min", "Max") or "try_" in of.value.text:
         return Kind.VALUE
     if of.function == "Count":
         return Kind.COUNT

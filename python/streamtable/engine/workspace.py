@@ -25,7 +25,12 @@ ColumnExtents: TypeAlias = Mapping[str, tuple[str, str]]
 """Least and greatest value of columns, as text that reads back as the same value."""
 
 
-_PATTERNS = "spark.sql.parser.quotedRegexColumnNames"
+_OURS = {
+    "spark.sql.parser.quotedRegexColumnNames": "false",  # our queries quote all names
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",  # the type that our queries call TIMESTAMP
+    "spark.sql.crossJoin.enabled": "true",  # a row of a state is joined with a row of the change
+}
+"""What our own queries need of settings by which a query may be created. The query itself is analysed by then."""
 
 
 class Workspace:
@@ -38,6 +43,7 @@ class Workspace:
         self._kept: list[DataFrame] = []
         self._measured: dict[DataFrame, ColumnExtents] = {}
         self._counts: dict[DataFrame, int] = {}
+        self._others: dict[str, str] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._frames
@@ -95,15 +101,15 @@ class Workspace:
         return name
 
     def __enter__(self) -> Self:
-        # A query may be created with this setting, by which quoted names are patterns. Our queries quote all names.
-        self._patterns = self.session.conf.get(_PATTERNS) == "true"
-        if self._patterns:
-            self.session.conf.set(_PATTERNS, "false")
+        settings = self.session._jsparkSession.conf()
+        self._others = {key: found for key, ours in _OURS.items() if (found := settings.get(key)) != ours}
+        for key in self._others:
+            settings.set(key, _OURS[key])
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._patterns:
-            self.session.conf.set(_PATTERNS, "true")
+        for key, value in self._others.items():
+            self.session.conf.set(key, value)
         self._held.forget(self.session._jsparkSession, json.dumps(list(self._frames)))
         for frame in self._kept:
             frame.unpersist()

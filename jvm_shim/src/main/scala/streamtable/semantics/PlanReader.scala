@@ -24,6 +24,7 @@ import org.apache.spark.sql.delta.actions.Metadata
 import org.apache.spark.sql.delta.files.TahoeLogFileIndex
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{DataType, DecimalType, IntegerType, MapType}
 import org.json4s._
 import org.json4s.JsonDSL._
@@ -486,13 +487,17 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
         expression)) ~ ("finish" -> finish) ~ ("overflow" -> overflow(function))
   }
 
-  /** What a decimal sum that overflows gives, where that is not an error. */
+  /** What a sum that overflows gives: as the sums of the session do, or, of decimals, NULL. A view keeps the mode of its own session. */
   private def overflow(function: AggregateFunction): Option[String] = {
     val mode = function match {
       case s: Sum => Some(Versions.evalMode(s))
       case a: Average => Some(a.evalMode)
       case _ => None
     }
-    mode.filter(_ != EvalMode.ANSI && function.dataType.isInstanceOf[DecimalType]).map(_ => "NULL")
+    mode.flatMap {
+      case other if other != EvalMode.fromSQLConf(SQLConf.get) => Some("OTHER")
+      case EvalMode.LEGACY if function.dataType.isInstanceOf[DecimalType] => Some("NULL")
+      case _ => None
+    }
   }
 }

@@ -20,30 +20,68 @@ import org.apache.spark.sql.types._
  * peers of a RANGE frame are summed in any order, which the reader is told (`rounds`).
  *
  * max_by and min_by, of one value or of several, ask for an order too: theirs is completed by the value, where values can be compared.
+ *
+ * max and min over a window give one of several values that are equal and not the same, such as the two zeros. They become those of the
+ * value and of what tells it apart.
  */
 private object Ties {
 
   def broken(plan: LogicalPlan): LogicalPlan = inlined(plan).transformUpWithSubqueries {
     case limit @ (_: GlobalLimit | _: Offset) => ordered(completed(limit))
-    case window: Window =>
-      val (open, closed) = window.windowExpressions.partition(_.exists {
-        case w: WindowExpression => countsRows(w); case _ => false
-      })
-      if (open.isEmpty) window
-      else {
-        val order = complete(window.orderSpec, window.child.output)
-        val below = if (closed.isEmpty) window.child else window.copy(windowExpressions = closed)
-        val ordered = open.map(_.transform { case w @ WindowExpression(_, spec) =>
-          w.copy(windowSpec = spec.copy(orderSpec = order, frameSpecification = rows(spec.frameSpecification)))
-        }.asInstanceOf[NamedExpression])
-        window.copy(windowExpressions = ordered, orderSpec = order, child = below)
-      }
+    case window: Window => decided(window)
     case aggregate: Aggregate =>
       aggregate.transformExpressions {
         case m @ MaxBy(value, order) if !decides(order, value) => m.copy(orderingExpr = beside(order, value))
         case m @ MinBy(value, order) if !decides(order, value) => m.copy(orderingExpr = beside(order, value))
         case severalBy(value, order, by) if !decides(order, value) => by(beside(order, value))
       }
+  }
+
+  private def inOrder(window: Window): LogicalPlan = {
+    val (open, closed) = window.windowExpressions.partition(_.exists {
+      case w: WindowExpression => countsRows(w); case _ => false
+    })
+    if (open.isEmpty) window
+    else {
+      val order = complete(window.orderSpec, window.child.output)
+      val below = if (closed.isEmpty) window.child else window.copy(windowExpressions = closed)
+      val ordered = open.map(_.transform { case w @ WindowExpression(_, spec) =>
+        w.copy(windowSpec = spec.copy(orderSpec = order, frameSpecification = rows(spec.frameSpecification)))
+      }.asInstanceOf[NamedExpression])
+      window.copy(windowExpressions = ordered, orderSpec = order, child = below)
+    }
+  }
+
+  private def decided(window: Window): LogicalPlan =
+    if (!window.windowExpressions.exists(takesOneOfEqual.unapply(_).isDefined)) inOrder(window)
+    else {
+      val (below, above) = window.windowExpressions.map {
+        case named @ takesOneOfEqual(w, value, function) =>
+          val extreme =
+            Alias(w.transform { case a: AggregateExpression => a.copy(function(told(value))) }, named.name)()
+          val first = GetStructField(extreme.toAttribute, 0)
+          (extreme, Alias(first, named.name)(named.exprId, explicitMetadata = Some(named.metadata)))
+        case other => (other, other.toAttribute)
+      }.unzip
+      Project(window.child.output ++ above, inOrder(window.copy(windowExpressions = below)))
+    }
+
+  /** max(x) and min(x) over a window, where equal values may not be the same: the expression, x, and the same function of another x. */
+  private object takesOneOfEqual {
+    def unapply(e: Expression): Option[(WindowExpression, Expression, Expression => AggregateFunction)] = e match {
+      case Alias(w @ WindowExpression(AggregateExpression(Max(value), _, _, _, _), _), _) => of(w, value, Max(_))
+      case Alias(w @ WindowExpression(AggregateExpression(Min(value), _, _, _, _), _), _) => of(w, value, Min(_))
+      case _ => None
+    }
+
+    private def of(w: WindowExpression, value: Expression, function: Expression => AggregateFunction) =
+      Option.when(!Identity.isIdentity(value.dataType) && telling(value).nonEmpty)((w, value, function))
+  }
+
+  /** The value, and what tells it from equal ones. */
+  private def told(value: Expression): Expression = {
+    val all = CreateNamedStruct(telling(value).zipWithIndex.flatMap { case (e, n) => Seq(Literal(s"_value$n"), e) })
+    if (value.nullable) If(IsNull(value), Literal(null, all.dataType), all) else all
   }
 
   /** max_by(x, y, k) and min_by(x, y, k): x, y, and the same with another y. */
