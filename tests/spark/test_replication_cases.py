@@ -31,8 +31,10 @@ from streamtable.errors import (
     StorageFailed,
 )
 from streamtable.language.names import Name
+from streamtable.language.parse import parse_name
 from streamtable.replication import operations, writer
 from streamtable.replication import run as applying
+from streamtable.replication.apply import AppliedTable
 from streamtable.replication.publications import Published
 from streamtable.replication.source import SourceTable, source_of
 
@@ -107,6 +109,40 @@ def test_rows_that_went_by_an_overwrite_are_not_inserted_again(s: SparkSession) 
     ):
         run(s, *changes, "APPLY SUBSCRIPTION s")
         assert rows_of(s, "f") == rows_of(s, "sender.f") == expected, changes
+
+
+def test_a_table_that_was_restored_is_not_taken_for_what_was_applied(s: SparkSession) -> None:
+    run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t")
+    follow(s)
+    run(
+        s,
+        "INSERT INTO sender.t VALUES (2, 2)",
+        "APPLY SUBSCRIPTION s",
+        "APPLY SUBSCRIPTION s",
+        "RESTORE TABLE t TO VERSION AS OF 1",
+    )
+    for _ in range(2):
+        with pytest.raises(HistoryLost, match="restored to an earlier version"):
+            s.sql("APPLY SUBSCRIPTION s")
+    run(s, "DELETE FROM t", "ALTER SUBSCRIPTION s REFRESH PUBLICATION")
+    assert applied(s) == [(1, 1), (2, 2)]
+
+
+def test_a_copy_into_a_table_that_is_gone_does_not_count(s: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t", "CREATE SUBSCRIPTION s CONNECTION 'database=sender' PUBLICATION p")
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as dying:
+        dying.setattr(AppliedTable, "commit", killed)
+        with pytest.raises(KeyboardInterrupt):
+            applying.apply(s, parse_name("s"))
+    run(s, "CREATE OR REPLACE TABLE t (id INT, v INT) USING delta")
+    with pytest.raises(HistoryLost, match="was created again"):
+        s.sql("APPLY SUBSCRIPTION s")
+    run(s, "ALTER SUBSCRIPTION s REFRESH PUBLICATION")
+    assert applied(s) == [(1, 1)]
 
 
 def test_a_missing_row_that_went_and_came_is_there_whenever_it_is_applied(s: SparkSession) -> None:

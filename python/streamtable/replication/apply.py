@@ -45,7 +45,7 @@ class AppliedTable:
 
     def __post_init__(self) -> None:
         found = state(self.session, self.target.path)
-        self.target_id, self.source_id = found.table_id, self.relation.source_id
+        self.target_id, self.target_version, self.source_id = found.table_id, found.version, self.relation.source_id
         # What the table itself records was committed with its rows; what the relation does came with none.
         self._recorded = self._transaction()
         written = self.relation.written
@@ -57,6 +57,8 @@ class AppliedTable:
 
     def copy(self) -> None:
         """Write the current rows, unless they were written before a crash."""
+        if self.position is not None and self._is_other():
+            raise self._lost(f"{self._mine} was created again: the rows that were copied are not in it")
         if self.position is None:
             writer, upto = self._writer(), self.source.version
             rows = operations.snapshot(self.session, self.source, writer.schema)
@@ -72,6 +74,8 @@ class AppliedTable:
             raise self._lost(f"an older copy of {self.source.name} took its place")
         if self._is_other():
             raise self._lost(f"{self._mine} was dropped and created again: the rows that were applied before are not in it")
+        if self._is_restored():
+            raise self._lost(f"{self._mine} was restored to an earlier version: rows that were applied before may not be in it")
         if self._is_unmarked:
             raise self._lost(f"an older copy of {self._mine} took its place: nothing in it tells up to where it was applied")
         if self._goes_back:
@@ -87,7 +91,7 @@ class AppliedTable:
 
     def is_lost(self) -> bool:
         """Tell whether the history after the position is gone: log or files were cleaned up, or another table is in its place."""
-        if self._is_recreated() or self._is_overwritten() or self._is_other() or self._is_unmarked:
+        if self._is_recreated() or self._is_overwritten() or self._is_other() or self._is_unmarked or self._is_restored():
             return True
         if self.position is None:
             return False
@@ -128,6 +132,14 @@ class AppliedTable:
 
     def _is_other(self) -> bool:
         return self.relation.target_id not in (None, self.target_id)
+
+    def _is_restored(self) -> bool:
+        """Tell whether the subscriber's table was restored since the last look: RESTORE takes rows back, and not the position."""
+        seen = self.relation.seen
+        if seen is None or seen >= self.target_version or self._is_other():
+            return False
+        since = commits(self.session, self.target.path, seen, self.target_version, complete=False)
+        return any(each.operation == "RESTORE" for each in since)
 
     def _lost(self, what: str) -> HistoryLost:
         hint = f"empty {self._mine}; then ALTER SUBSCRIPTION ... REFRESH PUBLICATION has it copied anew"

@@ -174,10 +174,15 @@ def _advance(
         skip=None if skipped else relation.skip,
         error=message_of(failed) if failed else None,
     )
+    if table and error is None and (moved != relation or table.target_version - (relation.seen or 0) > _UNSEEN):
+        moved = replace(moved, seen=table.target_version)
     if moved != relation:
         moved = replace(moved, changed_at=clock.now().isoformat())
     return moved, done, error if isinstance(error, Exception) else None
 
+
+_UNSEEN = 100
+"""After how many commits of others the version of the subscriber's table is recorded, even if nothing was applied."""
 
 _NEXT: Mapping[str, str] = {
     SyncState.FINISHED_COPY.value: SyncState.SYNCED.value,

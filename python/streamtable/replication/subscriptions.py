@@ -45,7 +45,8 @@ class SubscribedTable:
     the table recorded at the last look, None before the first rows and for relations of earlier releases: a table that records less
     is an older copy. `stopped_at` is the version that could not be applied, `skip` the version to leave out. `target_id` is the id
     of the subscriber's table at the last write, None for relations of earlier releases. `stats_reset` is the start of the counters.
-    `commit` tells the commit of `position` from another one of its number, where it is known.
+    `commit` tells the commit of `position` from another one of its number, where it is known. `seen` is a version of the
+    subscriber's table: what was restored after it may lack rows that were applied.
     """
 
     table: str
@@ -71,6 +72,7 @@ class SubscribedTable:
     stats_reset: str | None = None
     commit: str | None = None
     written: int | None = None
+    seen: int | None = None
 
     def with_counters_reset(self) -> SubscribedTable:
         """Return the relation with all counters at zero."""
