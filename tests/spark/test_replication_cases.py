@@ -652,7 +652,7 @@ def test_a_publisher_on_storage_that_is_away_is_not_gone(s: SparkSession, tmp_pa
     mounted.mkdir()
     with pytest.raises(StorageFailed, match="No such file or directory"):
         s.sql("APPLY SUBSCRIPTION s")
-    assert answer(s, "SELECT slot_name FROM replication_slots()") == []
+    assert answer(s, "SELECT slot FROM replication_slots()") == []
     mounted.rmdir()
     disk.rename(mounted)
     assert applied(s) == [(1, 1)]
