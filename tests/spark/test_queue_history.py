@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from tests.spark.statements import answer
 from streamtable import open_queue
 from streamtable.delta.rows import read
 from streamtable.delta.tables import find_table, state
-from streamtable.errors import HistoryLost, InvalidStatement, QueueNotFound, RefreshError
+from streamtable.errors import HistoryLost, InvalidStatement, QueueNotFound, RefreshError, SourceChanged
 from streamtable.language.names import Name
 from streamtable.queue import definition, space
 
@@ -88,19 +88,58 @@ def test_consumers_and_dead_letters_are_shown_whatever_became_of_the_source(s: S
         s.sql(f"DROP QUEUE {name}")
 
 
-def test_a_stream_whose_table_is_dropped_and_created_again_ends(s: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("versions", [0, 3], ids=["behind", "ahead"])
+def test_a_stream_whose_table_is_dropped_and_created_again_ends(s: SparkSession, tmp_path: Path, versions: int) -> None:
     def run() -> None:
         rows = s.readStream.format("streamtable").option("subscribe", "streamed").load()
         written = rows.writeStream.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True)
-        written.toTable("received", format="delta").awaitTermination()
+        written.toTable(f"received{versions}", format="delta").awaitTermination()
 
-    s.sql("CREATE TABLE streamed (n INT) USING delta")
+    s.sql("CREATE OR REPLACE TABLE streamed (n INT) USING delta")
     s.sql("INSERT INTO streamed VALUES (1)")
     run()
+    s.sql("CREATE OR REPLACE TABLE streamed (n INT) USING delta")
+    s.sql("INSERT INTO streamed VALUES (2)")
+    run()
+    assert sorted(answer(s, f"SELECT diff, n FROM received{versions}")) == [(-1, 1), (1, 1), (1, 2)], "what is replaced goes on"
     s.sql("DROP TABLE streamed")
     s.sql("CREATE TABLE streamed (n INT) USING delta")
-    with pytest.raises(Exception, match="had come to 1, and its tables have come to 0"):
+    for n in range(versions):
+        s.sql(f"INSERT INTO streamed VALUES ({n})")
+    with pytest.raises(Exception, match="was dropped and created again since"):
         run()
+
+
+@pytest.mark.parametrize(
+    "ddl",
+    [
+        ("DROP COLUMN v", "ADD COLUMN v STRING"),
+        ("RENAME COLUMN v TO x", "RENAME COLUMN w TO v", "RENAME COLUMN x TO w"),
+        ("DROP COLUMN p.a", "ADD COLUMN p.a INT"),
+    ],
+    ids=["again", "swapped", "nested"],
+)
+def test_what_came_under_a_name_that_stands_for_another_column_is_not_read(s: SparkSession, ddl: Sequence[str]) -> None:
+    mapped = "TBLPROPERTIES (delta.columnMapping.mode = 'name')"
+    s.sql(f"CREATE OR REPLACE TABLE moved (id INT, v STRING, w STRING, p STRUCT<a: INT, b: INT>) USING delta {mapped}")
+    for sql in (
+        "CREATE QUEUE of_moved ON moved",
+        "REGISTER CONSUMER c ON of_moved",
+        "DECLARE slow CURSOR FOR SUBSCRIBE (SELECT id, v, p FROM moved) WITH (SNAPSHOT = FALSE)",
+        "INSERT INTO moved VALUES (1, 'v', 'w', named_struct('a', 1, 'b', 2))",
+        "INSERT INTO moved VALUES (2, 'v', 'w', named_struct('a', 1, 'b', 2))",
+    ):
+        s.sql(sql)
+    assert len(answer(s, "NEXT BATCH FROM of_moved FOR c")) == 2
+    assert len(answer(s, "FETCH 1 slow")) == 1
+    for each in ddl:
+        s.sql(f"ALTER TABLE moved {each}")
+    with pytest.raises(SourceChanged, match="is another one than at version"):
+        s.sql("NEXT BATCH FROM of_moved FOR c").collect()
+    with pytest.raises(SourceChanged):
+        s.sql("FETCH 1 slow").collect()
+    s.sql("DROP QUEUE of_moved FORCE")
+    s.sql("CLOSE slow")
 
 
 def test_a_consumer_that_stays_behind_for_longer_than_the_history_is_kept_is_told(s: SparkSession) -> None:

@@ -128,6 +128,18 @@ def test_a_table_that_was_restored_is_not_taken_for_what_was_applied(s: SparkSes
     assert applied(s) == [(1, 1), (2, 2)]
 
 
+def test_what_came_under_a_name_that_stands_for_another_column_is_not_applied(s: SparkSession) -> None:
+    mapped = KEYED.replace(")", ", delta.columnMapping.mode = 'name')")
+    run(s, f"CREATE TABLE sender.m (id INT, v INT) {mapped}", "CREATE TABLE m (id INT, v INT) USING delta")
+    run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.m")
+    follow(s)
+    run(s, "INSERT INTO sender.m VALUES (1, 1)", "ALTER TABLE sender.m DROP COLUMN v", "ALTER TABLE sender.m ADD COLUMN v INT")
+    with pytest.raises(HistoryLost, match="the column v of .* is another one than at version 0"):
+        s.sql("APPLY SUBSCRIPTION s")
+    run(s, "ALTER SUBSCRIPTION s REFRESH PUBLICATION", "INSERT INTO sender.m VALUES (2, 2)", "APPLY SUBSCRIPTION s")
+    assert rows_of(s, "m") == [(1, None), (2, 2)]
+
+
 def test_a_copy_into_a_table_that_is_gone_does_not_count(s: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t", "CREATE SUBSCRIPTION s CONNECTION 'database=sender' PUBLICATION p")
 

@@ -47,6 +47,7 @@ class Log:
             monkeypatch.setattr(module, "bridge", lambda _: self)
         monkeypatch.setattr(subscribed, "versions", lambda *_: (self.latest,))
         monkeypatch.setattr(subscribed, "state", lambda *_: SimpleNamespace(schema_json="{}"))
+        monkeypatch.setattr(apply, "other_column", lambda *_: None)
 
     @property
     def latest(self) -> Version:
@@ -209,11 +210,11 @@ def test_a_consumer_does_not_go_on_over_an_older_copy(
     queue: Any = "q"
     if lost:
         with pytest.raises(HistoryLost, match="an older copy of .* since c of q came to 10") as error:
-            history.check(SPARK, queue, consumer, inputs, 10)
+            history.check(queue, consumer, inputs, 10)
         assert "UNREGISTER CONSUMER c" in str(error.value)
     else:
-        history.check(SPARK, queue, consumer, inputs, 10)
-    history.check(SPARK, queue, Consumer("old", 10, 0, NOW, NOW, NOW), inputs, 10)
+        history.check(queue, consumer, inputs, 10)
+    history.check(queue, Consumer("old", 10, 0, NOW, NOW, NOW), inputs, 10)
 
 
 @pytest.mark.parametrize(("commits", "lost"), AFTERWARDS[1:])
@@ -316,7 +317,7 @@ def test_a_subscription_keeps_the_commit_of_what_it_applied(
     known: str | None, after: int, error: Exception | None, kept: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Table:
-        position, done, target_id, written, source_id = after, Applied(), "mine", None, "id"
+        position, done, target_id, target_version, written, source_id = after, Applied(), "mine", 7, None, "id"
 
         def follow(self) -> None:
             if isinstance(error, apply.Stopped):

@@ -183,19 +183,19 @@ class _Statements:
         with named(spark, statement := _read(sql)):
             return micro_batches.begun(spark, statement, place)
 
-    def latest(self, spark: SparkSession, sql: str, columns: str, start: int | None, newest: int | None) -> int | None:
+    def latest(self, spark: SparkSession, sql: str, told: str, start: int | None, newest: int | None) -> int | None:
         from streamtable.statements.failures import named
         from streamtable.subscribing import micro_batches
 
         with named(spark, statement := _read(sql)):
-            return micro_batches.latest(spark, statement, columns, start, newest)
+            return micro_batches.latest(spark, statement, told, start, newest)
 
-    def batch(self, spark: SparkSession, sql: str, columns: str, start: int | None, end: int) -> DataFrame:
+    def batch(self, spark: SparkSession, sql: str, told: str, start: int | None, end: int) -> DataFrame:
         from streamtable.statements.failures import named
         from streamtable.subscribing import micro_batches
 
         with named(spark, statement := _read(sql)):
-            return micro_batches.batch(spark, statement, columns, start, end)
+            return micro_batches.of_stream(spark, statement, told, start, end)
 
     def mentioned(self, spark: SparkSession, sql: str) -> dict[str, Any]:
         from streamtable.statements.mentions import readable

@@ -131,7 +131,7 @@ def _consumer_health(spark: SparkSession, queue: Queue) -> list[Health]:
 def _consumers(spark: SparkSession, queue: Queue, inputs: Inputs) -> Iterator[Health]:
     vector, unread = Vector.read(spark, sorted({each.path for each in inputs.opened})), _unread_of(spark)
     for consumer in consumers.of(spark, queue):
-        other = history.recreated(spark, consumer, inputs, consumer.finished)
+        other = history.recreated(consumer, inputs, consumer.finished)
         older = inputs.overwritten(consumer.position, consumer.commits)
         for table, version in zip(inputs.opened, inputs.times.versions(consumer.finished), strict=True):
             source = Health(f"{queue}: {consumer.name}", str(table), table.path, SourceState.OK)

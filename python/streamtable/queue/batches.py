@@ -69,7 +69,7 @@ def register(spark: SparkSession, queue: Queue, name: str, at: int | None) -> Co
     now = clock.now()
     with session_context(spark, queue) as session, opened(session, queue.subscribe.relation) as feed:
         inputs = feed.relation.inputs
-        latest, ids = inputs.latest(), history.tables(inputs)
+        latest, ids = inputs.latest(), inputs.ids
         if at is not None and not inputs.times.reached(at, latest):
             hint = f"{inputs.times.of(latest)} is the latest; without AT, {name} gets what comes from now on"
             raise InvalidStatement(f"{queue} has not come to the time {at}", hint=hint)
@@ -172,13 +172,13 @@ def _begun(spark: SparkSession, queue: Queue, consumer: Consumer, worker: str | 
         history.explained(queue, consumer),
     ):
         inputs = feed.relation.inputs
-        history.check(session, queue, consumer, inputs, consumer.position)
+        history.check(queue, consumer, inputs, consumer.position)
         latest = inputs.times.of(inputs.latest())
         steps = _own(queue, inputs.commits(consumer.position, latest)) if latest > consumer.position else []
         end, begins = cut(consumer.position, steps, limits, now)
         same = end == consumer.position and consumer.commits
         commits = consumer.commits if same else inputs.commits_of(end)
-        consumer = replace(consumer, tables=history.tables(inputs), commits=commits)
+        consumer = replace(consumer, tables=inputs.ids, commits=commits)
     retries = Retries(spark, queue, consumer)
     begun = consumer.begin(worker, end, now, retries.latest())
     if begins or retries.come_in(begun.in_work[-1]):

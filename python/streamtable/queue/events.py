@@ -38,7 +38,7 @@ def frame(spark: SparkSession, queue: Queue, consumer: Consumer, start: int, end
         if start == end:  # a batch of events that come again
             return spark.createDataFrame([], StructType(_captured(session, queue)))
         with opened(session, queue.subscribe.relation) as feed:
-            history.check(session, queue, consumer, feed.relation.inputs, end)
+            history.check(queue, consumer, feed.relation.inputs, end)
         if queue.free_standing:
             rows = _inserted(session, queue, start, end)
         elif queue.statement.keys_only:

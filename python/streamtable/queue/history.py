@@ -5,42 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pyspark.sql import SparkSession
-
-from streamtable.delta.summaries import commits
 from streamtable.errors import HistoryLost
 from streamtable.jvm.failures import missing_file
 from streamtable.queue.consumers import Consumer
 from streamtable.queue.definition import Queue
 from streamtable.subscribing.inputs import Input, Inputs
 
-__all__ = ["anew", "check", "explained", "recreated", "tables"]
-
-_IN_PLACE = ("REPLACE", "RESTORE", "CLONE")
-"""Words in the names of operations that give a table another id and keep its history."""
+__all__ = ["anew", "check", "explained", "recreated"]
 
 
-def tables(inputs: Inputs) -> tuple[str, ...]:
-    """Return the ids of the tables, in the order of a position."""
-    return tuple(each.table_id for each in inputs.opened)
+def recreated(consumer: Consumer, inputs: Inputs, position: int) -> Input | None:
+    """Return a table that was created again since a consumer came to a position, or None."""
+    return inputs.recreated(consumer.tables or inputs.ids, position)  # those of a consumer of an earlier release were not kept
 
 
-def recreated(session: SparkSession, consumer: Consumer, inputs: Inputs, position: int) -> Input | None:
-    """Return a table whose id differs from the id in the consumer's position, or None."""
-    known = consumer.tables or tables(inputs)  # those of a consumer of an earlier release were not kept
-    places = zip(inputs.opened, known, inputs.times.versions(position), inputs.latest(), strict=False)
-    for table, table_id, have, newest in places:
-        if have > newest or (table_id != table.table_id and not _replaced(session, table, have, newest)):
-            return table
-    return None
-
-
-def check(session: SparkSession, queue: Queue, consumer: Consumer, inputs: Inputs, position: int) -> None:
+def check(queue: Queue, consumer: Consumer, inputs: Inputs, position: int) -> None:
     """Raise HistoryLost if the consumer's position belongs to the history of other tables."""
     if consumer.tables and len(consumer.tables) != len(inputs.opened):
         message = f"{queue} reads other tables than when {consumer.name} came to {position}, so that its position means nothing"
         raise HistoryLost(message, hint=anew(queue, consumer))
-    if table := recreated(session, consumer, inputs, position):
+    if table := recreated(consumer, inputs, position):
         message = (
             f"{table} was dropped and created again since {consumer.name} of {queue} came to {position}: "
             "the history of the table before is lost, and the new one has its own"
@@ -66,11 +50,6 @@ def explained(queue: Queue, consumer: Consumer) -> Iterator[None]:
         message = f"{consumer.name} stayed behind on {queue} for longer than the history is kept: {lost}"
         keeps = "delta.logRetentionDuration and delta.deletedFileRetentionDuration of the table say how long that is"
         raise HistoryLost(message, hint=f"{anew(queue, consumer)}; {keeps}") from error
-
-
-def _replaced(session: SparkSession, table: Input, after: int, upto: int) -> bool:
-    found = commits(session, table.path, after, upto, complete=False)
-    return any(word in each.operation for each in found for word in _IN_PLACE)
 
 
 def anew(queue: Queue, consumer: Consumer) -> str:

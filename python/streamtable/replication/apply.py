@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
+from streamtable.delta.column_ids import other_column
 from streamtable.delta.commit_ids import is_same, version_at
 from streamtable.delta.summaries import CommitSummary, commits
 from streamtable.delta.tables import Located, Version, retained, state, transaction
@@ -76,6 +77,8 @@ class AppliedTable:
             raise self._lost(f"{self._mine} was dropped and created again: the rows that were applied before are not in it")
         if self._is_restored():
             raise self._lost(f"{self._mine} was restored to an earlier version: rows that were applied before may not be in it")
+        if column := self._other_column():
+            raise self._lost(f"the column {column} of {self.source.name} is another one than at version {self.position}")
         if self._is_unmarked:
             raise self._lost(f"an older copy of {self._mine} took its place: nothing in it tells up to where it was applied")
         if self._goes_back:
@@ -95,6 +98,8 @@ class AppliedTable:
             return True
         if self.position is None:
             return False
+        if self._other_column():
+            return True
         return retained(self.session, self.source.path, self.position).changes > self.position
 
     def _is_recreated(self) -> bool:
@@ -132,6 +137,10 @@ class AppliedTable:
 
     def _is_other(self) -> bool:
         return self.relation.target_id not in (None, self.target_id)
+
+    def _other_column(self) -> str | None:
+        assert self.position is not None, "what was not applied yet reads no history"
+        return other_column(self.session, self.source.path, self.position, self.source.columns)
 
     def _is_restored(self) -> bool:
         """Tell whether the subscriber's table was restored since the last look: RESTORE takes rows back, and not the position."""

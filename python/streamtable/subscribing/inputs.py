@@ -34,6 +34,9 @@ _COUNTED = {
 }
 """Operations that count their changed rows; the files that they rewrite have more rows."""
 
+_IN_PLACE = ("REPLACE", "RESTORE", "CLONE")
+"""Words in the names of operations that give a table another id and keep its history."""
+
 _NO_SCHEMA = ("SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "ADD CONSTRAINT", "DROP CONSTRAINT", "CLUSTER BY")
 """Operations that write the metadata and keep the columns."""
 
@@ -173,6 +176,22 @@ class Inputs:
             if not is_same(self._session, each.path, Version(each.table_id, number, commit), now):
                 return each
         return None
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Return the ids of the tables, in the order of a position."""
+        return tuple(each.table_id for each in self.opened)
+
+    def recreated(self, known: Sequence[str], position: int) -> Input | None:
+        """Return a table that was created again since a position, when the tables had the ids `known`, or None."""
+        for table, table_id, have, newest in zip(self.opened, known, self.times.versions(position), self.latest(), strict=False):
+            if have > newest or (table_id != table.table_id and not self._replaced(table, have, newest)):
+                return table
+        return None
+
+    def _replaced(self, table: Input, after: int, upto: int) -> bool:
+        found = commits(self._session, table.path, after, upto, complete=False)
+        return any(word in each.operation for each in found for word in _IN_PLACE)
 
     def _known(self) -> tuple[Version, ...]:
         """Return the latest versions that were read, with their commits."""

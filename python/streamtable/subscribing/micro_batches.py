@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
 from itertools import islice
+from typing import NamedTuple, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -22,39 +23,76 @@ from streamtable.subscribing.output import Output
 from streamtable.subscribing.query import TEXTS
 from streamtable.subscribing.relation import Relation
 
-__all__ = ["batch", "begun", "latest"]
+__all__ = ["batch", "begun", "latest", "of_stream"]
+
+
+class _Begun(NamedTuple):
+    """What a stream began with. `place` is its folder in its checkpoint, `tables` are the ids of its tables."""
+
+    columns: str
+    place: str
+    tables: tuple[str, ...]
+
+    @classmethod
+    def read(cls, told: str) -> _Begun:
+        columns, place, tables = json.loads(told)
+        return cls(columns, place, tuple(tables))
 
 
 def begun(spark: SparkSession, statement: AnyStatement, place: str) -> str:
-    """Return the columns of the tables at the begin of a stream; `latest` and `batch` get them as an argument.
+    """Return the columns and the ids of the tables at the begin of a stream; `latest` and `of_stream` get them as an argument.
 
-    `place` is the stream's folder in its checkpoint. It keeps the texts of views and functions, to which the position belongs.
+    `place` is the stream's folder in its checkpoint. It keeps the texts of views and functions, and the ids of the tables, to which
+    the position belongs.
     """
-    columns = json.loads(columns_of(spark, _checked(statement, UNREAD).relation))
-    texts = _kept(spark, f"{place}/streamtable", columns.get(TEXTS, {}))
-    return json.dumps({**columns, TEXTS: texts}) if texts or columns else UNREAD
+    subscribe = _checked(statement, UNREAD)
+    columns = json.loads(columns_of(spark, subscribe.relation))
+    texts = _kept(spark, place, "texts", columns.get(TEXTS, {}))
+    with opened(spark, subscribe.relation) as feed:
+        tables = _kept(spark, place, "tables", list(feed.relation.inputs.ids))
+    return json.dumps(_Begun(json.dumps({**columns, TEXTS: texts}) if texts or columns else UNREAD, place, tuple(tables)))
 
 
-def _kept(spark: SparkSession, folder: str, texts: dict[str, str]) -> dict[str, str]:
-    """Return the texts that a folder keeps. Where it keeps none, it keeps `texts` from now on."""
-    for _, _, text in read_small(spark, folder):
+Kept = TypeVar("Kept", dict[str, str], list[str])
+
+
+def _kept(spark: SparkSession, place: str, name: str, now: Kept) -> Kept:
+    """Return what the folder of a stream keeps under a name, a map or a list. Where it has none, it keeps `now` from now on."""
+    for _, _, text in read_small(spark, f"{place}/streamtable"):
         with suppress(ValueError):  # killed while it was written: nobody had been told anything
-            if isinstance(known := json.loads(text), dict):
+            if isinstance(known := json.loads(text), type(now)):
                 return known
-    write_small(spark, f"{folder}/texts.json", json.dumps(texts))
-    return texts
+    _keep(spark, place, name, now)
+    return now
 
 
-def latest(spark: SparkSession, statement: AnyStatement, columns: str, start: int | None, newest: int | None = None) -> int | None:
+def _keep(spark: SparkSession, place: str, name: str, now: Kept) -> None:
+    write_small(spark, f"{place}/streamtable/{name}.json", json.dumps(now))
+
+
+def latest(spark: SparkSession, statement: AnyStatement, told: str, start: int | None, newest: int | None = None) -> int | None:
     """Return the latest time before UP TO, for a stream that has come to `start`; None while it cannot begin.
 
     With `newest`, such a time: where the next batch ends, there or before it when it is far away.
     """
-    subscribe = _checked(statement, columns)
+    stream = _Begun.read(told)
+    subscribe = _checked(statement, stream.columns)
     with opened(spark, subscribe.relation) as feed:
+        _same(spark, stream, subscribe, feed.relation.inputs, start)
         if newest is None:
             return _latest(subscribe, feed.relation, start)
         return _end(subscribe, feed.relation, start, newest)
+
+
+def _same(spark: SparkSession, stream: _Begun, subscribe: Subscribe, inputs: Inputs, position: int | None) -> None:
+    """Raise HistoryLost if a table was created again since the position. One that was replaced in its place goes on."""
+    if inputs.ids == stream.tables or (known := _kept(spark, stream.place, "tables", list(inputs.ids))) == list(inputs.ids):
+        return
+    if position is not None and (table := inputs.recreated(known, position)):
+        message = f"{table} was dropped and created again since the stream of {to_sql(subscribe)} came to {position}: "
+        message += "the history of the one before is lost"
+        raise HistoryLost(message, hint="begin with a new checkpoint")
+    _keep(spark, stream.place, "tables", list(inputs.ids))
 
 
 def _latest(subscribe: Subscribe, relation: Relation, start: int | None) -> int | None:
@@ -79,6 +117,15 @@ def _end(subscribe: Subscribe, relation: Relation, start: int | None, newest: in
     if not inputs.times.reached(begin, inputs.times.versions(newest)):
         return newest  # `batch` says what is wrong
     return next(islice(relation.steps(begin, newest), relation.together - 1, None), newest)
+
+
+def of_stream(spark: SparkSession, statement: AnyStatement, told: str, start: int | None, end: int) -> DataFrame:
+    """Return the rows of a batch of a stream."""
+    stream = _Begun.read(told)
+    subscribe = _checked(statement, stream.columns)
+    with opened(spark, subscribe.relation) as feed:
+        _same(spark, stream, subscribe, feed.relation.inputs, end if start is None else start)
+        return batch(spark, statement, stream.columns, start, end)
 
 
 def batch(spark: SparkSession, statement: AnyStatement, columns: str, start: int | None, end: int) -> DataFrame:

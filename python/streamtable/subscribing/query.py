@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -35,7 +36,7 @@ from streamtable.sessions.captured import captured_settings
 from streamtable.sessions.internal import lend
 from streamtable.sql.builder import column, select, subquery
 from streamtable.subscribing.inputs import Input, Inputs
-from streamtable.subscribing.relation import TIME, ids, plain
+from streamtable.subscribing.relation import TIME, ids, plain, refuse_other_columns
 from streamtable.subscribing.times import Versions
 
 __all__ = ["TEXTS", "QueryRelation"]
@@ -132,6 +133,7 @@ class QueryRelation:
         return (self.inputs.opened, names, self._analysed.fingerprint, tuple(self._settings.items()))
 
     def snapshot(self, time: int) -> DataFrame:
+        self._refuse_other_columns(time)
         rows = pinned_query(self._analysed, self._at(self.inputs.times.versions(time)))
         return self._timed(_signed(rows.toDF(*ids(self.schema)), 1), time)
 
@@ -147,10 +149,19 @@ class QueryRelation:
 
     @contextmanager
     def changes(self, after: int, upto: int) -> Iterator[DataFrame]:
+        self._refuse_other_columns(after)
         times = self.inputs.times
         with Workspace(self._analysed.session) as workspace:
             delta = self._delta(workspace, self._at(times.versions(after)), self._at(times.versions(upto)))
             yield self._timed(delta.toDF(*ids(self.schema), WEIGHT.id), upto)
+
+    def _refuse_other_columns(self, since: int) -> None:
+        read = defaultdict[str, set[str]](set)
+        for each in walk(self._analysed.tree):
+            if isinstance(each, Scan):
+                read[each.source.path].update(column.name for column in each.columns)
+        for table, version in zip(self.inputs.opened, self.inputs.times.versions(since), strict=True):
+            refuse_other_columns(self._analysed.session, table, version, read[table.path])
 
     def _delta(self, workspace: Workspace, old: dict[str, Version], new: dict[str, Version]) -> DataFrame:
         analysed = self._analysed

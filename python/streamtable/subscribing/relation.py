@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from streamtable.subscribing.inputs import Inputs
+from streamtable.delta.column_ids import other_column
+from streamtable.errors import SourceChanged
+from streamtable.subscribing.inputs import Input, Inputs
 
-__all__ = ["TIME", "Relation", "ids", "plain"]
+__all__ = ["TIME", "Relation", "ids", "plain", "refuse_other_columns"]
 
 TIME = "__streamtable_time"
 
@@ -47,6 +49,13 @@ class Relation(Protocol):
     def close(self) -> None:
         """Give back what is held."""
         ...
+
+
+def refuse_other_columns(session: SparkSession, table: Input, since: int, columns: Collection[str]) -> None:
+    """Raise SourceChanged if the name of one of the columns stood for another one at a version or later."""
+    if column := other_column(session, table.path, since, columns):
+        message = f"the column {column} of {table} is another one than at version {since}: what came under its name cannot be read"
+        raise SourceChanged(message, hint="subscribe anew; or UNREGISTER CONSUMER, and REGISTER it anew")
 
 
 def ids(schema: StructType) -> list[str]:

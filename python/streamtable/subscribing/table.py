@@ -17,7 +17,7 @@ from streamtable.delta.tables import Located
 from streamtable.errors import SourceChanged
 from streamtable.sql.builder import qualified
 from streamtable.subscribing.inputs import Input, Inputs
-from streamtable.subscribing.relation import TIME, ids, plain
+from streamtable.subscribing.relation import TIME, ids, plain, refuse_other_columns
 
 __all__ = ["TableRelation"]
 
@@ -42,6 +42,7 @@ class TableRelation:
         return self.inputs.opened
 
     def snapshot(self, time: int) -> DataFrame:
+        self._refuse_other_columns(time)
         rows = read(self._session, self._path, time).select(*self._columns())
         return rows.toDF(*ids(self.schema)).withColumns({TIME: F.lit(time).cast("bigint"), WEIGHT.id: F.lit(1).cast("bigint")})
 
@@ -52,11 +53,15 @@ class TableRelation:
 
     @contextmanager
     def changes(self, after: int, upto: int) -> Iterator[DataFrame]:
+        self._refuse_other_columns(after)
         rows = change_set(self._session, self._path, after, upto).frame
         yield rows.select(COMMIT_VERSION, WEIGHT.id, *self._columns()).toDF(TIME, WEIGHT.id, *ids(self.schema))
 
     def close(self) -> None:
         """Hold nothing."""
+
+    def _refuse_other_columns(self, since: int) -> None:
+        refuse_other_columns(self._session, self.inputs.opened[0], since, self.schema.names)
 
     def _columns(self) -> list[str]:
         return [qualified((each.name,)) for each in self.schema]

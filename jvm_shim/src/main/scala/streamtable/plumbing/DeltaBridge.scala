@@ -178,6 +178,11 @@ object DeltaBridge {
     compact(render(JArray(columns.toList.sorted.map(JString(_)))))
   }
 
+  /** The columns of a version, as in the log. */
+  def columnsAt(spark: SparkSession, path: String, version: Long): String = spark.withActive {
+    Snapshots.at(Snapshots.latest(spark, path), version).metadata.schemaString
+  }
+
   /** Rows in files that came or went, those of a file whose deletion vector changed only once, and bytes of files that do not tell. */
   private def changed(actions: Seq[Action]): (Long, Long) = {
     val files = actions.collect { case f: FileAction with HasNumRecords if f.dataChange => f }.groupBy(_.path).values

@@ -1,0 +1,55 @@
+"""Names of columns that stood for another column at a version that is still to be read."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from streamtable.delta import column_ids
+
+SPARK: Any = SimpleNamespace(_jsparkSession=None)
+
+
+def schema(**columns: Any) -> str:
+    """Return a schema: what files call each column, or with an underscore its parts."""
+    return json.dumps({"type": "struct", "fields": [field(*each) for each in columns.items()]})
+
+
+def field(name: str, stored: Any) -> dict[str, Any]:
+    if isinstance(stored, dict):
+        parts = {"type": "struct", "fields": [field(*each) for each in stored.items()]}
+        return {"name": name, "type": {"type": "array", "elementType": parts}, "metadata": {column_ids._PHYSICAL: name}}
+    return {"name": name, "type": "string", "metadata": {column_ids._PHYSICAL: stored} if stored else {}}
+
+
+@pytest.mark.parametrize(
+    ("then", "since", "now", "found"),
+    [
+        (schema(v="c1"), [schema(), schema(v="c2")], schema(v="c2"), "v"),
+        (schema(V="c1"), [schema(v="c2")], schema(v="c2"), "v"),
+        (schema(v="c1", w="c2"), [schema(x="c1", w="c2"), schema(w="c1", v="c2")], schema(w="c1", v="c2"), "w"),
+        (schema(v="c1"), [schema(v="c2"), schema(v="c1")], schema(v="c1"), "v"),  # it was another one in between
+        (schema(v="c1", w="c2"), [schema(v="c1", x="c2")], schema(v="c1", x="c2"), None),  # renamed
+        (schema(v="c1", w="c2"), [schema(v="c1")], schema(v="c1"), None),
+        (schema(v=None), [schema(v="v")], schema(v="v"), None),  # column mapping was turned on
+        (schema(v="c1", other="c2"), [schema(v="c1", other="c3")], schema(v="c1", other="c3"), None),  # not read
+        (schema(v={"a": "c1"}), [schema(v={"a": "c2"})], schema(v={"a": "c2"}), "v.elementType.a"),
+        (schema(v="c1"), [], schema(v="c1"), None),
+        (schema(v=None), [schema(), schema(v=None)], schema(v=None), None),  # Delta drops no column without column mapping
+    ],
+)
+def test_a_name_that_stood_for_another_column_is_found(
+    then: str, since: list[str], now: str, found: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(column_ids, "state", lambda *_: SimpleNamespace(version=9, schema_json=now))
+    monkeypatch.setattr(column_ids, "commits", lambda *_, **__: [SimpleNamespace(schema_json=each) for each in (None, *since)])
+    monkeypatch.setattr(column_ids, "bridge", lambda _: SimpleNamespace(columnsAt=lambda *_: then))
+    monkeypatch.setattr(column_ids, "translated", lambda _: nullcontext())
+    session: SparkSession = SPARK
+    assert column_ids.other_column(session, "/t", 3, ["v", "w"]) == found
+    assert column_ids.other_column(session, "/t", 9, ["v", "w"]) is None
