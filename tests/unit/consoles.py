@@ -15,7 +15,7 @@ from streamtable.errors import InvalidStatement, NotSupported
 from streamtable.hosts.console.access import Doors
 from streamtable.hosts.console.board import Act, Board, Contents, Explained, Job
 from streamtable.hosts.console.serve import Console
-from streamtable.hosts.roles import Role
+from streamtable.hosts.roles import Role, Standing
 from streamtable.observe.alerts import Alert, AlertKind
 from streamtable.observe.effort import Effort
 from streamtable.observe.freshness import Freshness
@@ -222,9 +222,9 @@ class FakeUsers:
         self.asked.append((user, password, address))
         return self.passwords.get(user) == password
 
-    def role(self, user: str) -> Role | None:
+    def standing(self, user: str) -> Standing | None:
         self._read()
-        return self.roles.get(user)
+        return Standing(self.roles[user], self.passwords[user]) if user in self.roles else None
 
     def _read(self) -> None:
         if not self.readable:

@@ -346,7 +346,7 @@ def test_a_file_without_users_cannot_be_read(text: str, tmp_path: Path) -> None:
     for ask in (
         lambda: Passwords(file),
         lambda: passwords.accepts("ada", "one"),
-        lambda: passwords.role("ada"),
+        lambda: passwords.standing("ada"),
         lambda: doors.by_password("ada", "one", ""),
         lambda: add_user(file, "ben", "two"),
     ):
@@ -357,6 +357,19 @@ def test_a_file_without_users_cannot_be_read(text: str, tmp_path: Path) -> None:
     assert doors.session(session) is None
     file.write_text(kept)
     assert doors.session(session), "and goes on"
+
+
+def test_a_session_of_the_console_ends_with_the_password_that_began_it(tmp_path: Path) -> None:
+    file = tmp_path / "users.txt"
+    for name in ("ada", "ben"):
+        add_user(file, name, "one")
+    doors = access.Doors(Passwords(file))
+    ada, ben = (doors.by_password(name, "one", "") for name in ("ada", "ben"))
+    add_user(file, "ada", "two")
+    assert doors.session(ada) is None and doors.session(ben)
+    again = doors.by_password("ada", "two", "")
+    add_user(file, "ada", "two", Role.VIEWER)  # writes the password anew
+    assert doors.session(again) is None
 
 
 def test_users_that_cannot_be_written_stay_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -382,7 +395,8 @@ def test_thrift_lets_no_viewer_in(tmp_path: Path) -> None:
     passwords = Passwords(file)
     assert passwords.login("ben", "two") and not passwords.login("ben", "one")
     assert passwords.accepts("ada", "one") and not passwords.accepts("ben", "two")
-    assert [passwords.role(name) for name in ("ada", "ben", "eve")] == [Role.FULL, Role.VIEWER, None]
+    known = [passwords.standing(name) for name in ("ada", "ben", "eve")]
+    assert [each and each.role for each in known] == [Role.FULL, Role.VIEWER, None]
     add_user(file, "ben", "three")  # a new password is no new role
     assert passwords.login("ben", "three") and not passwords.accepts("ben", "three")
     add_user(file, "ben", "three", Role.FULL)
@@ -402,7 +416,7 @@ def test_a_role_that_there_is_not_lets_nobody_in(role: str, tmp_path: Path) -> N
     add_user(file, "ada", "one")
     passwords = Passwords(file)
     file.write_text(f"{file.read_text().strip()}:{role}\n")
-    for ask in (lambda: passwords.accepts("ada", "one"), lambda: passwords.role("ada")):
+    for ask in (lambda: passwords.accepts("ada", "one"), lambda: passwords.standing("ada")):
         with pytest.raises(InvalidStatement, match="line 1"):
             ask()
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from enum import Enum
 
-__all__ = ["Role"]
+__all__ = ["Role", "Standing"]
 
 
 class Role(str, Enum):
@@ -14,3 +15,11 @@ class Role(str, Enum):
     """May do what the server can, through every door."""
     VIEWER = "viewer"
     """May look at the console, and nothing else."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a user is now: the role, and a mark that changes with the password."""
+
+    role: Role
+    mark: str = field(repr=False)

@@ -22,7 +22,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 
 from streamtable.errors import InvalidStatement
-from streamtable.hosts.roles import Role
+from streamtable.hosts.roles import Role, Standing
 
 __all__ = ["HEADERS", "Doors", "Session", "Users", "is_own_host", "is_own_origin"]
 
@@ -46,19 +46,23 @@ HEADERS = {
 }
 
 
+_OWNER = Standing(Role.FULL, "")
+"""Who comes by a link."""
+
+
 class Users(Protocol):
     """Who may log in. `Passwords` of a server implements it. Raises InvalidStatement while the users cannot be read."""
 
     def login(self, user: str, password: str, address: str = "") -> bool:
         """Tell whether the password is the user's. May take seconds: wrong ones are slowed down."""
 
-    def role(self, user: str) -> Role | None:
-        """Return the role that the user has now; None for nobody."""
+    def standing(self, user: str) -> Standing | None:
+        """Return what the user is now; None for nobody."""
 
 
 @dataclass
 class Session:
-    """The session of one browser; `csrf` is the token in its forms."""
+    """The session of one browser; `csrf` is the token in its forms. It ends when the `mark` of its user's password changes."""
 
     user: str
     began: float
@@ -66,6 +70,7 @@ class Session:
     known: float
     """When the users last said what this one may do."""
     role: Role = Role.FULL
+    mark: str = field(default="", repr=False)
     csrf: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
 
     @property
@@ -99,15 +104,17 @@ class Doors:
         with self._lock:
             fitting = [each for each in self._links if hmac.compare_digest(each.encode(), token.encode("utf-8", "replace"))]
             self._links = [each for each in self._links if each not in fitting]
-        return self._begin("owner", Role.FULL) if fitting else None
+        return self._begin("owner", _OWNER) if fitting else None
 
     def by_password(self, user: str, password: str, address: str) -> str | None:
         """Return the cookie of a new session, if the password is the user's. May take seconds: wrong ones are slowed down.
 
         Raises InvalidStatement while the users cannot be read: nobody begins a session then.
         """
-        role = self.users.role(user) if self.users and self.users.login(user, password, address) else None
-        return self._begin(user, role) if role else None
+        if self.users is None:
+            return None
+        found = self.users.standing(user)  # before the login: a password that changes meanwhile ends the session
+        return self._begin(user, found) if self.users.login(user, password, address) and found else None
 
     def session(self, cookie: str | None) -> Session | None:
         """Return the session of a cookie, with the role that its user has now.
@@ -123,14 +130,14 @@ class Doors:
             self.leave(cookie)
             return None
         try:
-            role = self.users.role(found.user) if self.users else Role.FULL
+            standing = self.users.standing(found.user) if self.users else _OWNER
         except InvalidStatement as error:
             log.warning("what %s may do is not known: %s", found.user, error)
             return found if now - found.known <= GRACE else None
-        if role is None:
+        if standing is None or standing.mark != found.mark:
             self.leave(cookie)
             return None
-        found.used, found.known, found.role = now, now, role
+        found.used, found.known, found.role = now, now, standing.role
         return found
 
     def leave(self, cookie: str | None) -> None:
@@ -138,10 +145,10 @@ class Doors:
         with self._lock:
             self._sessions.pop(cookie or "", None)
 
-    def _begin(self, user: str, role: Role) -> str:
+    def _begin(self, user: str, standing: Standing) -> str:
         cookie, now = secrets.token_urlsafe(32), self._clock()
         with self._lock:
-            self._sessions[cookie] = Session(user, now, now, now, role)
+            self._sessions[cookie] = Session(user, now, now, now, standing.role, standing.mark)
             while len(self._sessions) > MOST_SESSIONS:
                 self._sessions.popitem(last=False)
         return cookie

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import SparkSession
 
 from streamtable.errors import InvalidStatement
-from streamtable.hosts.roles import Role
+from streamtable.hosts.roles import Role, Standing
 from streamtable.hosts.server.slowdown import Slowdown
 from streamtable.jvm.callback_server import implementation
 from streamtable.jvm.gateway import SHIM, java_class
@@ -71,17 +71,17 @@ class Passwords:
 
     def accepts(self, user: str, password: str, address: str = "") -> bool:
         """Return whether somebody may use Thrift: the password is the user's, and the role is FULL."""
-        return self.login(user, password, address) and self.role(user) is Role.FULL
+        return self.login(user, password, address) and (found := self.standing(user)) is not None and found.role is Role.FULL
 
     def login(self, user: str, password: str, address: str = "") -> bool:
         """Return whether the password is the user's. Unknown names and wrong passwords take the same time."""
         name, typed = _typed(user), _typed(password)
         return self._slowdown.attempt(name, address, lambda: self._fits(name, typed))
 
-    def role(self, user: str) -> Role | None:
-        """Return the role that the user has now; None for nobody. Raises InvalidStatement while the file cannot be read."""
+    def standing(self, user: str) -> Standing | None:
+        """Return what the user is now; None for nobody. Raises InvalidStatement while the file cannot be read."""
         found = read_users(self._file).get(_typed(user))
-        return found.role if found else None
+        return Standing(found.role, found.salt) if found else None
 
     def _fits(self, name: str, password: str) -> bool:
         user = read_users(self._file).get(name, _NOBODY)
