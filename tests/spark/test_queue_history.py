@@ -49,6 +49,7 @@ def test_a_captured_table_that_is_dropped_and_created_again_is_another_one(s: Sp
             s.sql("FINISH BATCH FROM q FOR c")
         s.sql(f"INSERT INTO t VALUES ({n})")
     assert answer(s, again) == [("RECREATED",)]
+    assert [lag.pending_commits for lag in open_queue(s, "q").consumers()] == [None], "nothing of the table before can be counted"
     s.sql("UNREGISTER CONSUMER c ON q")
     s.sql("REGISTER CONSUMER c ON q AT 0")
     assert len(answer(s, "NEXT BATCH FROM q FOR c")) == 4

@@ -157,6 +157,8 @@ def _behind(spark: SparkSession, queue: Queue) -> list[Lag]:
         latest = inputs.times.of(inputs.latest())
 
         def behind(consumer: Consumer) -> Lag:
+            if history.recreated(consumer, inputs, consumer.finished):
+                return Lag(consumer)
             steps = _own(queue, inputs.commits(consumer.finished, latest, complete=False))
             pending = [step for step in steps if step.events]
             age = max(now - pending[0].at, timedelta()) if pending else timedelta()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -89,7 +90,7 @@ def source_of(spark: SparkSession, publications: Sequence[Published]) -> SourceT
 
 def _key(declared: str, columns: Sequence[str], name: str) -> tuple[str, ...]:
     known = {column.casefold(): column for column in columns}
-    wanted = [unquote_name(part.strip()) for part in declared.split(",")]
+    wanted = [unquote_name(part.strip()) for part in re.findall(r"\s*`(?:[^`]|``)*`\s*|[^,]+", declared)]
     if unknown := [column for column in wanted if column.casefold() not in known]:
         hint = f"ALTER TABLE {name} SET TBLPROPERTIES ({IDENTITY} = 'column, ...'), or FULL, or NOTHING"
         raise InvalidStatement(f"the replica identity of {name} is the column {unknown[0]}, which it does not have", hint=hint)
