@@ -69,6 +69,7 @@ STATEMENTS: list[tuple[str, AnyStatement]] = [
     ("FETCH 0 c", Fetch("c", 0)),
     ("FETCH ALL c", Fetch("c", None)),
     ("FETCH ALL FROM c WITH (TIMEOUT = '1s')", Fetch("c", None, 1000)),
+    ("FETCH ALL FROM c WITH (TIMEOUT = '1h 30m')", Fetch("c", None, 5_400_000)),
     ("FETCH 2 c WITH (TIMEOUT '0s')", Fetch("c", 2, 0)),
     ("FETCH c WITH (TIMEOUT '1d')", Fetch("c", 1, 86_400_000)),
     ("CLOSE c", CloseCursor("c")),
@@ -112,6 +113,9 @@ REFUSED = [
     (InvalidStatement, "FETCH c WITH (TIMEOUT = '-1s')", "", "'-1s' is no time-out"),
     (InvalidStatement, "FETCH c WITH (TIMEOUT = '25h')", "", "'25h' is no time-out"),
     (InvalidStatement, "FETCH c WITH (TIMEOUT = 'soon')", "", "'soon' is no time-out"),
+    (InvalidStatement, "FETCH c WITH (TIMEOUT = '30m1h')", "", "'30m1h' is no time-out"),
+    (InvalidStatement, "FETCH c WITH (TIMEOUT = '1m1m')", "", "'1m1m' is no time-out"),
+    (InvalidStatement, "FETCH c WITH (TIMEOUT = '')", "", "'' is no time-out"),
     (InvalidStatement, "FETCH 2147483648 c", "2147483648", "too large"),
     (
         StatementSyntaxError,

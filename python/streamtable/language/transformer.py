@@ -23,8 +23,8 @@ MOST_DIGITS = 18
 """Digits of the largest number in a statement: a BIGINT holds it, and Python refuses to read thousands."""
 
 _NAME_PARTS = ("catalog", "schema", "table")
-_DURATION = re.compile(r"\s*([+-]?[0-9]+)\s*(ms|s|m|h|d)\s*", re.IGNORECASE)
-_MILLISECONDS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_PART = re.compile(r"\s*\+?([0-9]+)\s*(ms|s|m|h|d|w)\s*", re.IGNORECASE)
+_MILLISECONDS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 
 
 class Clause(NamedTuple):
@@ -130,11 +130,12 @@ class Rules(Transformer[Token, Any]):
         return Name(tuple(map(str, parts)))
 
     def _milliseconds(self, at: Meta | Token, text: str, what: str = "time-out", days: int = 1) -> int:
-        """Read a duration of at most so many days."""
-        found = _DURATION.fullmatch(text)
-        milliseconds = int(found[1][:12]) * _MILLISECONDS[found[2].lower()] if found else -1
-        if not 0 <= milliseconds <= days * _MILLISECONDS["d"]:
-            hint = f"write a whole number with a unit: '500ms', '1s', '5m', at most '{days}d'"
+        """Read a duration of at most so many days; of several units the largest comes first."""
+        parts = [(int(number[:12]), _MILLISECONDS[unit.lower()]) for number, unit in _PART.findall(text)]
+        units, milliseconds = [unit for _, unit in parts], sum(number * unit for number, unit in parts)
+        in_turn = units == sorted(set(units), reverse=True)
+        if not parts or _PART.sub("", text) or not in_turn or milliseconds > days * _MILLISECONDS["d"]:
+            hint = f"write whole numbers with units, the largest first: '500ms', '1s', '1h30m', at most '{days}d'"
             raise self._invalid(at, f"{text!r} is no {what}", hint)
         return milliseconds
 
