@@ -124,6 +124,8 @@ def test_a_table_that_was_restored_is_not_taken_for_what_was_applied(s: SparkSes
     for _ in range(2):
         with pytest.raises(HistoryLost, match="restored to an earlier version"):
             s.sql("APPLY SUBSCRIPTION s")
+    with pytest.raises(HistoryLost, match="t still has rows that were applied before"):
+        s.sql("ALTER SUBSCRIPTION s REFRESH PUBLICATION")
     run(s, "DELETE FROM t", "ALTER SUBSCRIPTION s REFRESH PUBLICATION")
     assert applied(s) == [(1, 1), (2, 2)]
 
@@ -636,7 +638,11 @@ def test_what_a_publisher_has_on_storage_that_is_away_is_not_forgotten(s: SparkS
     disk, mounted = tmp_path / "disk", tmp_path / "mounted"
     mounted.mkdir()
     run(s, f"CREATE TABLE sender.e (n INT) USING delta LOCATION '{mounted}/in/e'", "INSERT INTO sender.e VALUES (1)")
-    run(s, "CREATE TABLE e (n INT) USING delta", "CREATE PUBLICATION sender.p FOR TABLE sender.e WITH (publish = 'insert')")
+    run(
+        s,
+        "CREATE TABLE e (n INT) USING delta",
+        "CREATE PUBLICATION sender.p FOR TABLE sender.e, sender.t WITH (publish = 'insert')",
+    )
     follow(s)
     mounted.rename(disk)
     mounted.mkdir()
@@ -647,6 +653,10 @@ def test_what_a_publisher_has_on_storage_that_is_away_is_not_forgotten(s: SparkS
     ):
         with pytest.raises(StorageFailed, match="No such file or directory"):
             s.sql(statement)
+    run(s, "INSERT INTO sender.t VALUES (2, 2)")
+    with pytest.raises(StorageFailed, match="No such file or directory"):
+        s.sql("APPLY SUBSCRIPTION s")
+    assert rows_of(s, "t") == [(1, 1), (2, 2)], "the other table goes on"
     mounted.rmdir()
     disk.rename(mounted)
     run(s, "ALTER SUBSCRIPTION s REFRESH PUBLICATION", "INSERT INTO sender.e VALUES (2)", "APPLY SUBSCRIPTION s")
@@ -682,14 +692,21 @@ def test_an_apply_that_is_cancelled_ends_and_fails_no_table(s: SparkSession, mon
         jvm: Any = session._jvm
         raise Py4JJavaError("a job", jvm.java.lang.IllegalStateException("[SPARK_JOB_CANCELLED] Job 7 cancelled by its user"))
 
+    run(s, "INSERT INTO t VALUES (3, 0)")
+    with pytest.raises(ReplicationConflict):
+        s.sql("APPLY SUBSCRIPTION s")
+    run(s, "ALTER SUBSCRIPTION s ENABLE", "INSERT INTO sender.u VALUES (2)")
     with monkeypatch.context() as cancelling:
         cancelling.setattr(operations, "keyed", keyed)
         with pytest.raises(StatementCancelled):
             s.sql("APPLY SUBSCRIPTION s")
     assert len(asked) == 1, "it went on with other commits or tables"
+    stopped = "SELECT stopped_at, error IS NOT NULL FROM subscription_tables('s') WHERE table = 't'"
+    assert answer(s, stopped) == [(3, True)], "it was not tried again"
+    run(s, "DELETE FROM t WHERE id = 3")
     assert answer(s, "SELECT enabled FROM subscriptions('s')") == [(True,)]
-    assert answer(s, "SELECT sum(apply_errors) FROM subscription_stats('s')") == [(0,)]
-    assert applied(s) == [(1, 1), (2, 2), (3, 3)] and rows_of(s, "u") == [(1,)]
+    assert answer(s, "SELECT sum(apply_errors), sum(insert_exists) FROM subscription_stats('s')") == [(1, 1)]
+    assert applied(s) == [(1, 1), (2, 2), (3, 3)] and rows_of(s, "u") == [(1,), (2,)]
 
 
 def test_a_condition_on_a_column_that_is_not_sent(s: SparkSession) -> None:

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from streamtable.delta import column_ids
 
@@ -47,9 +46,25 @@ def test_a_name_that_stood_for_another_column_is_found(
     then: str, since: list[str], now: str, found: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(column_ids, "state", lambda *_: SimpleNamespace(version=9, schema_json=now))
-    monkeypatch.setattr(column_ids, "commits", lambda *_, **__: [SimpleNamespace(schema_json=each) for each in (None, *since)])
+    made = [SimpleNamespace(schema_json=each, operation="RENAME COLUMN") for each in (None, *since)]
+    monkeypatch.setattr(column_ids, "commits", lambda *_, **__: made)
     monkeypatch.setattr(column_ids, "bridge", lambda _: SimpleNamespace(columnsAt=lambda *_: then))
     monkeypatch.setattr(column_ids, "translated", lambda _: nullcontext())
-    session: SparkSession = SPARK
-    assert column_ids.other_column(session, "/t", 3, ["v", "w"]) == found
-    assert column_ids.other_column(session, "/t", 9, ["v", "w"]) is None
+    names = column_ids.NamesInFiles(SPARK, "/t", ["v", "w"])
+    assert (names.other(3), names.other(9)) == (found, None)
+
+
+def test_only_commits_that_were_not_looked_at_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, latest = list[tuple[int, int]](), 9
+
+    def commits(_: object, path: str, after: int, upto: int, complete: bool) -> list[Any]:
+        asked.append((after, upto))
+        return [SimpleNamespace(schema_json=schema(v="c1"), operation="SET TBLPROPERTIES")]
+
+    monkeypatch.setattr(column_ids, "state", lambda *_: SimpleNamespace(version=latest, schema_json=schema(v="c1")))
+    monkeypatch.setattr(column_ids, "commits", commits)  # and no columns of a version: the first commit keeps them
+    names = column_ids.NamesInFiles(SPARK, "/t", ["v"])
+    assert [names.other(since) for since in (3, 4, 8)] == [None] * 3
+    latest = 12
+    assert [names.other(since) for since in (8, 2)] == [None] * 2
+    assert asked == [(3, 9), (9, 12), (2, 12)]

@@ -47,7 +47,7 @@ class Log:
             monkeypatch.setattr(module, "bridge", lambda _: self)
         monkeypatch.setattr(subscribed, "versions", lambda *_: (self.latest,))
         monkeypatch.setattr(subscribed, "state", lambda *_: SimpleNamespace(schema_json="{}"))
-        monkeypatch.setattr(apply, "other_column", lambda *_: None)
+        monkeypatch.setattr(apply.AppliedTable, "_other_column", lambda _: None)
 
     @property
     def latest(self) -> Version:

@@ -12,14 +12,23 @@ from streamtable.delta.tables import Located, find_table
 from streamtable.errors import StorageFailed
 from streamtable.jvm.storage import not_mounted
 
-__all__ = ["away", "home_away"]
+__all__ = ["away", "home_away", "path_away"]
+
+_DEFAULT = "fs.defaultFS"
 
 
 def away(spark: SparkSession, located: Located) -> StorageFailed | None:
     """Return the error of a name whose storage is away, whether a table has the name or not."""
     if located.kind == "delta":
-        return not_mounted(located.path, known=not is_path(located.name))
+        return path_away(spark, located.path, known=not is_path(located.name))
     return home_away(spark, located.name)
+
+
+def path_away(spark: SparkSession, path: str, known: bool = True) -> StorageFailed | None:
+    """Return the error of a folder whose storage is away, as `not_mounted` does. A path without a scheme is of the default one."""
+    if path.startswith("/") and str(spark._jsparkSession.sessionState().newHadoopConf().get(_DEFAULT)).startswith("file:"):
+        path = f"file:{path}"
+    return not_mounted(path, known)
 
 
 def home_away(spark: SparkSession, name: Sequence[str]) -> StorageFailed | None:

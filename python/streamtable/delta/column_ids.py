@@ -13,29 +13,51 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from streamtable.delta.bridge import bridge, translated
-from streamtable.delta.summaries import commits
+from streamtable.delta.summaries import KEEP_COLUMNS, commits
 from streamtable.delta.tables import state
 
-__all__ = ["other_column"]
+__all__ = ["NamesInFiles"]
 
 _PHYSICAL = "delta.columnMapping.physicalName"
 
 
-def other_column(session: SparkSession, path: str, since: int, columns: Collection[str]) -> str | None:
-    """Return one of the columns, or a field in it, whose name stood for another one at a version or later."""
-    latest = state(session, path)
-    if latest.version <= since or _PHYSICAL not in latest.schema_json:
+class NamesInFiles:
+    """The columns of a table that somebody reads. It remembers the versions that it has looked at."""
+
+    def __init__(self, session: SparkSession, path: str, columns: Collection[str]) -> None:
+        self._session, self._path = session, path
+        self._wanted = {each.casefold() for each in columns}
+        self._clean = (0, -1)
+
+    def other(self, since: int) -> str | None:
+        """Return a column, or a field in it, whose name stood for another one at the version `since` or later.
+
+        Raises HistoryLost where the log does not tell.
+        """
+        latest = state(self._session, self._path)
+        if latest.version <= since or _PHYSICAL not in latest.schema_json:
+            return None
+        first, last = self._clean
+        known = first <= since <= last
+        if known and last == latest.version:
+            return None
+        if found := self._changed(last if known else since, latest.version, dict(_files(latest.schema_json))):
+            return found
+        self._clean = (first if known else since, latest.version)
         return None
-    changed = [each.schema_json for each in commits(session, path, since, latest.version, complete=False) if each.schema_json]
-    if not changed:
+
+    def _changed(self, since: int, upto: int, now: dict[tuple[str, ...], str]) -> str | None:
+        changes = [each for each in commits(self._session, self._path, since, upto, complete=False) if each.schema_json]
+        if not changes:
+            return None
+        schemas = [each.schema_json for each in changes if each.schema_json]
+        if changes[0].operation not in KEEP_COLUMNS:  # else those before it are the same
+            with translated(self._path):
+                schemas.append(bridge(self._session).columnsAt(self._session._jsparkSession, self._path, since))
+        for place, name in (each for schema in schemas for each in _files(schema)):
+            if place[0] in self._wanted and now.get(place, name) != name:
+                return ".".join(place)
         return None
-    with translated(path):
-        changed.append(bridge(session).columnsAt(session._jsparkSession, path, since))
-    now, wanted = dict(_files(latest.schema_json)), {each.casefold() for each in columns}
-    for place, name in (each for schema in changed for each in _files(schema)):
-        if place[0] in wanted and now.get(place, name) != name:
-            return ".".join(place)
-    return None
 
 
 def _files(schema_json: str) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -13,7 +13,10 @@ from pyspark.sql import SparkSession
 from streamtable.delta.bridge import bridge, translated
 from streamtable.errors import HistoryLost
 
-__all__ = ["CommitSummary", "Layout", "commits", "layout"]
+__all__ = ["KEEP_COLUMNS", "CommitSummary", "Layout", "commits", "layout"]
+
+KEEP_COLUMNS = ("SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "ADD CONSTRAINT", "DROP CONSTRAINT", "CLUSTER BY")
+"""Operations that write the metadata and keep the columns."""
 
 Layout: TypeAlias = tuple[str, ...]
 """Columns of partitions, as files call them, in the order of their names."""

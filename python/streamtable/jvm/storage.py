@@ -55,9 +55,10 @@ def not_mounted(folder: str, known: bool = True) -> StorageFailed | None:
     `known` that the folder was ever there, its path may be misspelt: then the storage is away only if the first folder on the
     path that is there is empty, as where a disk was mounted.
     """
-    if not folder.startswith(("file:/", "/")):
+    scheme, _, name = folder.partition(":")
+    place = Path(name)
+    if scheme != "file":
         return None
-    place = Path(folder.removeprefix("file:"))
     around = place.parent
     if why := _trouble(around):
         if not (known or _remedy(why) or _is_empty(next(each for each in around.parents if not _trouble(each)))):

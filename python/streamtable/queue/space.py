@@ -8,8 +8,9 @@ from pyspark.sql import SparkSession
 from tenacity import stop_after_attempt, wait_random_exponential
 
 from streamtable.algebra.columns import POSITION
-from streamtable.delta.commit import RowChange, Transaction, again_after_conflicts, commit, positions
+from streamtable.delta.commit import Positions, RowChange, Transaction, again_after_conflicts, commit, positions
 from streamtable.delta.rows import read_located
+from streamtable.delta.summaries import commits
 from streamtable.delta.tables import state
 from streamtable.errors import ConcurrentRefresh, InvalidStatement
 from streamtable.queue import consumers
@@ -38,17 +39,26 @@ def purge(spark: SparkSession, queue: Queue) -> int:
     return _purge(spark, queue)
 
 
-@again_after_conflicts(stop_after_attempt(_ATTEMPTS), wait_random_exponential(0.05, 1)).wraps
 def _purge(spark: SparkSession, queue: Queue) -> int:
-    """Purge what is there now: another process may have rewritten or deleted the files."""
+    for _ in range(_ATTEMPTS):
+        version = state(spark, queue.path).version
+        upto = min([version, *(each.finished for each in consumers.of(spark, queue))])
+        passed = read_located(spark, queue.path, upto).select(_FILE).distinct()
+        rows = read_located(spark, queue.path, version).join(passed, _FILE, "left_semi")
+        found = positions(spark, rows, queue.path, version)
+        if not found.count or _is_removed(spark, queue, version, found):
+            return found.count
+    raise ConcurrentRefresh(f"the files of {queue} were rewritten while it was purged; nothing was deleted", hint="purge it again")
+
+
+@again_after_conflicts(stop_after_attempt(_ATTEMPTS), wait_random_exponential(0.05, 1)).wraps
+def _is_removed(spark: SparkSession, queue: Queue, read: int, found: Positions) -> bool:
+    """Delete events on top of inserts since they were found. Do nothing, and tell so, where files were rewritten since."""
     version = state(spark, queue.path).version
-    upto = min([version, *(each.finished for each in consumers.of(spark, queue))])
-    passed = read_located(spark, queue.path, upto).select(_FILE).distinct()
-    rows = read_located(spark, queue.path, version).join(passed, _FILE, "left_semi")
-    found = positions(spark, rows, queue.path, version)
-    if found.count:
-        commit(spark, queue.path, version, Transaction(queue.id, version + 1), RowChange(remove=found))
-    return found.count
+    if any(each.removes_files for each in commits(spark, queue.path, read, version)):
+        return False
+    commit(spark, queue.path, version, Transaction(queue.id, version + 1), RowChange(remove=found))
+    return True
 
 
 def purge_now_and_then(spark: SparkSession, queue: Queue, before: int, after: int) -> None:

@@ -200,7 +200,10 @@ def _relations(
     after, mixed = dict[str, SubscribedTable](), list[str]()
     for name, several in tables.items():
         source, target, relation = source_of(spark, several), subscription.target(spark, name), known.get(name)
-        if relation is None or AppliedTable(spark, source, target, relation, foreign_only=False).is_lost():
+        table = AppliedTable(spark, source, target, relation, foreign_only=False) if relation else None
+        if relation is None or (table and table.is_lost()):
+            if table and copy:
+                table.refuse_rows()
             start = begun[source.name].confirmed if begun is not None and relation is None else source.version
             target_id = state(spark, target.path).table_id
             relation = SubscribedTable.new(name, source.table_id, target_id, None if copy else start)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
-from streamtable.delta.column_ids import other_column
+from streamtable.delta.column_ids import NamesInFiles
 from streamtable.delta.commit_ids import is_same, version_at
+from streamtable.delta.rows import read
 from streamtable.delta.summaries import CommitSummary, commits
 from streamtable.delta.tables import Located, Version, retained, state, transaction
 from streamtable.engine.load import Load
@@ -77,20 +78,21 @@ class AppliedTable:
             raise self._lost(f"{self._mine} was dropped and created again: the rows that were applied before are not in it")
         if self._is_restored():
             raise self._lost(f"{self._mine} was restored to an earlier version: rows that were applied before may not be in it")
-        if column := self._other_column():
-            raise self._lost(f"the column {column} of {self.source.name} is another one than at version {self.position}")
         if self._is_unmarked:
             raise self._lost(f"an older copy of {self._mine} took its place: nothing in it tells up to where it was applied")
         if self._goes_back:
             _log.warning("%s is an older copy: it is given again what came after version %s", self._mine, self.position)
         try:
+            column = self._other_column()
             pending = commits(self.session, self.source.path, self.position, self.source.version)
-            for part in self._parts(pending):
+            for part in () if column else self._parts(pending):
                 self._apply(part)
         except (HistoryLost, Stopped) as error:
             if not self.is_lost():
                 raise
             raise self._lost(f"{self.source.name} does not hold any more what happened after version {self.position}") from error
+        if column:
+            raise self._lost(f"the column {column} of {self.source.name} is another one than at version {self.position}")
 
     def is_lost(self) -> bool:
         """Tell whether the history after the position is gone: log or files were cleaned up, or another table is in its place."""
@@ -98,9 +100,18 @@ class AppliedTable:
             return True
         if self.position is None:
             return False
-        if self._other_column():
+        if retained(self.session, self.source.path, self.position).changes > self.position:
             return True
-        return retained(self.session, self.source.path, self.position).changes > self.position
+        try:
+            return self._other_column() is not None
+        except HistoryLost:
+            return True
+
+    def refuse_rows(self) -> None:
+        """Raise HistoryLost where a new copy would come beside rows that were applied before."""
+        leaves = self._is_restored() or (self.position is not None and self._other_column())
+        if leaves and not read(self.session, self.target.path, self.target_version).isEmpty():
+            raise self._lost(f"{self._mine} still has rows that were applied before")
 
     def _is_recreated(self) -> bool:
         reached = max(self.position or 0, self.relation.position or 0)
@@ -140,7 +151,9 @@ class AppliedTable:
 
     def _other_column(self) -> str | None:
         assert self.position is not None, "what was not applied yet reads no history"
-        return other_column(self.session, self.source.path, self.position, self.source.columns)
+        if self.position >= self.source.version:
+            return None
+        return NamesInFiles(self.session, self.source.path, self.source.columns).other(self.position)
 
     def _is_restored(self) -> bool:
         """Tell whether the subscriber's table was restored since the last look: RESTORE takes rows back, and not the position."""

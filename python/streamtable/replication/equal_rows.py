@@ -30,16 +30,17 @@ COPIES, _NTH = "__copies", "__nth"
 def netted(rows: DataFrame, types: Mapping[str, DataType]) -> DataFrame:
     """Return one row per content: its `ROW`, its forms, its NUMBER in all, and how many copies are `NEEDED`."""
     contents = [form(F.col(ROW)[name], kind).alias(each) for each, (name, kind) in zip(_forms(types), types.items(), strict=True)]
-    # Within a version in any order: what came is counted first, so that only the net change of a version can miss a row.
-    in_turn = F.array_sort(F.collect_list(F.struct(VERSION, (-F.col(NUMBER)).alias("minus"))))
+    # Only the net change of a version can miss a row.
+    of_version = rows.groupBy(*contents, VERSION).agg(F.first(ROW).alias(ROW), F.sum(NUMBER).alias(NUMBER))
+    in_turn = F.array_sort(F.collect_list(F.struct(VERSION, NUMBER)))
     zero = F.lit(0).cast("bigint")
 
     def step(sums: Column, each: Column) -> Column:
-        total = sums["total"] - each["minus"]
+        total = sums["total"] + each[NUMBER]
         return F.struct(total.alias("total"), F.greatest(sums["needed"], -total).alias("needed"))
 
     sums = F.aggregate(in_turn, F.struct(zero.alias("total"), zero.alias("needed")), step)
-    net = rows.groupBy(*contents).agg(F.first(ROW).alias(ROW), sums.alias("__sums"))
+    net = of_version.groupBy(*_forms(types)).agg(F.first(ROW).alias(ROW), sums.alias("__sums"))
     return net.select(*_forms(types), ROW, F.col("__sums.total").alias(NUMBER), F.col("__sums.needed").alias(NEEDED))
 
 

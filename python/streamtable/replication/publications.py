@@ -12,7 +12,7 @@ from streamtable.catalog import objects
 from streamtable.catalog.kinds import PUBLICATION, CatalogObject, is_one, statement_of
 from streamtable.catalog.mounted import away
 from streamtable.delta.tables import Located, TableState, find_table, state
-from streamtable.errors import InvalidStatement, SourceUnavailable
+from streamtable.errors import InvalidStatement, SourceUnavailable, StorageFailed
 from streamtable.jvm.handles import catalog_of, namespace_of
 from streamtable.language.names import Name
 from streamtable.language.replication.ast import (
@@ -95,10 +95,13 @@ def drop(spark: SparkSession, statement: DropPublication) -> list[CatalogObject]
     return found
 
 
-def published(spark: SparkSession, stored: CatalogObject, publisher: Publisher) -> Iterator[Published]:
+def published(
+    spark: SparkSession, stored: CatalogObject, publisher: Publisher, away: list[StorageFailed] | None = None
+) -> Iterator[Published]:
     """Yield the current tables of a publication, of its schema and by name; some may be gone.
 
-    A table that is in a schema of the publication as well is sent whole.
+    A table that is in a schema of the publication as well is sent whole. A table whose storage is away is told in the list `away`;
+    without one, StorageFailed is raised.
     """
     statement = definition(stored)
     wanted, home = statement.objects, statement.name.parts[:-1]
@@ -109,7 +112,13 @@ def published(spark: SparkSession, stored: CatalogObject, publisher: Publisher) 
         whole = (name for name in publisher.tables(spark) if name not in excepted)
     for table in (*(PublishedTable(Name((*home, name))) for name in whole), *wanted.tables):
         here = publisher.name(table.name.parts[-1]) if _same(home, table.name.parts[:-1]) else table.name
-        _, at = _table(spark, here)
+        try:
+            _, at = _table(spark, here)
+        except StorageFailed as error:
+            if away is None:
+                raise
+            away.append(error)
+            continue
         if at is not None and at.table_id not in excepted:
             excepted.add(at.table_id)  # once
             said = (table.columns, table.where, statement.publish, statement.generated == "stored")

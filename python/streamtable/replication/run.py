@@ -21,6 +21,7 @@ from streamtable.errors import (
     InvalidStatement,
     ReplicationConflict,
     StatementFailed,
+    StorageFailed,
     StreamTableError,
     message_of,
 )
@@ -72,10 +73,11 @@ def apply(spark: SparkSession, name: Name) -> list[Progress]:
         if not subscription.enabled:
             raise InvalidStatement(f"the subscription {subscription} is disabled", hint="ALTER SUBSCRIPTION ... ENABLE")
         slot = objects.load(spark, SLOT, subscription.slot_name())
-        tables = published_to(spark, subscription)
+        away = list[StorageFailed]()
+        tables = published_to(spark, subscription, away)
         subscription = _copying(spark, subscription)
         before, relations = subscription.relations, subscription.relations
-        progress, errors = list[Progress](), list[Exception]()
+        progress, errors = list[Progress](), list[Exception](away)
         # Others wait until REFRESH PUBLICATION takes them in, or forgets them.
         for table in sorted(before.keys() & tables.keys()):
             moved, applied, error = _advance(session, subscription, before[table], tables[table])
@@ -105,10 +107,13 @@ def _named(subscription: Subscription, relation: SubscribedTable, error: Excepti
     return failed
 
 
-def published_to(spark: SparkSession, subscription: Subscription) -> dict[str, list[Published]]:
+def published_to(
+    spark: SparkSession, subscription: Subscription, away: list[StorageFailed] | None = None
+) -> dict[str, list[Published]]:
     """Return what the publications send now, by table. Warn of missing publications.
 
-    Raises InvalidStatement for a table outside of the publisher's schema.
+    Tables whose storage is away are left out, and told in the list `away`; without one, StorageFailed is raised. Raises
+    InvalidStatement for a table outside of the publisher's schema.
     """
     found = dict[str, list[Published]]()
     for name in map(subscription.publisher.name, subscription.publications):
@@ -119,7 +124,7 @@ def published_to(spark: SparkSession, subscription: Subscription) -> dict[str, l
         if others := outside(stored):
             hint = "subscribe to a publication that is in the schema of its tables"
             raise InvalidStatement(f"{stored} publishes {'.'.join(others[0].parts)}, of another schema", hint=hint)
-        for table in published(spark, stored, subscription.publisher):
+        for table in published(spark, stored, subscription.publisher, away):
             found.setdefault(table.name[-1], []).append(table)
     return found
 
@@ -161,6 +166,7 @@ def _advance(
         except (PySparkException, Py4JJavaError) as other:
             commit, error = None, error or other
     failed = None if error is None or cancelled(error) else error
+    as_before = error is not None and failed is None and position == relation.position  # cancelled: its trouble is as it was
     skipped = relation.skip is not None and position is not None and position >= relation.skip
     moved = replace(
         _counted(relation, done, failed, copying),
@@ -170,9 +176,9 @@ def _advance(
         commit=commit,
         written=table.written if table else relation.written,
         target_id=table.target_id if table and error is None else relation.target_id,
-        stopped_at=stopped_at,
+        stopped_at=relation.stopped_at if as_before else stopped_at,
         skip=None if skipped else relation.skip,
-        error=message_of(failed) if failed else None,
+        error=relation.error if as_before else message_of(failed) if failed else None,
     )
     if table and error is None and (moved != relation or table.target_version - (relation.seen or 0) > _UNSEEN):
         moved = replace(moved, seen=table.target_version)

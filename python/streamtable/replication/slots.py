@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog import objects
 from streamtable.catalog.kinds import SLOT, CatalogObject, unreadable
+from streamtable.catalog.mounted import path_away
 from streamtable.catalog.restored import UNREADABLE, restored
 from streamtable.delta.tables import Version, versions
 from streamtable.engine import clock
-from streamtable.jvm.storage import not_mounted
 from streamtable.language.names import Name
 from streamtable.replication.publications import Published
 
@@ -96,8 +96,8 @@ def advance(
 def _existing(spark: SparkSession, found: list[Position]) -> dict[str, Position]:
     """Return the positions by table, without dropped tables. A table whose storage is away is not dropped."""
     now = versions(spark, [each.path for each in found]) if found else ()
-    return {each.table: each for each, at in zip(found, now, strict=True) if _exists(each, at)}
+    return {each.table: each for each, at in zip(found, now, strict=True) if _exists(spark, each, at)}
 
 
-def _exists(position: Position, at: Version | None) -> bool:
-    return at.table_id == position.table_id if at else not_mounted(position.path) is not None
+def _exists(spark: SparkSession, position: Position, at: Version | None) -> bool:
+    return at.table_id == position.table_id if at else path_away(spark, position.path) is not None

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from streamtable.delta.commit_ids import is_same, version_at
-from streamtable.delta.summaries import CommitSummary, commits
+from streamtable.delta.summaries import KEEP_COLUMNS, CommitSummary, commits
 from streamtable.delta.tables import Version, find_table, retained, state, versions
 from streamtable.errors import HistoryLost, InvalidStatement, SourceUnavailable, StorageFailed
 from streamtable.jvm.storage import not_mounted
@@ -36,9 +36,6 @@ _COUNTED = {
 
 _IN_PLACE = ("REPLACE", "RESTORE", "CLONE")
 """Words in the names of operations that give a table another id and keep its history."""
-
-_NO_SCHEMA = ("SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "ADD CONSTRAINT", "DROP CONSTRAINT", "CLUSTER BY")
-"""Operations that write the metadata and keep the columns."""
 
 
 @dataclass(frozen=True)
@@ -271,7 +268,7 @@ class Inputs:
 
 
 def _schema(table: Input, commit: CommitSummary) -> str | None:
-    if commit.schema_json is None or commit.operation in _NO_SCHEMA:
+    if commit.schema_json is None or commit.operation in KEEP_COLUMNS:
         return None
     return f"{table} ({StructType.fromJson(json.loads(commit.schema_json)).toDDL()})"
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -17,7 +19,7 @@ from streamtable.language.names import UNREAD
 from streamtable.language.parse import AnyStatement
 from streamtable.language.subscribe.ast import Subscribe, WithinTimestamp
 from streamtable.language.write import to_sql
-from streamtable.subscribing.feed import columns_of, meaning, opened
+from streamtable.subscribing.feed import Feed, columns_of, meaning, opened
 from streamtable.subscribing.inputs import Inputs
 from streamtable.subscribing.output import Output
 from streamtable.subscribing.query import TEXTS
@@ -47,27 +49,32 @@ def begun(spark: SparkSession, statement: AnyStatement, place: str) -> str:
     """
     subscribe = _checked(statement, UNREAD)
     columns = json.loads(columns_of(spark, subscribe.relation))
-    texts = _kept(spark, place, "texts", columns.get(TEXTS, {}))
     with opened(spark, subscribe.relation) as feed:
-        tables = _kept(spark, place, "tables", list(feed.relation.inputs.ids))
-    return json.dumps(_Begun(json.dumps({**columns, TEXTS: texts}) if texts or columns else UNREAD, place, tuple(tables)))
+        ids = feed.relation.inputs.ids
+    kept = list(_kept(spark, place))
+    texts = next((each for each in kept if isinstance(each, dict)), None)
+    if texts is None:
+        texts = columns.get(TEXTS, {})
+        write_small(spark, f"{place}/streamtable/texts.json", json.dumps(texts))
+    several = [each for each in kept if isinstance(each, list)]
+    if not several:
+        _keep(spark, place, ids)
+    same = not several or list(ids) in several
+    return json.dumps(_Begun(json.dumps({**columns, TEXTS: texts}) if texts or columns else UNREAD, place, ids if same else ()))
 
 
-Kept = TypeVar("Kept", dict[str, str], list[str])
-
-
-def _kept(spark: SparkSession, place: str, name: str, now: Kept) -> Kept:
-    """Return what the folder of a stream keeps under a name, a map or a list. Where it has none, it keeps `now` from now on."""
+def _kept(spark: SparkSession, place: str) -> Iterator[dict[str, str] | list[str]]:
+    """Yield what the folder of a stream keeps: the texts that it began with, and ids of tables, one list for each that it had."""
     for _, _, text in read_small(spark, f"{place}/streamtable"):
         with suppress(ValueError):  # killed while it was written: nobody had been told anything
-            if isinstance(known := json.loads(text), type(now)):
-                return known
-    _keep(spark, place, name, now)
-    return now
+            if isinstance(known := json.loads(text), (dict, list)):
+                yield known
 
 
-def _keep(spark: SparkSession, place: str, name: str, now: Kept) -> None:
-    write_small(spark, f"{place}/streamtable/{name}.json", json.dumps(now))
+def _keep(spark: SparkSession, place: str, ids: tuple[str, ...]) -> None:
+    """Keep the ids of the tables, in a file of their own: one that is written anew may be lost."""
+    name = hashlib.sha256(json.dumps(ids).encode()).hexdigest()[:32]
+    write_small(spark, f"{place}/streamtable/tables-{name}.json", json.dumps(ids))
 
 
 def latest(spark: SparkSession, statement: AnyStatement, told: str, start: int | None, newest: int | None = None) -> int | None:
@@ -86,13 +93,21 @@ def latest(spark: SparkSession, statement: AnyStatement, told: str, start: int |
 
 def _same(spark: SparkSession, stream: _Begun, subscribe: Subscribe, inputs: Inputs, position: int | None) -> None:
     """Raise HistoryLost if a table was created again since the position. One that was replaced in its place goes on."""
-    if inputs.ids == stream.tables or (known := _kept(spark, stream.place, "tables", list(inputs.ids))) == list(inputs.ids):
+    if inputs.ids == stream.tables:
         return
-    if position is not None and (table := inputs.recreated(known, position)):
-        message = f"{table} was dropped and created again since the stream of {to_sql(subscribe)} came to {position}: "
-        message += "the history of the one before is lost"
-        raise HistoryLost(message, hint="begin with a new checkpoint")
-    _keep(spark, stream.place, "tables", list(inputs.ids))
+    known = [each for each in _kept(spark, stream.place) if isinstance(each, list)]
+    if list(inputs.ids) in known:
+        return
+    if position is not None and known:
+        if len(known[0]) != len(inputs.ids):
+            message = (
+                f"the stream of {to_sql(subscribe)} reads other tables than when it came to {position}: its position means nothing"
+            )
+            raise HistoryLost(message, hint="begin with a new checkpoint")
+        if table := inputs.recreated(known[0], position):
+            message = f"{table} was dropped and created again since the stream of {to_sql(subscribe)} came to {position}: "
+            raise HistoryLost(message + "the history of the one before is lost", hint="begin with a new checkpoint")
+    _keep(spark, stream.place, inputs.ids)
 
 
 def _latest(subscribe: Subscribe, relation: Relation, start: int | None) -> int | None:
@@ -125,31 +140,35 @@ def of_stream(spark: SparkSession, statement: AnyStatement, told: str, start: in
     subscribe = _checked(statement, stream.columns)
     with opened(spark, subscribe.relation) as feed:
         _same(spark, stream, subscribe, feed.relation.inputs, end if start is None else start)
-        return batch(spark, statement, stream.columns, start, end)
+        return _batch(feed, subscribe, start, end)
 
 
 def batch(spark: SparkSession, statement: AnyStatement, columns: str, start: int | None, end: int) -> DataFrame:
     """Return the rows of a batch, the same at each call: the initial contents, or the changes."""
     subscribe = _checked(statement, columns)
     with opened(spark, subscribe.relation) as feed:
-        relation = feed.relation
-        _there(subscribe, relation.inputs, end if start is None else max(start, end))
-        output = Output(relation.schema, relation.inputs.times.type, subscribe.modifier, progress=False)
-        frames, position = list[DataFrame](), start
-        if position is None:
-            as_of, inputs = subscribe.as_of, relation.inputs
-            position = end if as_of is None else inputs.begin(as_of, subscribe.at_least, subscribe.snapshot)
-            if not inputs.times.reached(position, inputs.times.versions(end)):
-                inputs.begin(end, at_least=False, snapshot=True)  # what the batch had held is not kept any more, and this says so
-            if subscribe.snapshot:
-                frames.append(output.frame(relation.snapshot(position), several=False))
-        for step in relation.steps(position, end):
-            with feed.lent(position, step) as changes:
-                frames.append(output.frame(changes, several=False))
-            position = step
-        if not frames:
-            frames.append(output.frame(relation.snapshot(end), several=False).limit(0))
-        return reduce(DataFrame.unionAll, frames)
+        return _batch(feed, subscribe, start, end)
+
+
+def _batch(feed: Feed, subscribe: Subscribe, start: int | None, end: int) -> DataFrame:
+    relation = feed.relation
+    _there(subscribe, relation.inputs, end if start is None else max(start, end))
+    output = Output(relation.schema, relation.inputs.times.type, subscribe.modifier, progress=False)
+    frames, position = list[DataFrame](), start
+    if position is None:
+        as_of, inputs = subscribe.as_of, relation.inputs
+        position = end if as_of is None else inputs.begin(as_of, subscribe.at_least, subscribe.snapshot)
+        if not inputs.times.reached(position, inputs.times.versions(end)):
+            inputs.begin(end, at_least=False, snapshot=True)  # what the batch had held is not kept any more, and this says so
+        if subscribe.snapshot:
+            frames.append(output.frame(relation.snapshot(position), several=False))
+    for step in relation.steps(position, end):
+        with feed.lent(position, step) as changes:
+            frames.append(output.frame(changes, several=False))
+        position = step
+    if not frames:
+        frames.append(output.frame(relation.snapshot(end), several=False).limit(0))
+    return reduce(DataFrame.unionAll, frames)
 
 
 def _there(subscribe: Subscribe, inputs: Inputs, time: int) -> None:

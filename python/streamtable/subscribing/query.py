@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from streamtable.algebra.operators import Aggregate, Constant, Expand, Filter, G
 from streamtable.algebra.reading import BoundQuery
 from streamtable.algebra.render import render
 from streamtable.algebra.trees import sources_of, walk
+from streamtable.delta.column_ids import NamesInFiles
 from streamtable.delta.tables import Version
 from streamtable.differentiate import affected_groups
 from streamtable.differentiate.deltas import Deltas, Shared
@@ -112,11 +112,17 @@ class QueryRelation:
             texts = (*self._analysed.bound.views, *self._analysed.bound.functions)
             changed = partial(fits, f"the text of {' or '.join(texts)}") if texts else None
             stateless = all(isinstance(each, _STATELESS) for each in walk(self._analysed.tree))
+            self._names = tuple(NamesInFiles(spark, each.path, self._read(each.path)) for each in found)
             self.inputs = Inputs(spark, found, fits, views, changed, changes_need_contents=not stateless)
         except StreamTableError:
             self.close()
             raise
         self.schema: StructType = plain(self._analysed.frame.schema)
+
+    def _read(self, path: str) -> set[str]:
+        """Return the columns of a table that the query reads."""
+        scans = (each for each in walk(self._analysed.tree) if isinstance(each, Scan) and each.source.path == path)
+        return {column.name for scan in scans for column in scan.columns}
 
     def close(self) -> None:
         release(self._analysed)
@@ -133,8 +139,8 @@ class QueryRelation:
         return (self.inputs.opened, names, self._analysed.fingerprint, tuple(self._settings.items()))
 
     def snapshot(self, time: int) -> DataFrame:
-        self._refuse_other_columns(time)
         rows = pinned_query(self._analysed, self._at(self.inputs.times.versions(time)))
+        self._refuse_other_columns(time)
         return self._timed(_signed(rows.toDF(*ids(self.schema)), 1), time)
 
     def steps(self, after: int, latest: int) -> Iterator[int]:
@@ -149,19 +155,15 @@ class QueryRelation:
 
     @contextmanager
     def changes(self, after: int, upto: int) -> Iterator[DataFrame]:
-        self._refuse_other_columns(after)
         times = self.inputs.times
         with Workspace(self._analysed.session) as workspace:
             delta = self._delta(workspace, self._at(times.versions(after)), self._at(times.versions(upto)))
+            self._refuse_other_columns(after)  # the frame has its columns by now
             yield self._timed(delta.toDF(*ids(self.schema), WEIGHT.id), upto)
 
     def _refuse_other_columns(self, since: int) -> None:
-        read = defaultdict[str, set[str]](set)
-        for each in walk(self._analysed.tree):
-            if isinstance(each, Scan):
-                read[each.source.path].update(column.name for column in each.columns)
-        for table, version in zip(self.inputs.opened, self.inputs.times.versions(since), strict=True):
-            refuse_other_columns(self._analysed.session, table, version, read[table.path])
+        for table, names, version in zip(self.inputs.opened, self._names, self.inputs.times.versions(since), strict=True):
+            refuse_other_columns(table, names, version)
 
     def _delta(self, workspace: Workspace, old: dict[str, Version], new: dict[str, Version]) -> DataFrame:
         analysed = self._analysed

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
-from streamtable.delta.column_ids import other_column
+from streamtable.delta.column_ids import NamesInFiles
 from streamtable.errors import SourceChanged
 from streamtable.subscribing.inputs import Input, Inputs
 
@@ -51,9 +51,9 @@ class Relation(Protocol):
         ...
 
 
-def refuse_other_columns(session: SparkSession, table: Input, since: int, columns: Collection[str]) -> None:
-    """Raise SourceChanged if the name of one of the columns stood for another one at a version or later."""
-    if column := other_column(session, table.path, since, columns):
+def refuse_other_columns(table: Input, names: NamesInFiles, since: int) -> None:
+    """Raise SourceChanged if the name of a column that is read stood for another one at a version or later."""
+    if column := names.other(since):
         message = f"the column {column} of {table} is another one than at version {since}: what came under its name cannot be read"
         raise SourceChanged(message, hint="subscribe anew; or UNREGISTER CONSUMER, and REGISTER it anew")
 

@@ -206,7 +206,6 @@ class Subscription(Generic[R]):
         return self._statement.up_to is not None and step >= self._statement.up_to
 
     def _changes(self, after: int, upto: int, several: bool) -> R:
-        self._inputs.latest()  # raises where the columns or the texts are others by now
         return self._feed.changes(after, upto, several, self._output, self._form).read()
 
     def _progress(self, at: int) -> Iterator[Callable[[], R]]:

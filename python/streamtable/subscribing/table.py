@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from streamtable.algebra.columns import WEIGHT
+from streamtable.delta.column_ids import NamesInFiles
 from streamtable.delta.rows import COMMIT_VERSION, change_set, read
 from streamtable.delta.tables import Located
 from streamtable.errors import SourceChanged
@@ -35,6 +36,7 @@ class TableRelation:
         self._session = session
         self._path = located.path
         self.schema = plain(StructType.fromJson(json.loads(opened.schema_json)))
+        self._names = NamesInFiles(session, located.path, self.schema.names)
         self.inputs = Inputs(session, [opened], partial(_fits, _identities(opened.schema_json)))
 
     @property
@@ -42,8 +44,8 @@ class TableRelation:
         return self.inputs.opened
 
     def snapshot(self, time: int) -> DataFrame:
-        self._refuse_other_columns(time)
         rows = read(self._session, self._path, time).select(*self._columns())
+        refuse_other_columns(self.inputs.opened[0], self._names, time)
         return rows.toDF(*ids(self.schema)).withColumns({TIME: F.lit(time).cast("bigint"), WEIGHT.id: F.lit(1).cast("bigint")})
 
     def steps(self, after: int, latest: int) -> Iterator[int]:
@@ -53,15 +55,12 @@ class TableRelation:
 
     @contextmanager
     def changes(self, after: int, upto: int) -> Iterator[DataFrame]:
-        self._refuse_other_columns(after)
         rows = change_set(self._session, self._path, after, upto).frame
+        refuse_other_columns(self.inputs.opened[0], self._names, after)  # the frame has its columns by now
         yield rows.select(COMMIT_VERSION, WEIGHT.id, *self._columns()).toDF(TIME, WEIGHT.id, *ids(self.schema))
 
     def close(self) -> None:
         """Hold nothing."""
-
-    def _refuse_other_columns(self, since: int) -> None:
-        refuse_other_columns(self._session, self.inputs.opened[0], since, self.schema.names)
 
     def _columns(self) -> list[str]:
         return [qualified((each.name,)) for each in self.schema]
