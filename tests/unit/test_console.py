@@ -19,7 +19,7 @@ from itertools import chain, repeat
 from pathlib import Path
 from threading import Timer
 from types import SimpleNamespace
-from typing import ClassVar
+from typing import Any, ClassVar
 from urllib.parse import quote, urlsplit
 
 import pytest
@@ -383,6 +383,19 @@ def test_a_stranger_sees_where_to_log_in_and_nothing_else(stranger: TestClient, 
     found = stranger.get(path)
     assert found.status_code == 303 and found.headers["location"] == "/login"
     assert stranger.get("/login").status_code == 200 and "per_region" not in stranger.get("/login").text
+
+
+@pytest.mark.parametrize("path", ["/static/x", "/loginx", "/login/", "/static/../table"])
+def test_a_stranger_is_not_told_why_a_table_is_unreadable(visitor: Visitor, stranger: TestClient, path: str) -> None:
+    status: Any = visitor.board.status
+    status.unreadable["shop.secret"] = "FileNotFoundException: /srv/secret"
+    found = stranger.get(path, params={"name": "shop.secret"})
+    assert found.status_code in (303, 404) and "/srv/secret" not in found.text
+    assert "/srv/secret" in visitor.get("/table?name=shop.secret").text
+
+
+def test_a_form_with_too_many_fields_is_refused(stranger: TestClient) -> None:
+    assert stranger.post("/login", data={f"f{n}": "" for n in range(30)}).status_code == 413
 
 
 def test_a_stranger_changes_nothing_and_hears_nothing(visitor: Visitor, stranger: TestClient) -> None:

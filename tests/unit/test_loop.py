@@ -703,6 +703,22 @@ def test_what_runs_when_the_scheduler_is_suspended_ends_and_its_readers_wait_for
     assert [task.vector.at for task in played.refreshed] == [played.now] * 2
 
 
+def test_what_ran_when_the_scheduler_was_suspended_is_not_tried_again_before_it_resumes() -> None:
+    played, workers = Played(table("a")), OnDemand()
+    played.resting, played.poll = {"a": 1}, timedelta(minutes=1)
+    scheduler = Scheduler(played, workers)
+    turns(scheduler, played, 0)
+    played.suspended = True
+    turns(scheduler, played, 60)
+    workers.finish("a")
+    for _ in range(3):
+        turns(scheduler, played, 11)
+        assert workers.paths() == []
+    played.suspended = False
+    turns(scheduler, played, 60)
+    assert workers.paths() == ["a"]
+
+
 def test_a_failing_table_on_update_is_tried_again_after_pauses_that_double_and_not_at_the_next_poll() -> None:
     played = Played(on_update("b", "a"), on_update("a"))
     played.poll, played.broken = timedelta(hours=1), {"a"}
@@ -722,6 +738,27 @@ def test_a_failing_table_on_update_is_tried_again_after_pauses_that_double_and_n
     played.versions["base"] += 1
     turns(scheduler, played, 1.1)
     assert played.attempts[-2][0] == "a", "a success ends the pauses"
+
+
+def test_the_pause_after_a_refresh_on_update_that_failed_late_is_as_long() -> None:
+    played, workers = Played(on_update("a")), OnDemand()
+    played.poll = timedelta(seconds=5)
+    scheduler = Scheduler(played, workers)
+    turns(scheduler, played, 0)
+    for path in workers.paths():
+        workers.finish(path)
+    turns(scheduler, played, 0)
+    played.broken = {"a"}
+    played.versions["base"] += 1
+    for pause in (1, 2, 4, 8, 16):
+        waited = 0
+        while not workers.paths():
+            turns(scheduler, played, 1)
+            waited += 1
+        assert pause == 1 or waited >= pause // 2, "of the pause before"
+        turns(scheduler, played, 30)
+        workers.finish("a")
+        turns(scheduler, played, 0)
 
 
 def test_a_failing_table_with_a_duration_waits_for_its_next_time() -> None:

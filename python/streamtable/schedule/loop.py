@@ -74,6 +74,7 @@ class Scheduler:
         self._cycles: list[Cycle] = []
         self._running: dict[str, tuple[Task, Future[Refreshed | Failed | Again]]] = {}
         self._resting: dict[str, Attempt] = {}
+        self._suspended = False
         self._urgency: dict[str, datetime] = {}
         self._tried: dict[str, datetime] = {}
         self._told: dict[str, str] = {}
@@ -190,6 +191,7 @@ class Scheduler:
     def _look(self, busy: Mapping[str, datetime]) -> None:
         observation = self._engine.observe()
         at = observation.vector.at
+        self._suspended = observation.suspended
         if observation.suspended:
             self._rest(at + observation.poll)
             return
@@ -266,11 +268,13 @@ class Scheduler:
                     self._told.pop(task.path, None)
                 for path in (*([task.path] if refreshed.skipped else []), *cycle.refreshed(task, refreshed)):
                     self._tell(path, ELSEWHERE)
+            case Again() if self._suspended:
+                cycle.failed(task)
             case Again(pause):
                 self._resting[task.path] = replace(attempt, number=attempt.number + 1, not_before=now + pause)
             case Failed(reason):
                 number = self._failed.get(task.path, (0, None))[0] + 1
-                self._failed[task.path] = number, (pause := backoff(number))
+                self._failed[task.path] = number, now - cycle.vector.at + (pause := backoff(number))  # since its begin
                 self._look_by(now + pause)  # a table ON UPDATE is tried again then
                 for reader in cycle.failed(task):
                     self._tried[reader] = cycle.vector.at

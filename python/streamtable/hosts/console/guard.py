@@ -22,8 +22,8 @@ log = logging.getLogger("streamtable.console")
 MOST = 64 * 1024
 """Bytes of a form; ours are small."""
 
-OPEN = ("/static/", "/login")
-"""Paths that are answered without a session."""
+LOGIN, STATIC = "/login", "/static/"
+"""What is answered without a session: the page, and the files below the folder."""
 LEAVES = "/logout"
 """The one change that everybody may ask for."""
 
@@ -63,11 +63,11 @@ class Guard:
             if request.method != "POST" or not is_own_origin(request.headers):
                 return PlainTextResponse("another site sent this request\n", 403)
             if (form := await _form(request)) is None:
-                return PlainTextResponse("the form is too long\n", 413)
+                return PlainTextResponse("the form is too long, or is none\n", 413)
             request.state.form = form
-        if request.url.path == "/login" and changes:
+        if request.url.path == LOGIN and changes:
             return await self._login(request)
-        if request.url.path.startswith(OPEN):
+        if request.url.path == LOGIN or request.url.path.startswith(STATIC):
             return None
         if session is None:
             return self._stranger(request)
@@ -105,11 +105,14 @@ class Guard:
 
 
 async def _form(request: Request) -> dict[str, str] | None:
-    """Read the form of a request; None for one that is too long."""
+    """Read the form of a request; None for one that is too long, or has too many fields."""
     body = b""
     async for chunk in request.stream():
         body += chunk
         if len(body) > MOST:
             return None
-    found = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20)
+    try:
+        found = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20)
+    except ValueError:
+        return None
     return {key: values[-1] for key, values in found.items()}

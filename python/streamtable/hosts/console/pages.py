@@ -20,7 +20,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response, Stream
 from starlette.routing import Route
 
 from streamtable.hosts import words
-from streamtable.hosts.console.access import Doors
+from streamtable.hosts.console.access import Doors, Session
 from streamtable.hosts.console.assets import address, assets
 from streamtable.hosts.console.board import Act, Board
 from streamtable.hosts.console.chart import chart_of
@@ -236,7 +236,7 @@ class Pages:
         return status.table(request.query_params.get("name", "")) if status else None
 
     def _none(self, request: Request) -> Response:
-        unreadable = self._board.status.unreadable if self._board.status else {}
+        unreadable = self._board.status.unreadable if self._board.status and _session(request) else {}
         if why := unreadable.get(request.query_params.get("name", "")):
             return self._message(request, 200, "Nobody can read this table", why)
         return self._message(request, 404, "There is nothing here", "It may have been dropped or renamed since.")
@@ -245,11 +245,12 @@ class Pages:
         return self._page(request, "message", code, title=title, text=text)
 
     def _page(self, request: Request, template: str, code: int = 200, **shown: object) -> Response:
-        self._board.watch()
+        session = _session(request)
+        if session:  # for a stranger nobody looks at the catalog
+            self._board.watch()
         status = self._board.status
         now = status.at if status else datetime.now(timezone.utc)
         query = f"?{request.url.query}" if request.url.query else ""
-        session = getattr(request.state, "session", None)
         known = {
             "board": self._board,
             "status": status,
@@ -269,6 +270,11 @@ def _named(graph: Any, key: str, up: bool) -> list[Mapping[str, Any]]:
     """Return the neighbours of a node: its sources, or its readers."""
     near = graph.predecessors(key) if up else graph.successors(key)
     return sorted((graph.nodes[each] for each in near), key=lambda node: str(node["name"]))
+
+
+def _session(request: Request) -> Session | None:
+    found: Session | None = getattr(request.state, "session", None)
+    return found
 
 
 def _link(path: str, **query: str) -> str:
