@@ -10,7 +10,9 @@ import signal
 import socket
 import stat
 import threading
+import time
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -561,6 +563,30 @@ def test_wrong_passwords_at_once_are_no_way_around() -> None:
     for _ in range(100):
         slowdown.attempt("ada", "10.0.0.1", check)
     assert len(checked) < 12 and max(waiting) <= 8
+
+
+def test_wrong_passwords_that_come_before_the_first_is_checked_are_slowed_down_too() -> None:
+    checked, begun, over = list[int](), threading.Event(), threading.Event()
+
+    def until_the_end(_: float) -> None:
+        begun.set()
+        over.wait(10)
+
+    slowdown = Slowdown(sleep=until_the_end)
+
+    def check() -> bool:
+        checked.append(1)
+        time.sleep(0.02)
+        return False
+
+    with ThreadPoolExecutor(10) as pool:
+        for _ in range(10):
+            pool.submit(slowdown.attempt, "ada", "10.0.0.1", check)
+        assert begun.wait(10)
+        time.sleep(0.2)
+        found = len(checked)
+        over.set()
+    assert (found, len(checked)) == (3, 10)
 
 
 def test_what_is_known_of_wrong_passwords_is_bounded() -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Lock
+from threading import Condition, Lock
 
 __all__ = ["Slowdown"]
 
@@ -36,20 +36,36 @@ class Slowdown:
         self._clock, self._sleep = clock, sleep
         self._failures: OrderedDict[tuple[str, str], _Failures] = OrderedDict()
         self._waiting = 0
+        self._checking = Counter[tuple[str, str]]()
         self._lock = Lock()
+        self._checked = Condition(self._lock)
 
     def attempt(self, user: str, address: str, check: Callable[[], bool]) -> bool:
         """Check a password when its turn has come. If too many attempts wait, it is refused unchecked."""
         key = (user, address)
-        if not self._turn(key):
-            return False
-        right = check()
-        with self._lock:
-            if right:
-                self._failures.pop(key, None)
-            else:
-                self._failed(key)
-        return right
+        with self._checked:
+            self._checked.wait_for(lambda: self._may_begin(key))
+            self._checking[key] += 1
+        try:
+            if not self._turn(key):
+                return False
+            right = check()
+            with self._lock:
+                if right:
+                    self._failures.pop(key, None)
+                else:
+                    self._failed(key)
+            return right
+        finally:
+            with self._checked:
+                self._checking -= Counter({key: 1})  # a counter keeps no zeros
+                self._checked.notify_all()
+
+    def _may_begin(self, key: tuple[str, str]) -> bool:
+        """Tell whether an attempt could be wrong without a delay, even if all that are checked now are wrong. Others take turns."""
+        known = self._failures.get(key)
+        number = known.number if known else 0
+        return number >= FREE or number + self._checking[key] < FREE
 
     def _turn(self, key: tuple[str, str]) -> bool:
         """Wait for the turn of an attempt. Simultaneous attempts take turns."""
