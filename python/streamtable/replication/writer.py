@@ -101,8 +101,10 @@ class Writer:
                 if by_position and self._replace(came, gone, upto, or_fail=copies):
                     return counts
             # MERGE joins the whole table, whose load is unknown, so Spark plans it as usual.
-            # Of rows that were not there and do not stay it is told nothing: another process may have written one since.
-            self._merge(resolved.where(last & (met | stays)).withColumn("__stays", stays), upto)
+            # A key whose row was missed is left out: somebody may have written one since. One that was inserted here and went again
+            # is not: another process that applies, and saw less, may have inserted it.
+            touched = met | stays | F.col(outcomes.INSERTED)
+            self._merge(resolved.where(last & touched).withColumn("__stays", stays), upto)
             return counts
 
     def _replace(self, came: DataFrame | None, gone: DataFrame | None, upto: int, *, or_fail: bool) -> bool:
