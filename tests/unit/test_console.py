@@ -296,6 +296,16 @@ def test_a_job_that_begins_after_its_group_was_cancelled_is_cancelled_too(visito
     assert visitor.hands.asked == [("cancel", "g")] * 2
 
 
+def test_who_cancels_a_scheduled_refresh_cancels_no_other_one_of_the_table(visitor: Visitor) -> None:
+    visitor.hands.running = (Job("g", "x", 0, 1, tag="this"),)
+    visitor.board.turn(0)
+    assert 'value="this"' in visitor.page("/work")
+    assert visitor.board.cancel("this") and not visitor.board.cancel("g")
+    visitor.hands.running = (Job("g", "x", 0, 1, tag="next"), Job("g", "by hand", 0, 1))
+    visitor.board.turn(0)
+    assert visitor.hands.asked == [("cancel", "this")]
+
+
 def test_a_console_that_changes_nothing_has_no_buttons_and_refuses() -> None:
     visitor = Visitor(read_only=True)
     assert 'name="act"' not in visitor.page(f"/table?name={NAME}")
