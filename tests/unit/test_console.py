@@ -867,6 +867,23 @@ def test_connections_without_a_request_keep_nobody_out_for_ever(said: bytes, mon
             time.sleep(0.2)
 
 
+def test_who_asks_for_much_and_reads_nothing_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    for times in ("SECONDS_TO_ASK", "SECONDS_TO_READ"):
+        monkeypatch.setattr(connection, times, 0.5)
+    with answering(board_of(small())[0]) as console, closing(socket.socket()) as deaf:
+        address, there = urlsplit(console.address), console._server.server_state.connections
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        deaf.connect((str(address.hostname), int(address.port or 0)))
+        deaf.sendall(b"GET /static/vendor/htmx.min.js HTTP/1.1\r\nHost: localhost\r\n\r\n" * 400)
+        until = time.monotonic() + 8
+        while time.monotonic() < until and not there:
+            time.sleep(0.05)
+        assert there
+        while there:
+            assert time.monotonic() < until, "it is still there"
+            time.sleep(0.1)
+
+
 def test_an_answer_takes_as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "SECONDS_TO_ASK", 0.3)
 
