@@ -189,8 +189,8 @@ class FakeHands:
             raise NotSupported("the refresh was <cancelled>")
         return True, f"{act.value} <done>"
 
-    def cancel(self, group: str) -> None:
-        self.asked.append(("cancel", group))
+    def cancel(self, key: str) -> None:
+        self.asked.append(("cancel", key))
         self.cancelled.set()
         self.gate.set()
 

@@ -296,6 +296,16 @@ def test_a_job_that_begins_after_its_group_was_cancelled_is_cancelled_too(visito
     assert visitor.hands.asked == [("cancel", "g")] * 2
 
 
+def test_who_cancels_a_scheduled_refresh_cancels_no_other_one_of_the_table(visitor: Visitor) -> None:
+    visitor.hands.running = (Job("g", "x", 0, 1, tag="this"),)
+    visitor.board.turn(0)
+    assert 'value="this"' in visitor.page("/work")
+    assert visitor.board.cancel("this") and not visitor.board.cancel("g")
+    visitor.hands.running = (Job("g", "x", 0, 1, tag="next"), Job("g", "by hand", 0, 1))
+    visitor.board.turn(0)
+    assert visitor.hands.asked == [("cancel", "this")]
+
+
 def test_a_console_that_changes_nothing_has_no_buttons_and_refuses() -> None:
     visitor = Visitor(read_only=True)
     assert 'name="act"' not in visitor.page(f"/table?name={NAME}")
@@ -855,6 +865,23 @@ def test_connections_without_a_request_keep_nobody_out_for_ever(said: bytes, mon
         while asked(console) != 200:
             assert time.monotonic() < until, "they are still there"
             time.sleep(0.2)
+
+
+def test_who_asks_for_much_and_reads_nothing_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    for times in ("SECONDS_TO_ASK", "SECONDS_TO_READ"):
+        monkeypatch.setattr(connection, times, 0.5)
+    with answering(board_of(small())[0]) as console, closing(socket.socket()) as deaf:
+        address, there = urlsplit(console.address), console._server.server_state.connections
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        deaf.connect((str(address.hostname), int(address.port or 0)))
+        deaf.sendall(b"GET /static/vendor/htmx.min.js HTTP/1.1\r\nHost: localhost\r\n\r\n" * 400)
+        until = time.monotonic() + 8
+        while time.monotonic() < until and not there:
+            time.sleep(0.05)
+        assert there
+        while there:
+            assert time.monotonic() < until, "it is still there"
+            time.sleep(0.1)
 
 
 def test_an_answer_takes_as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,6 +149,13 @@ def test_a_damaged_definition_is_an_error_that_names_the_table(damage: dict[str,
         Definition.of({key: value for key, value in damaged.items() if value is not None})
 
 
+def test_a_cron_table_of_a_zone_that_is_unknown_here_is_unreadable_by_itself() -> None:
+    said = "CREATE STREAM TABLE a.b.t SCHEDULE CRON '0 6 * * *' AS SELECT 1 AS x"
+    changed = {"streamtable.definition": said, "streamtable.settings": '{"spark.sql.session.timeZone": "Europe/Nowhere"}'}
+    with pytest.raises(DefinitionUnreadable, match=r"the definition of a b\.t cannot be read: .*Europe/Nowhere"):
+        Definition.of({**dict(RUNNING.properties(READING)), **changed})  # type: ignore[arg-type]
+
+
 def test_what_runs_is_code_and_how_it_fares_is_not() -> None:
     code = code_of(RUNNING.properties(READING))
     assert code == code_of(RESUMED.properties(READING) | {"delta.appendOnly": "false", "streamtable.error": "x"})

@@ -20,6 +20,7 @@ from streamtable.delta.ddl import FEW_CHECKPOINTS
 from streamtable.errors import DefinitionUnreadable, NotSupported, StreamTableError, StreamTableSuspended
 from streamtable.language.parse import parse
 from streamtable.language.stream_table.ast import CreateStreamTable
+from streamtable.language.stream_table.schedule import Cron, session_zone
 from streamtable.language.write import to_sql
 
 __all__ = [
@@ -219,6 +220,8 @@ class Definition:
         for key in ("streamtable.views", "streamtable.functions", USED):
             _checked(key, json.loads(properties.get(key, "[]")), list)
         settings, sources = (json.loads(properties[f"streamtable.{key}"]) for key in ("settings", "sources"))
+        if isinstance(statement.schedule, Cron) and statement.schedule.time_zone is None:
+            session_zone(settings["spark.sql.session.timeZone"])  # an unknown one makes this table alone unreadable
         return cls(
             statement,
             properties[IDENTITY],

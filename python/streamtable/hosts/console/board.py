@@ -63,7 +63,10 @@ class Work:
 
 @dataclass(frozen=True)
 class Job:
-    """Running work of Spark: the done tasks of those known so far. `name` is the table of a scheduler's refresh."""
+    """Running work of Spark: the done tasks of those known so far. `name` is the table of a scheduler's refresh.
+
+    `tag` is that of its jobs. Refreshes by hand have the group of a scheduler's refresh of the same table, and another tag or none.
+    """
 
     group: str
     text: str
@@ -71,6 +74,12 @@ class Job:
     tasks: int
     since: datetime | None = None
     name: str | None = None
+    tag: str | None = None
+
+    @property
+    def key(self) -> str:
+        """Return by what it is cancelled: its tag, or its group."""
+        return self.tag or self.group
 
 
 @dataclass(frozen=True)
@@ -103,8 +112,8 @@ class Hands(Protocol):
     def act(self, act: Act, name: tuple[str, ...], group: str) -> tuple[bool, str]:
         """Carry out an action. Return whether it succeeded, and the text for people. Raises its errors."""
 
-    def cancel(self, group: str) -> None:
-        """Make what runs in a group fail soon."""
+    def cancel(self, key: str) -> None:
+        """Make what runs by the key of a job fail soon."""
 
     def explain(self, name: tuple[str, ...]) -> Explained:
         """Return how each operator of a table is maintained."""
@@ -202,15 +211,15 @@ class Board:
         self.moves += 1
         self._soon.set()
 
-    def cancel(self, group: str) -> bool:
-        """Cancel what runs in a group of Spark jobs; return whether anything does."""
-        under_way = {each.group for each in self.works if each.ok is None} | {each.group for each in self.jobs}
-        if not group or group not in under_way:
+    def cancel(self, key: str) -> bool:
+        """Cancel what runs by a key of a job, or in the group of somebody's work; return whether anything does."""
+        under_way = {each.group for each in self.works if each.ok is None} | {each.key for each in self.jobs}
+        if not key or key not in under_way:
             return False
-        log.info("%s is cancelled", group)
+        log.info("%s is cancelled", key)
         with self._lock:
-            self._cancelled.add(group)
-        self.hands.cancel(group)
+            self._cancelled.add(key)
+        self.hands.cancel(key)
         self._soon.set()
         return True
 
@@ -225,7 +234,7 @@ class Board:
         """Poll the running work, and the status if it is time. Errors are shown beside the last status."""
         try:
             jobs = tuple(self.hands.jobs())
-            self._cancel_again({each.group for each in jobs})
+            self._cancel_again({each.key for each in jobs})
             if jobs != self.jobs:
                 self.jobs = jobs
                 self.moves += 1
@@ -242,10 +251,10 @@ class Board:
         self.looks += 1
 
     def _cancel_again(self, running: set[str]) -> None:
-        """Cancel further jobs of a cancelled group, as long as it has jobs or its work runs."""
+        """Cancel further jobs of what was cancelled, as long as it has jobs or its work runs."""
         under_way = {each.group for each in self.works if each.ok is None}
         with self._lock:
             self._cancelled &= running | under_way
             again = self._cancelled & running
-        for group in again:
-            self.hands.cancel(group)
+        for key in again:
+            self.hands.cancel(key)

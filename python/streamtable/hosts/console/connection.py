@@ -1,4 +1,4 @@
-"""Connections of browsers. One whose request does not come is closed, since each takes one of the places that there are."""
+"""Connections of browsers. One that does not ask, or does not read, is closed: each takes one of the places."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ __all__ = ["Connection"]
 
 SECONDS_TO_ASK = 10.0
 """The time for a whole request, from the connection or from its first byte."""
+SECONDS_TO_READ = 30.0
+"""The time in which a client has to take some of an answer that waits for it."""
 
 
 class Connection(H11Protocol):
-    """Closes itself when a client does not send its request in time. uvicorn itself waits for ever."""
+    """Closes itself when a client does not send its request or read its answer in time. uvicorn itself waits for ever."""
 
     _closing: asyncio.TimerHandle | None = None
+    _full: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -30,11 +33,30 @@ class Connection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._waits_no_more()
+        self._reads_on()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._full = self.loop.call_later(SECONDS_TO_READ, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._reads_on()
+        super().resume_writing()
+
+    def _reads_on(self) -> None:
+        if self._full is not None:
+            self._full.cancel()
+            self._full = None
+
+    def _leave(self) -> None:
+        """Close the connection when its last answer is taken, or before, if that takes too long."""
+        self.transport.close()
+        self._closing = self.loop.call_later(SECONDS_TO_READ, self.transport.abort)
 
     def _waits(self) -> None:
         if self._closing is None:
-            self._closing = self.loop.call_later(SECONDS_TO_ASK, self.transport.close)
+            self._closing = self.loop.call_later(SECONDS_TO_ASK, self._leave)
 
     def _waits_no_more(self) -> None:
         if self._closing is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -22,6 +23,7 @@ from streamtable.observe.effort import effort_of
 from streamtable.observe.look import look
 from streamtable.observe.operators import last_refreshes, operators
 from streamtable.observe.status import Status
+from streamtable.schedule.cycle import Task
 from streamtable.schedule.loop import Scheduler
 from streamtable.sessions.internal import new
 from streamtable.sql.literals import quote_name
@@ -47,9 +49,9 @@ class SparkHands:
     def jobs(self) -> Sequence[Job]:
         """Return the running work: the scheduler's refreshes, and all other Spark jobs by group."""
         found = dict[str, Job]()
-        for each in self._scheduler.refreshing if self._scheduler else ():
-            group = each.group
-            found[group] = Job(group, f"scheduled refresh of {short(each.name)}", 0, 0, each.vector.at, each.name)
+        for task in self._refreshing():
+            text = f"scheduled refresh of {short(task.name)}"
+            found[task.group] = Job(task.group, text, 0, 0, task.vector.at, task.name, task.tag)
         spark: Any = self._spark.sparkContext._jsc.sc()
         for number in spark.statusTracker().getActiveJobIds():
             with suppress(Py4JError):  # Spark forgets jobs between the two questions
@@ -57,7 +59,7 @@ class SparkHands:
                 group, text = _if_there(job.jobGroup()), _if_there(job.description()) or "a statement"
                 known = found.get(group) or Job(group, text, 0, 0)
                 done = known.done + job.numCompletedTasks() + job.numSkippedTasks()
-                found[group] = Job(group, known.text, done, known.tasks + job.numTasks(), known.since, known.name)
+                found[group] = replace(known, done=done, tasks=known.tasks + job.numTasks())
         return tuple(found.values())
 
     def act(self, act: Act, name: tuple[str, ...], group: str) -> tuple[bool, str]:
@@ -79,9 +81,14 @@ class SparkHands:
                     table.resume()
                     return True, "resumed"
 
-    def cancel(self, group: str) -> None:
-        """Cancel the Spark jobs of a group that run now."""
-        self._spark.sparkContext.cancelJobGroup(group)
+    def cancel(self, key: str) -> None:
+        """Cancel the Spark jobs that run now: those of a scheduled refresh by its tag, others by their group."""
+        context = self._spark.sparkContext
+        by_tag = key in {each.tag for each in self._refreshing()}
+        (context.cancelJobsWithTag if by_tag else context.cancelJobGroup)(key)
+
+    def _refreshing(self) -> Sequence[Task]:
+        return self._scheduler.refreshing if self._scheduler else ()
 
     def explain(self, name: tuple[str, ...]) -> Explained:
         """Return how each operator is maintained."""
