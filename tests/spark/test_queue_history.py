@@ -122,24 +122,24 @@ def test_a_stream_whose_table_is_dropped_and_created_again_ends(s: SparkSession,
 )
 def test_what_came_under_a_name_that_stands_for_another_column_is_not_read(s: SparkSession, ddl: Sequence[str]) -> None:
     mapped = "TBLPROPERTIES (delta.columnMapping.mode = 'name')"
-    s.sql(f"CREATE OR REPLACE TABLE moved (id INT, v STRING, w STRING, p STRUCT<a: INT, b: INT>) USING delta {mapped}")
+    s.sql(f"CREATE OR REPLACE TABLE regrown (id INT, v STRING, w STRING, p STRUCT<a: INT, b: INT>) USING delta {mapped}")
     for sql in (
-        "CREATE QUEUE of_moved ON moved",
-        "REGISTER CONSUMER c ON of_moved",
-        "DECLARE slow CURSOR FOR SUBSCRIBE (SELECT id, v, p FROM moved) WITH (SNAPSHOT = FALSE)",
-        "INSERT INTO moved VALUES (1, 'v', 'w', named_struct('a', 1, 'b', 2))",
-        "INSERT INTO moved VALUES (2, 'v', 'w', named_struct('a', 1, 'b', 2))",
+        "CREATE QUEUE of_regrown ON regrown",
+        "REGISTER CONSUMER c ON of_regrown",
+        "DECLARE slow CURSOR FOR SUBSCRIBE (SELECT id, v, p FROM regrown) WITH (SNAPSHOT = FALSE)",
+        "INSERT INTO regrown VALUES (1, 'v', 'w', named_struct('a', 1, 'b', 2))",
+        "INSERT INTO regrown VALUES (2, 'v', 'w', named_struct('a', 1, 'b', 2))",
     ):
         s.sql(sql)
-    assert len(answer(s, "NEXT BATCH FROM of_moved FOR c")) == 2
+    assert len(answer(s, "NEXT BATCH FROM of_regrown FOR c")) == 2
     assert len(answer(s, "FETCH 1 slow")) == 1
     for each in ddl:
-        s.sql(f"ALTER TABLE moved {each}")
+        s.sql(f"ALTER TABLE regrown {each}")
     with pytest.raises(SourceChanged, match="is another one than at version"):
-        s.sql("NEXT BATCH FROM of_moved FOR c").collect()
+        s.sql("NEXT BATCH FROM of_regrown FOR c").collect()
     with pytest.raises(SourceChanged):
         s.sql("FETCH 1 slow").collect()
-    s.sql("DROP QUEUE of_moved FORCE")
+    s.sql("DROP QUEUE of_regrown FORCE")
     s.sql("CLOSE slow")
 
 
