@@ -22,8 +22,8 @@ def schema(**columns: Any) -> str:
 def field(name: str, stored: Any) -> dict[str, Any]:
     if isinstance(stored, dict):
         parts = {"type": "struct", "fields": [field(*each) for each in stored.items()]}
-        return {"name": name, "type": {"type": "array", "elementType": parts}, "metadata": {column_ids._PHYSICAL: name}}
-    return {"name": name, "type": "string", "metadata": {column_ids._PHYSICAL: stored} if stored else {}}
+        return {"name": name, "type": {"type": "array", "elementType": parts}, "metadata": {column_ids.PHYSICAL: name}}
+    return {"name": name, "type": "string", "metadata": {column_ids.PHYSICAL: stored} if stored else {}}
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,10 @@ from streamtable.delta.bridge import bridge, translated
 from streamtable.delta.summaries import KEEP_COLUMNS, commits
 from streamtable.delta.tables import state
 
-__all__ = ["NamesInFiles"]
+__all__ = ["PHYSICAL", "NamesInFiles"]
 
-_PHYSICAL = "delta.columnMapping.physicalName"
+PHYSICAL = "delta.columnMapping.physicalName"
+"""The key in the metadata of a column under which the log says what the files call it."""
 
 
 class NamesInFiles:
@@ -35,7 +36,7 @@ class NamesInFiles:
         Raises HistoryLost where the log does not tell.
         """
         latest = state(self._session, self._path)
-        if latest.version <= since or _PHYSICAL not in latest.schema_json:
+        if latest.version <= since or PHYSICAL not in latest.schema_json:
             return None
         first, last = self._clean
         known = first <= since <= last
@@ -70,7 +71,7 @@ def _parts(kind: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...],
         return
     for field in kind.get("fields", ()):
         here = (*place, field["name"].casefold())
-        yield here, field["metadata"].get(_PHYSICAL, field["name"])
+        yield here, field["metadata"].get(PHYSICAL, field["name"])
         yield from _parts(field["type"], here)
     for part in ("elementType", "keyType", "valueType"):
         yield from _parts(kind.get(part), (*place, part))

@@ -104,7 +104,7 @@ class Workspace:
         settings = self.session._jsparkSession.conf()
         self._others = {key: found for key, ours in _OURS.items() if (found := settings.get(key)) != ours}
         for key in self._others:
-            settings.set(key, _OURS[key])
+            self.session.conf.set(key, _OURS[key])
         return self
 
     def __exit__(self, *_: object) -> None:

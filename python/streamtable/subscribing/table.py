@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from streamtable.algebra.columns import WEIGHT
-from streamtable.delta.column_ids import NamesInFiles
+from streamtable.delta.column_ids import PHYSICAL, NamesInFiles
 from streamtable.delta.rows import COMMIT_VERSION, change_set, read
 from streamtable.delta.tables import Located
 from streamtable.errors import SourceChanged
@@ -76,6 +76,4 @@ def _fits(known: dict[str, tuple[str, object]], table: Input, schema_json: str) 
 def _identities(schema_json: str) -> dict[str, tuple[str, object]]:
     """Return type and physical name of each column. A column that was dropped and added again has another physical name."""
     fields = json.loads(schema_json)["fields"]
-    return {
-        field["name"]: (json.dumps(field["type"]), field["metadata"].get("delta.columnMapping.physicalName")) for field in fields
-    }
+    return {field["name"]: (json.dumps(field["type"]), field["metadata"].get(PHYSICAL)) for field in fields}
