@@ -79,9 +79,16 @@ private object Ties {
   }
 
   /** The value, and what tells it from equal ones. */
-  private def told(value: Expression): Expression = {
-    val all = CreateNamedStruct(telling(value).zipWithIndex.flatMap { case (e, n) => Seq(Literal(s"_value$n"), e) })
-    if (value.nullable) If(IsNull(value), Literal(null, all.dataType), all) else all
+  private def told(value: Expression): Expression = unlessNull(value, fields(value))
+
+  private def fields(value: Expression): Seq[Expression] = telling(value).zipWithIndex.flatMap { case (e, n) =>
+    Seq(Literal(if (n == 0) "_value" else s"_value$n"), e)
+  }
+
+  /** A struct of names and values, or NULL where the expression is. */
+  private def unlessNull(e: Expression, fields: Seq[Expression]): Expression = {
+    val struct = CreateNamedStruct(fields)
+    if (e.nullable) If(IsNull(e), Literal(null, struct.dataType), struct) else struct
   }
 
   /** max_by(x, y, k) and min_by(x, y, k): x, y, and the same with another y. */
@@ -97,13 +104,8 @@ private object Ties {
     }))
 
   /** The order of max_by, then the value: of rows with an equal order the one with the greatest value counts. NULL is no order. */
-  private def beside(order: Expression, value: Expression): Expression = {
-    val values = telling(value).zipWithIndex.flatMap { case (e, n) =>
-      Seq(Literal(if (n == 0) "_value" else s"_value$n"), e)
-    }
-    val both = CreateNamedStruct(Seq(Literal("_order"), order) ++ values)
-    if (order.nullable) If(IsNull(order), Literal(null, both.dataType), both) else both
-  }
+  private def beside(order: Expression, value: Expression): Expression =
+    unlessNull(order, Seq(Literal("_order"), order) ++ fields(value))
 
   /** Whether the value depends on which of equal rows comes first, and no order says so. */
   def isLeftOpen(w: WindowExpression, columns: Seq[Attribute]): Boolean =
