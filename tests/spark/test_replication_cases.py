@@ -663,6 +663,24 @@ def test_what_a_publisher_has_on_storage_that_is_away_is_not_forgotten(s: SparkS
     assert rows_of(s, "e") == [(1,), (2,)]
 
 
+def test_the_slot_keeps_a_table_that_is_away_before_anybody_follows_it(s: SparkSession, tmp_path: Path) -> None:
+    disk, mounted = tmp_path / "disk", tmp_path / "mounted"
+    mounted.mkdir()
+    run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t WITH (publish = 'insert')")
+    follow(s, options="WITH (disable_on_error = true)")
+    run(s, f"CREATE TABLE sender.e (n INT) USING delta LOCATION '{mounted}/in/e'", "CREATE TABLE e (n INT) USING delta")
+    run(s, "ALTER PUBLICATION sender.p ADD TABLE sender.e", "APPLY SUBSCRIPTION s", "INSERT INTO sender.e VALUES (1)")
+    mounted.rename(disk)
+    mounted.mkdir()
+    with pytest.raises(StorageFailed, match="No such file or directory"):
+        s.sql("APPLY SUBSCRIPTION s")
+    assert answer(s, "SELECT enabled FROM subscriptions('s')") == [(True,)]
+    mounted.rmdir()
+    disk.rename(mounted)
+    run(s, "ALTER SUBSCRIPTION s REFRESH PUBLICATION WITH (copy_data = false)", "APPLY SUBSCRIPTION s")
+    assert rows_of(s, "e") == [(1,)]
+
+
 def test_a_publisher_on_storage_that_is_away_is_not_gone(s: SparkSession, tmp_path: Path) -> None:
     disk, mounted = tmp_path / "disk", tmp_path / "mounted"
     home = Path(folder(s, "sender.t")).parent.parent

@@ -54,6 +54,23 @@ def test_a_name_that_stood_for_another_column_is_found(
     assert (names.other(3), names.other(9)) == (found, None)
 
 
+def test_a_name_that_comes_again_after_a_look_at_a_table_without_it_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = {1: schema(v="c1"), 2: schema(w="c9"), 3: schema(v="c2")}
+    latest = 2
+
+    def commits(_: object, path: str, after: int, upto: int, complete: bool) -> list[Any]:
+        return [SimpleNamespace(schema_json=log[n], operation="x") for n in log if after < n <= upto]
+
+    monkeypatch.setattr(column_ids, "state", lambda *_: SimpleNamespace(version=latest, schema_json=log[latest]))
+    monkeypatch.setattr(column_ids, "commits", commits)
+    monkeypatch.setattr(column_ids, "translated", lambda _: nullcontext())
+    monkeypatch.setattr(column_ids, "bridge", lambda _: SimpleNamespace(columnsAt=lambda _, path, version: log[version]))
+    names = column_ids.NamesInFiles(SPARK, "/t", ["v"])
+    assert names.other(1) is None
+    latest = 3
+    assert names.other(1) == "v"
+
+
 def test_only_commits_that_were_not_looked_at_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     asked, latest = list[tuple[int, int]](), 9
 

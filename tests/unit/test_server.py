@@ -589,6 +589,32 @@ def test_wrong_passwords_that_come_before_the_first_is_checked_are_slowed_down_t
     assert (found, len(checked)) == (3, 10)
 
 
+def test_wrong_passwords_at_once_are_slowed_down_after_others_are_forgotten() -> None:
+    now, checked, begun, over = 0.0, list[int](), threading.Event(), threading.Event()
+
+    def until_the_end(_: float) -> None:
+        begun.set()
+        over.wait(10)
+
+    def check() -> bool:
+        checked.append(1)
+        time.sleep(0.02)
+        return False
+
+    slowdown = Slowdown(lambda: now, until_the_end)
+    for _ in range(3):
+        slowdown.attempt("ada", "10.0.0.1", lambda: False)
+    now = FORGOTTEN_AFTER + 60
+    with ThreadPoolExecutor(10) as pool:
+        for _ in range(10):
+            pool.submit(slowdown.attempt, "ada", "10.0.0.1", check)
+        begun.wait(2)
+        time.sleep(0.2)
+        found = len(checked)
+        over.set()
+    assert found == 3
+
+
 def test_what_is_known_of_wrong_passwords_is_bounded() -> None:
     slowdown = Slowdown(lambda: 0.0, lambda _: None)
     for n in range(MOST_KNOWN + 10):

@@ -42,23 +42,24 @@ class NamesInFiles:
         known = first <= since <= last
         if known and last == latest.version:
             return None
-        if found := self._changed(last if known else since, latest.version, dict(_files(latest.schema_json))):
-            return found
-        self._clean = (first if known else since, latest.version)
+        now, before = dict(_files(latest.schema_json)), self._before(last if known else since, latest.version)
+        for place, name in before:
+            if now.get(place, name) != name:
+                return ".".join(place)
+        if all(place in now for place, _ in before):  # else a column may come again under the name of one that went
+            self._clean = (first if known else since, latest.version)
         return None
 
-    def _changed(self, since: int, upto: int, now: dict[tuple[str, ...], str]) -> str | None:
+    def _before(self, since: int, upto: int) -> list[tuple[tuple[str, ...], str]]:
+        """Return what files called the columns, at a version and after each change of columns up to another one."""
         changes = [each for each in commits(self._session, self._path, since, upto, complete=False) if each.schema_json]
         if not changes:
-            return None
+            return []
         schemas = [each.schema_json for each in changes if each.schema_json]
         if changes[0].operation not in KEEP_COLUMNS:  # else those before it are the same
             with translated(self._path):
                 schemas.append(bridge(self._session).columnsAt(self._session._jsparkSession, self._path, since))
-        for place, name in (each for schema in schemas for each in _files(schema)):
-            if place[0] in self._wanted and now.get(place, name) != name:
-                return ".".join(place)
-        return None
+        return [(place, name) for schema in schemas for place, name in _files(schema) if place[0] in self._wanted]
 
 
 def _files(schema_json: str) -> Iterator[tuple[tuple[str, ...], str]]:

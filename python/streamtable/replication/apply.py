@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
@@ -109,8 +110,12 @@ class AppliedTable:
 
     def refuse_rows(self) -> None:
         """Raise HistoryLost where a new copy would come beside rows that were applied before."""
-        leaves = self._is_restored() or (self.position is not None and self._other_column())
-        if leaves and not read(self.session, self.target.path, self.target_version).isEmpty():
+        if read(self.session, self.target.path, self.target_version).isEmpty():
+            return
+        column = None
+        with suppress(HistoryLost):  # a log that does not tell is no other column
+            column = self._other_column() if self.position is not None else None
+        if column or self._is_restored():
             raise self._lost(f"{self._mine} still has rows that were applied before")
 
     def _is_recreated(self) -> bool:

@@ -96,12 +96,12 @@ def drop(spark: SparkSession, statement: DropPublication) -> list[CatalogObject]
 
 
 def published(
-    spark: SparkSession, stored: CatalogObject, publisher: Publisher, away: list[StorageFailed] | None = None
+    spark: SparkSession, stored: CatalogObject, publisher: Publisher, away: dict[str, StorageFailed] | None = None
 ) -> Iterator[Published]:
     """Yield the current tables of a publication, of its schema and by name; some may be gone.
 
-    A table that is in a schema of the publication as well is sent whole. A table whose storage is away is told in the list `away`;
-    without one, StorageFailed is raised.
+    A table that is in a schema of the publication as well is sent whole. A table whose storage is away is told in `away`, by its
+    name; without one, StorageFailed is raised.
     """
     statement = definition(stored)
     wanted, home = statement.objects, statement.name.parts[:-1]
@@ -117,7 +117,7 @@ def published(
         except StorageFailed as error:
             if away is None:
                 raise
-            away.append(error)
+            away[table.name.parts[-1]] = error
             continue
         if at is not None and at.table_id not in excepted:
             excepted.add(at.table_id)  # once

@@ -73,11 +73,11 @@ def apply(spark: SparkSession, name: Name) -> list[Progress]:
         if not subscription.enabled:
             raise InvalidStatement(f"the subscription {subscription} is disabled", hint="ALTER SUBSCRIPTION ... ENABLE")
         slot = objects.load(spark, SLOT, subscription.slot_name())
-        away = list[StorageFailed]()
+        away = dict[str, StorageFailed]()
         tables = published_to(spark, subscription, away)
         subscription = _copying(spark, subscription)
         before, relations = subscription.relations, subscription.relations
-        progress, errors = list[Progress](), list[Exception](away)
+        progress, errors = list[Progress](), list[Exception](away.values())
         # Others wait until REFRESH PUBLICATION takes them in, or forgets them.
         for table in sorted(before.keys() & tables.keys()):
             moved, applied, error = _advance(session, subscription, before[table], tables[table])
@@ -86,12 +86,15 @@ def apply(spark: SparkSession, name: Name) -> list[Progress]:
             errors += [_named(subscription, moved, error)] if error else []
             if error and cancelled(error):
                 break
-        lasting = [each for each in errors if not (isinstance(each, ConcurrentRefresh) or cancelled(each))]
+        passing = (*away.values(), *(each for each in errors if isinstance(each, ConcurrentRefresh) or cancelled(each)))
+        lasting = [each for each in errors if each not in passing]
         disabled = {"enabled": False} if lasting and subscription.disable_on_error else {}
         if disabled or relations != before:
             subscription.change(spark, relations.values(), **disabled)
         reached = {".".join(tables[each.table][0].name): each.position for each in progress if each.position is not None}
         followed = {each.source_id for each in relations.values()}
+        if away:  # nobody knows which of the slot's other tables are those
+            followed |= {each.table_id for each in slots.positions(slot).values()}
         slots.advance(spark, slot, [each for several in tables.values() for each in several], reached, followed)
     if errors:
         raise errors[0]
@@ -108,11 +111,11 @@ def _named(subscription: Subscription, relation: SubscribedTable, error: Excepti
 
 
 def published_to(
-    spark: SparkSession, subscription: Subscription, away: list[StorageFailed] | None = None
+    spark: SparkSession, subscription: Subscription, away: dict[str, StorageFailed] | None = None
 ) -> dict[str, list[Published]]:
     """Return what the publications send now, by table. Warn of missing publications.
 
-    Tables whose storage is away are left out, and told in the list `away`; without one, StorageFailed is raised. Raises
+    Tables whose storage is away are left out, and told in `away` by name; without one, StorageFailed is raised. Raises
     InvalidStatement for a table outside of the publisher's schema.
     """
     found = dict[str, list[Published]]()
@@ -126,6 +129,8 @@ def published_to(
             raise InvalidStatement(f"{stored} publishes {'.'.join(others[0].parts)}, of another schema", hint=hint)
         for table in published(spark, stored, subscription.publisher, away):
             found.setdefault(table.name[-1], []).append(table)
+    for table_name in away or ():  # one publication may have found it, and would stand for all
+        found.pop(table_name, None)
     return found
 
 

@@ -38,7 +38,7 @@ class Connection(H11Protocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._full = self.loop.call_later(SECONDS_TO_READ, self.transport.abort)
+        self._full = self._while_it_reads()
 
     def resume_writing(self) -> None:
         self._reads_on()
@@ -52,7 +52,18 @@ class Connection(H11Protocol):
     def _leave(self) -> None:
         """Close the connection when its last answer is taken, or before, if that takes too long."""
         self.transport.close()
-        self._closing = self.loop.call_later(SECONDS_TO_READ, self.transport.abort)
+        self._closing = self._while_it_reads()
+
+    def _while_it_reads(self) -> asyncio.TimerHandle:
+        return self.loop.call_later(SECONDS_TO_READ, self._look, self.transport.get_write_buffer_size())
+
+    def _look(self, before: int) -> None:
+        """Break the connection where nothing was taken since the last look."""
+        if self.transport.get_write_buffer_size() >= before:
+            self.transport.abort()
+        else:
+            self._reads_on()
+            self._full = self._while_it_reads()
 
     def _waits(self) -> None:
         if self._closing is None:

@@ -63,17 +63,14 @@ class Slowdown:
 
     def _may_begin(self, key: tuple[str, str]) -> bool:
         """Tell whether an attempt could be wrong without a delay, even if all that are checked now are wrong. Others take turns."""
-        known = self._failures.get(key)
+        known = self._known(key)
         number = known.number if known else 0
         return number >= FREE or number + self._checking[key] < FREE
 
     def _turn(self, key: tuple[str, str]) -> bool:
         """Wait for the turn of an attempt. Simultaneous attempts take turns."""
         with self._lock:
-            now, known = self._clock(), self._failures.get(key)
-            if known and now - known.next > FORGOTTEN_AFTER:
-                del self._failures[key]
-                known = None
+            now, known = self._clock(), self._known(key)
             if not known or known.number < FREE:
                 return True
             turn = max(now, known.next)
@@ -87,6 +84,14 @@ class Slowdown:
             with self._lock:
                 self._waiting -= 1
         return True
+
+    def _known(self, key: tuple[str, str]) -> _Failures | None:
+        """Return the failures that are not forgotten. The lock is held."""
+        known = self._failures.get(key)
+        if known and self._clock() - known.next > FORGOTTEN_AFTER:
+            del self._failures[key]
+            known = None
+        return known
 
     def _failed(self, key: tuple[str, str]) -> None:
         known = self._failures.setdefault(key, _Failures())
