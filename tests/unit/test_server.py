@@ -589,30 +589,15 @@ def test_wrong_passwords_that_come_before_the_first_is_checked_are_slowed_down_t
     assert (found, len(checked)) == (3, 10)
 
 
-def test_wrong_passwords_at_once_are_slowed_down_after_others_are_forgotten() -> None:
-    now, checked, begun, over = 0.0, list[int](), threading.Event(), threading.Event()
-
-    def until_the_end(_: float) -> None:
-        begun.set()
-        over.wait(10)
-
-    def check() -> bool:
-        checked.append(1)
-        time.sleep(0.02)
-        return False
-
-    slowdown = Slowdown(lambda: now, until_the_end)
+def test_failures_that_are_forgotten_let_no_more_attempts_begin_at_once() -> None:
+    now, key = 0.0, ("ada", "10.0.0.1")
+    slowdown = Slowdown(lambda: now, lambda _: None)
     for _ in range(3):
-        slowdown.attempt("ada", "10.0.0.1", lambda: False)
+        slowdown.attempt(*key, lambda: False)
+    assert slowdown._may_begin(key), "it takes its turn"
     now = FORGOTTEN_AFTER + 60
-    with ThreadPoolExecutor(10) as pool:
-        for _ in range(10):
-            pool.submit(slowdown.attempt, "ada", "10.0.0.1", check)
-        begun.wait(2)
-        time.sleep(0.2)
-        found = len(checked)
-        over.set()
-    assert found == 3
+    slowdown._checking[key] = 3
+    assert not slowdown._may_begin(key)
 
 
 def test_what_is_known_of_wrong_passwords_is_bounded() -> None:
