@@ -884,6 +884,20 @@ def test_who_asks_for_much_and_reads_nothing_is_sent_away(monkeypatch: pytest.Mo
             time.sleep(0.1)
 
 
+def test_who_reads_slowly_is_not_sent_away_before_nothing_is_read() -> None:
+    looks, aborted, size = list[Any](), list[bool](), 100
+    timer: Any = SimpleNamespace(cancel=lambda: None)
+    reader: Any = object.__new__(connection.Connection)
+    reader.loop = SimpleNamespace(call_later=lambda _, look, before: looks.append((look, before)) or timer)
+    reader.transport = SimpleNamespace(get_write_buffer_size=lambda: size, abort=lambda: aborted.append(True))
+    reader._full = reader._while_it_reads()
+    for size in (60, 20, 20):
+        assert aborted == []
+        look, before = looks.pop()
+        look(before)
+    assert aborted == [True] and looks == []
+
+
 def test_an_answer_takes_as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "SECONDS_TO_ASK", 0.3)
 
