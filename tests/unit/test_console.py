@@ -885,14 +885,19 @@ def test_who_asks_for_much_and_reads_nothing_is_sent_away(monkeypatch: pytest.Mo
 
 
 def test_who_reads_slowly_is_not_sent_away_before_nothing_is_read() -> None:
-    looks, aborted, size = list[Any](), list[bool](), 100
-    timer: Any = SimpleNamespace(cancel=lambda: None)
+    looks, aborted, left = list[Any](), list[bool](), [100]
+
+    def call_later(_: float, look: Any, before: int) -> Any:
+        looks.append((look, before))
+        return SimpleNamespace(cancel=lambda: None)
+
     reader: Any = object.__new__(connection.Connection)
-    reader.loop = SimpleNamespace(call_later=lambda _, look, before: looks.append((look, before)) or timer)
-    reader.transport = SimpleNamespace(get_write_buffer_size=lambda: size, abort=lambda: aborted.append(True))
+    reader.loop = SimpleNamespace(call_later=call_later)
+    reader.transport = SimpleNamespace(get_write_buffer_size=lambda: left[-1], abort=lambda: aborted.append(True))
     reader._full = reader._while_it_reads()
     for size in (60, 20, 20):
         assert aborted == []
+        left.append(size)
         look, before = looks.pop()
         look(before)
     assert aborted == [True] and looks == []
