@@ -895,9 +895,9 @@ def test_who_reads_slowly_is_not_sent_away_before_nothing_is_read() -> None:
     reader.loop = SimpleNamespace(call_later=call_later)
     reader.transport = SimpleNamespace(get_write_buffer_size=lambda: left[-1], abort=lambda: aborted.append(True))
     reader._full = reader._while_it_reads()
-    for size in (60, 20, 20):
+    for waiting in (60, 20, 20):
         assert aborted == []
-        left.append(size)
+        left.append(waiting)
         look, before = looks.pop()
         look(before)
     assert aborted == [True] and looks == []
