@@ -357,11 +357,26 @@ def test_a_plain_driver_listens_on_loopback_alone(tmp_path: Path) -> None:
     assert {*found.values()} <= LOOPBACK, printed
 
 
+_INFO = """
+rootLogger.level = info
+rootLogger.appenderRef.stderr.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %p %c: %m%n%ex
+logger.repl.name = org.apache.spark.api.python.PythonGatewayServer
+logger.repl.level = info
+"""
+
+
 def test_secrets_of_a_plain_driver_are_on_no_command_line_and_in_no_log(tmp_path: Path) -> None:
     """Those that Spark, PySpark and we draw, and settings of the user; the script draws the latter, as it is on a command line itself.
 
-    At DEBUG Spark's own SharedState logs the options of the session.
+    At DEBUG Spark's own SharedState logs the options of the session. `spark.log.level` cannot say INFO: Spark takes it for
+    the level that there is, and still keeps to warnings.
     """
+    (tmp_path / "log4j2.properties").write_text(_INFO)
     done = completed(
         tmp_path,
         """
@@ -390,6 +405,7 @@ def test_secrets_of_a_plain_driver_are_on_no_command_line_and_in_no_log(tmp_path
         pathlib.Path("known").write_text(json.dumps(known))
         print([name for name, secret in known.items() if on_command_lines(secret)])
         """,
+        SPARK_CONF_DIR=str(tmp_path),
     )
     logged = done.stdout + done.stderr
     assert done.stdout == "[]\n" and len(done.stderr) > 10_000, "what was logged"
