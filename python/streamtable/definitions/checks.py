@@ -75,7 +75,13 @@ def analysed_for(
         check_schedule(spark, statement.schedule, settings)
         refuse_hidden_names(spark, statement.query)
     try:
-        analysed = analyse(lend(spark, namespace, settings), statement.query, statement, _before(statement, existing))
+        analysed = analyse(
+            lend(spark, namespace, settings),
+            statement.query,
+            statement,
+            _before(statement, existing),
+            _is_trusted(statement, existing),
+        )
     except InvalidQuery as error:
         refuse_session_names(spark, error)
         raise
@@ -111,6 +117,14 @@ def _thaws(existing: Entry, statement: CreateStreamTable) -> bool:
 def _before(statement: CreateStreamTable, existing: Entry | None) -> Plan | None:
     """Return the plan to whose states the new definition keeps, if its own is the same: that of a table with the same STATE."""
     return plan_of(existing) if existing and existing.definition.statement.state is statement.state else None
+
+
+def _is_trusted(statement: CreateStreamTable, existing: Entry | None) -> bool:
+    """Tell whether the rows are those of BACKFILL ... TRUSTED. A table that is there keeps its own."""
+    if existing is None:
+        return statement.backfill is not None and statement.backfill.trusted
+    plan = plan_of(existing)
+    return plan is not None and plan.trusted
 
 
 def _refuse_moving_literals(statement: CreateStreamTable) -> None:

@@ -140,13 +140,15 @@ class Deltas:
 
     `arrangements` names the arrangement of each aggregate of the tree, and of the aggregate that counts a recursion's rows. The
     output of an aggregate is stored as `<name>_old` at the frontier and as `<name>_new` at the target. `small`: the keys of the
-    change may be handed to every task. `steps` are the trees to compute before the delta, in order.
+    change may be handed to every task. `trusted`: the table's rows may not be those of the query at the frontier. `steps` are the
+    trees to compute before the delta, in order.
     """
 
     changed: frozenset[Source]
     arrangements: Mapping[Aggregate, str]
     rules: Mapping[type, ModuleType]
     small: bool = True
+    trusted: bool = False
     steps: list[Moved | Shared | Recursed] = field(default_factory=list)
     _done: dict[Operator, Operator | None] = field(default_factory=dict)
     _settled: set[Operator] = field(default_factory=set)

@@ -47,13 +47,14 @@ class Arrangement:
     visible: bool
 
 
-def arrangements_of(tree: Operator, path: str, names: Sequence[str], fingerprint: str) -> dict[Aggregate, Arrangement]:
-    """Return the arrangement of each aggregate in `tree`, named by its place. An aggregate counts the rows of a recursion
+def arrangements_of(analysed: AnalysedQuery, path: str, names: Sequence[str]) -> dict[Aggregate, Arrangement]:
+    """Return the arrangement of each aggregate of the query, named by its place. An aggregate counts the rows of a recursion
     (`counted`).
 
-    `names` are the stream table's columns.
+    `names` are the columns of the stream table at `path`. Its rows are no states where nobody compared them with the query.
     """
-    if seen := visible_states(tree):
+    tree, fingerprint = analysed.tree, analysed.fingerprint
+    if seen := None if analysed.trusted else visible_states(tree):
         aggregate, places = seen
         return {aggregate: Arrangement("a0", path, {name: names[at] for name, at in places.items()}, visible=True)} | _hidden(
             aggregate.child, path, fingerprint, first=1

@@ -85,7 +85,7 @@ def _written(entry: Entry, analysed: AnalysedQuery, last: Line) -> Mapping[Opera
     """Return how many groups a differential refresh wrote to each state; the table's own rows where it is the state itself."""
     if last.record.action is not Action.DIFFERENTIAL:
         return {}
-    found = arrangements_of(analysed.tree, entry.path, table_columns(entry), analysed.fingerprint)
+    found = arrangements_of(analysed, entry.path, table_columns(entry))
     written = {
         each: last.record.rows_inserted if state.visible else last.record.states.get(state.name) for each, state in found.items()
     }

@@ -55,6 +55,8 @@ class AnalysedQuery:
     """The rows before expectations drop some. `frame` and `tree` are the rows that stay. None without expectations."""
     frozen: Frozen | None = None
     """The rows that stay as they are, whatever the query gives. `frame` and `tree` are the query outside them."""
+    trusted: bool = False
+    """The contents may differ from the query: they are rows of BACKFILL ... TRUSTED. So they are no states of its aggregates."""
 
     @cached_property
     def obstacle(self) -> RuleFinding | None:
@@ -90,11 +92,17 @@ class AnalysedQuery:
         return {path: str(source) for path, source in self.sources.items()}
 
 
-def analyse(session: SparkSession, query: Query, of: CreateStreamTable | None = None, before: Plan | None = None) -> AnalysedQuery:
+def analyse(
+    session: SparkSession,
+    query: Query,
+    of: CreateStreamTable | None = None,
+    before: Plan | None = None,
+    trusted: bool = False,
+) -> AnalysedQuery:
     """Let Spark analyse `query` and read its plan. Raises InvalidQuery with Spark's own message.
 
     `of` is the statement whose expectations, frozen rows and STATE are part of the plan. `before` is the plan of the table's last
-    refresh.
+    refresh. `trusted`: the contents are rows that nobody compared with the query; see AnalysedQuery.
     """
     expectations = of.expectations if of is not None else ()
     reader, name = java_class(session, f"{SHIM}.PlanReader"), uuid.uuid4().hex
@@ -131,9 +139,8 @@ def analyse(session: SparkSession, query: Query, of: CreateStreamTable | None = 
             raise _too_deep() from error
         raise
     judged = Judged(whole, tree, expectations) if expectations else None
-    trusted = of is not None and of.backfill is not None and of.backfill.trusted  # rows that nobody compared are no states
     kept = judged.kept if judged else tree if trusted else uncounted(tree)
-    return AnalysedQuery(session, frame, bound, kept, fingerprint, plan, None, formed.states, judged, frozen)
+    return AnalysedQuery(session, frame, bound, kept, fingerprint, plan, None, formed.states, judged, frozen, trusted)
 
 
 def _pinned(session: SparkSession, query: Query) -> Any:

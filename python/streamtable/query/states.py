@@ -38,17 +38,21 @@ class Decided:
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a refresh: its fingerprint, and what AUTO decided of each optional state, in the order of `formed`."""
+    """The plan of a refresh: its fingerprint, and what AUTO decided of each optional state, in the order of `formed`.
+
+    `trusted`: the contents began with rows that nobody compared with the query, and were not computed since.
+    """
 
     fingerprint: str
     states: tuple[Decided, ...] = ()
+    trusted: bool = False
 
 
 def plan_of(entry: Entry) -> Plan | None:
     """Return the plan of a table's last refresh, as its frontier records it; None where no record can be read."""
     try:
         frontier = json.loads(entry.state.frontier or "null")
-        return restored(Plan, {key: frontier[key] for key in ("fingerprint", "states") if key in frontier})
+        return restored(Plan, {key: frontier[key] for key in ("fingerprint", "states", "trusted") if key in frontier})
     except UNREADABLE:
         return None
 

@@ -22,10 +22,11 @@ _NAMED = re.compile(r"(?:table or view|routine|Delta table) (`[^`]+`(?:\.`[^`]+`
 def analyse_again(session: SparkSession, entry: Entry, anew: bool = False) -> AnalysedQuery:
     """Let Spark analyse the query that the table was made by. Raises SourceUnavailable and SourceChanged.
 
-    `anew`: STATE AUTO decides again which states are stored.
+    `anew`: the contents are computed again, and STATE AUTO decides again which states are stored.
     """
+    before = None if anew else plan_of(entry)
     try:
-        return analyse(session, entry.query, entry.definition.statement, None if anew else plan_of(entry))
+        return analyse(session, entry.query, entry.definition.statement, before, before is not None and before.trusted)
     except InvalidQuery as error:
         if any(each in error.reason for each in _GONE):
             named = _NAMED.search(error.reason)

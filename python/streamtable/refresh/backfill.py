@@ -4,8 +4,9 @@ Q is the query at the versions that the first refresh records, G the rows of the
 row by row as algebra/identity says, before the first commit; then the contract holds, and only the copy was saved. A delta takes
 away a row of Q, and finds it by all its digits. TRUSTED takes G = Q as true. Where it is not true, contents - Q = G - Q stays:
 later deltas are those of Q. A delta that takes away a row which G lacks is noticed as a row that is not in the table, and rebuilds
-it. The states of aggregates come from the sources, unless the table's own columns hold them. Frozen rows are not compared: they
-stay as they are given. A table that exists already keeps to its query, so that a statement can be repeated.
+it. Until a full refresh, no rule takes trusted rows for the states of the query: those of aggregates come from the sources, even
+if the table's own columns could hold them. Frozen rows are not compared: they stay as they are given. A table that exists already
+keeps to its query, so that a statement can be repeated.
 """
 
 from __future__ import annotations

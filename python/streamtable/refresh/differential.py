@@ -85,7 +85,7 @@ class Differential:
         self.sources = self.sources_of(expected)
         self.changed = frozenset(s for s in sources_of(self.analysed.tree) if self.target[s.path] != self.frontier[s.path])
         names = {aggregate: arrangement.name for aggregate, arrangement in self.arrangements.items()}
-        deltas = Deltas(self.changed, names, RULES, self.small)
+        deltas = Deltas(self.changed, names, RULES, self.small, self.analysed.trusted)
         judged = self.analysed.judged.tree if self.analysed.judged else None
         self.root = delta_of_query(self.analysed.tree, deltas, judged)
         self.judged = None if judged is None else deltas.keep(judged)

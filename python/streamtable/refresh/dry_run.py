@@ -93,7 +93,7 @@ def _try_all(analysed: AnalysedQuery) -> RuleFinding | None:
             with _Unread(analysed.session) as workspace:
                 before = {path: replace(v, number=v.number - 1) if path in changed else v for path, v in target.items()}
                 names = [c.id for c in analysed.tree.columns]
-                arrangements = arrangements_of(analysed.tree, _PLACE, names, analysed.fingerprint)
+                arrangements = arrangements_of(analysed, _PLACE, names)
                 _DryRun(analysed, workspace, _PLACE, 0, names, target, before, arrangements, {}, None, _LOAD).run()
     except _NotStored as error:
         return RuleFinding("Aggregate", False, str(error))

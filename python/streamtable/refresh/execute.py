@@ -241,7 +241,7 @@ def _others_see_it(run: Run) -> bool:
 def _workspace(run: Run) -> Iterator[tuple[Workspace, Mapping[Aggregate, Arrangement]]]:
     named = jobs_named_after(run.session, run.entry.definition.name, REFRESH_OF)
     with named, Workspace(run.session) as workspace:
-        yield workspace, arrangements_of(run.analysed.tree, run.entry.path, run.names, run.analysed.fingerprint)
+        yield workspace, arrangements_of(run.analysed, run.entry.path, run.names)
 
 
 def _other_sources(run: Run) -> Mapping[str, str | None] | None:

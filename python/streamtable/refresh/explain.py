@@ -37,7 +37,7 @@ def stored_states(analysed: AnalysedQuery, entry: Entry) -> list[tuple[str, str]
     frontier = Frontier.of(entry.state.frontier)
     if analysed.obstacle or frontier is None or frontier.fingerprint != analysed.fingerprint:
         return []
-    arrangements = arrangements_of(analysed.tree, entry.path, table_columns(entry), analysed.fingerprint)
+    arrangements = arrangements_of(analysed, entry.path, table_columns(entry))
     return [(f"State {each.name}", _stored(analysed, frontier, of, each)) for of, each in arrangements.items()]
 
 
@@ -57,10 +57,10 @@ def delta_text(analysed: AnalysedQuery, entry: Entry) -> list[str]:
     """Return the SQL of each step, arrangements first; empty when the query is recomputed."""
     if analysed.obstacle:
         return []
-    arrangements = arrangements_of(analysed.tree, entry.path, table_columns(entry), analysed.fingerprint)
+    arrangements = arrangements_of(analysed, entry.path, table_columns(entry))
     names = {aggregate: arrangement.name for aggregate, arrangement in arrangements.items()}
     changed = sources_of(analysed.tree)
-    deltas = Deltas(changed, names, RULES)
+    deltas = Deltas(changed, names, RULES, trusted=analysed.trusted)
     root = delta_of_query(analysed.tree, deltas, analysed.judged.tree if analysed.judged else None)
     queries = []
     for each in deltas.steps:

@@ -66,6 +66,7 @@ class Frontier:
     - `runs`: the costs of the last refreshes of this plan.
     - `counts`: how many rows pass and fail the expectations.
     - `states`: what STATE AUTO decided of each optional state of this plan.
+    - `trusted`: the contents began with rows of BACKFILL ... TRUSTED, and were not computed since.
     """
 
     sources: Mapping[str, Version]
@@ -84,6 +85,7 @@ class Frontier:
     counts: Counts | None = None
     states: tuple[Decided, ...] = ()
     arrangement_commits: Mapping[str, str] = field(default_factory=dict)
+    trusted: bool = False
 
     def arrangement(self, name: str) -> Version | None:
         """Return the pinned version of an arrangement. Earlier releases recorded no ids of tables, and no commits."""

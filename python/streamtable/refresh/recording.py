@@ -41,6 +41,7 @@ def frontier_after(run: Run, choice: Choice, pinned: Mapping[str, Version]) -> F
         at=run.at,
         rejected=run.analysed.rejected is not None,
         states=states_to_keep(run.entry.definition, run.analysed),
+        trusted=run.given.trusted if run.given else choice.action is Action.DIFFERENTIAL and run.analysed.trusted,
     )
 
 
