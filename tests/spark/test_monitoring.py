@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import lit
 from tests.spark.statements import answer, done, folder
 
 from streamtable.engine import clock
@@ -321,6 +322,8 @@ def test_ddl_on_sources_is_refused_where_the_session_asks_for_it(shop: SparkSess
         path = shop.sql("DESCRIBE DETAIL sales").collect()[0]["location"]
         with pytest.raises(DependentsExist, match="a DataFrame write"):
             shop.range(3).write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
+        with pytest.raises(DependentsExist, match="INSERT OVERWRITE"):
+            shop.range(3).writeTo("sales").option("OVERWRITESCHEMA", "true").overwrite(lit(True))
         for statement in PASSES:
             shop.sql(statement)
         shop.sql("DROP STREAM TABLE st2")

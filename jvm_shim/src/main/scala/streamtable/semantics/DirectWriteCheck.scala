@@ -135,6 +135,10 @@ case class DirectWriteCheck(session: SparkSession, replaces: Boolean = false) ex
   /** What `node` writes to, if it is a write that could concern a Delta table. */
   private val knownWrite: PartialFunction[LogicalPlan, Write] = {
     case w: AppendData => Write("INSERT", inPlan(w.table), refresh)
+    case w: OverwriteByExpression =>
+      Write("INSERT OVERWRITE", inPlan(w.table), refresh, changesShape = overwritesSchema(w.writeOptions))
+    case w: OverwritePartitionsDynamic =>
+      Write("INSERT OVERWRITE", inPlan(w.table), refresh, changesShape = overwritesSchema(w.writeOptions))
     case w: V2WriteCommand => Write("INSERT OVERWRITE", inPlan(w.table), refresh)
     case w: DeltaInsertReplaceOnOrUsingCommand => Write("INSERT OVERWRITE", Some(table(w.deltaTable)), refresh)
     case w: InsertIntoDataSourceCommand => Write("INSERT", inPlan(w.logicalRelation), refresh)
@@ -150,12 +154,8 @@ case class DirectWriteCheck(session: SparkSession, replaces: Boolean = false) ex
     // The table in this command is the old version, whose properties may be older than the stream table.
     case w: RestoreTableCommand => Write("RESTORE", Some(table(w.sourceTable.copy(timeTravelOpt = None))), refresh)
     case SaveIntoDataSourceCommand(_, _: DeltaDataSource, options, SaveMode.Append | SaveMode.Overwrite) =>
-      val said = CaseInsensitiveMap(options)
-      Write(
-        "a DataFrame write",
-        said.get("path").flatMap(atPath(_, None)),
-        refresh,
-        changesShape = said.get("overwriteSchema").exists(_.equalsIgnoreCase("true")))
+      val path = CaseInsensitiveMap(options).get("path")
+      Write("a DataFrame write", path.flatMap(atPath(_, None)), refresh, changesShape = overwritesSchema(options))
     case w: WriteToStream if w.sink.isInstanceOf[DeltaSink] =>
       val sink = w.sink.asInstanceOf[DeltaSink]
       Write("a streaming write", atPath(sink.path.toString, sink.catalogTable), refresh)
@@ -353,6 +353,9 @@ private object DirectWriteCheck {
       advice: String => String,
       changesShape: Boolean = false,
       ofTheName: Boolean = false)
+
+  private def overwritesSchema(options: Map[String, String]) =
+    CaseInsensitiveMap(options).get("overwriteSchema").exists(_.equalsIgnoreCase("true"))
 
   private val unknown = (name: String) =>
     s"streamtable does not know the command, so that it could be a write; run it on a copy of $name"
