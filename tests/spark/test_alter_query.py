@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.oracle.scenario import Scenario
 
-from streamtable.errors import DependencyCycle, DependentsExist, InvalidQuery, InvalidStatement, NotIncremental
+from streamtable.errors import DependencyCycle, DependentsExist, InvalidQuery, InvalidStatement, NotIncremental, SourceChanged
 
 
 @pytest.fixture
@@ -98,3 +100,62 @@ def test_what_is_refused_changes_nothing(s: Scenario, query: str, error: type[Ex
     with pytest.raises(error, match=words):
         s.spark.sql(f"ALTER STREAM TABLE sums AS {query}")
     assert (version(s), s.spark.sql("SHOW CREATE STREAM TABLE sums").collect()) == before
+
+
+def test_a_comment_and_a_source_that_lost_a_column_do_not_put_columns_under_wrong_names(s: Scenario) -> None:
+    s.spark.sql("CREATE TABLE wide (id INT, qty INT, amount INT) USING delta TBLPROPERTIES ('delta.columnMapping.mode'='name')")
+    s.spark.sql("INSERT INTO wide VALUES (1, 2, 3)")
+    s.spark.sql("CREATE STREAM TABLE narrow AS SELECT id, qty, amount FROM wide")
+    s.spark.sql("ALTER STREAM TABLE narrow ALTER COLUMN id COMMENT 'key'")
+    s.spark.sql("ALTER TABLE wide DROP COLUMN qty")
+    query = "SELECT id, amount, id * 2 AS twice FROM wide"
+    with pytest.raises(InvalidStatement, match=r"whether the column list \(`id`, `qty`, `amount`\) gives its columns other names"):
+        s.spark.sql(f"ALTER STREAM TABLE narrow AS {query}")
+    s.spark.sql("ALTER STREAM TABLE narrow AS SELECT id, id AS qty, amount FROM wide")
+    assert s.spark.table("narrow").collect() == [(1, 1, 3)]
+    s.spark.sql(f"CREATE OR REPLACE STREAM TABLE narrow AS {query}")
+    assert s.spark.table("narrow").columns == ["id", "amount", "twice"]
+    assert_exact(s.spark, "narrow", query)
+
+
+def test_a_copy_of_the_source_s_files_is_another_source(s: Scenario, tmp_path: Path) -> None:
+    place = s.spark.sql("DESCRIBE DETAIL t").collect()[0]["location"].removeprefix("file:")
+    shutil.copytree(place, tmp_path / "copy")
+    s.spark.sql(f"CREATE TABLE copied USING delta LOCATION '{tmp_path / 'copy'}'")
+    s.spark.sql("INSERT INTO copied VALUES (9, 9)")
+    query = "SELECT k, sum(v) AS total FROM copied GROUP BY k"
+    s.spark.sql(f"ALTER STREAM TABLE sums AS {query}")
+    assert_exact(s.spark, "sums", query)
+    s.spark.sql("INSERT INTO copied VALUES (9, 1)")
+    done = s.spark.sql("REFRESH STREAM TABLE sums").first()
+    assert done is not None
+    assert done["action"] == "DIFFERENTIAL"
+    assert_exact(s.spark, "sums", query)
+
+
+def test_a_comment_of_a_nested_field_is_no_other_column(s: Scenario) -> None:
+    s.spark.sql("CREATE TABLE nested (k INT, s STRUCT<a: INT COMMENT 'first', b: ARRAY<STRUCT<c: INT>>>) USING delta")
+    s.spark.sql("INSERT INTO nested VALUES (1, named_struct('a', 1, 'b', array()))")
+    s.spark.sql("CREATE STREAM TABLE held AS SELECT * FROM nested")
+    s.spark.sql("CREATE STREAM TABLE above AS SELECT s FROM held")
+    s.spark.sql("ALTER TABLE nested ALTER COLUMN s.a COMMENT 'euros'")
+    s.spark.sql("ALTER TABLE nested ALTER COLUMN s.b.element.c COMMENT 'cents'")
+    done = s.spark.sql("CREATE OR REPLACE STREAM TABLE held AS SELECT * FROM nested").first()
+    assert done is not None
+    assert done["action"] == "NO_DATA"
+    told = s.spark.table("held").schema["s"].dataType.json()
+    assert '"metadata":{"comment":"euros"},"name":"a"' in told
+    assert '"metadata":{"comment":"cents"},"name":"c"' in told
+    s.spark.sql("ALTER STREAM TABLE held SET FROZEN WHERE (k = 1)")
+    s.spark.sql("DROP STREAM TABLE above")
+
+
+def test_a_source_with_another_type_does_not_retype_a_table_whose_query_stays(s: Scenario) -> None:
+    s.spark.sql("CREATE TABLE typed (id INT, v INT) USING delta TBLPROPERTIES ('delta.enableTypeWidening'='true')")
+    s.spark.sql("CREATE STREAM TABLE keeps AS SELECT id, v FROM typed")
+    s.spark.sql("ALTER TABLE typed ALTER COLUMN v TYPE BIGINT")
+    for change in ("ADD CONSTRAINT c EXPECT (v > 0)", "SET FROZEN WHERE (id = 1)"):
+        with pytest.raises(SourceChanged, match="gives id int, v bigint, and the table has id int, v int"):
+            s.spark.sql(f"ALTER STREAM TABLE keeps {change}")
+    s.spark.sql("ALTER STREAM TABLE keeps AS SELECT id, v FROM typed")
+    assert s.spark.table("keeps").schema["v"].dataType.simpleString() == "bigint"

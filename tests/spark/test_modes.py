@@ -106,3 +106,13 @@ def test_a_sum_of_a_view_that_overflows_in_another_way_than_the_query(s: SparkSe
     create(s, "SELECT k, s FROM lax")
     maintained(s, "INSERT INTO e VALUES (1, 0, 9223372036854775807)")
     assert answer(s, "SELECT s FROM st") == [(-(2**63),)]
+
+
+def test_distinct_values_beside_a_sum_of_a_view_that_overflows_in_another_way(s: SparkSession) -> None:
+    s.sql("CREATE TABLE e (k INT, m INT, n BIGINT) USING delta")
+    s.sql("INSERT INTO e VALUES (1, 1, 9223372036854775807), (1, 2, 1)")
+    with under(s, {ANSI: "false"}):
+        s.sql("CREATE VIEW lax AS SELECT k, count(DISTINCT m) AS d, sum(n) AS s FROM e GROUP BY k")
+    create(s, "SELECT * FROM lax")
+    maintained(s, "INSERT INTO e VALUES (1, 3, 1)", "DELETE FROM e WHERE m = 2")
+    assert answer(s, "SELECT s FROM st") == [(-(2**63),)]

@@ -59,7 +59,9 @@ def _applies(operator: Aggregate) -> bool:
         return False
     if not all(stored_as_key(argument.type) and argument.deterministic for argument in of_values[0].arguments):
         return False
-    return all("try_" not in each.value.text for each in operator.calls) and all(map(_adds_up, others))
+    # A sum over values or parts adds in the mode of the query, which is not that of a view with another one.
+    plain = all(not each.other_mode and "try_" not in each.value.text for each in operator.calls)
+    return plain and all(map(_adds_up, others))
 
 
 def _by_values(of: Call) -> bool:

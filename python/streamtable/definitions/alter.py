@@ -19,7 +19,15 @@ from streamtable.definitions.replace import replace_with
 from streamtable.delta.ddl import sync_catalog
 from streamtable.delta.tables import Located
 from streamtable.engine import clock
-from streamtable.errors import InternalError, InvalidQuery, InvalidStatement, NotSupported, StreamTableExists, near_names
+from streamtable.errors import (
+    InternalError,
+    InvalidQuery,
+    InvalidStatement,
+    NotSupported,
+    SourceChanged,
+    StreamTableExists,
+    near_names,
+)
 from streamtable.language.names import COMMENT, Name, Query
 from streamtable.language.stream_table.ast import (
     AcceptDefinition,
@@ -42,6 +50,7 @@ from streamtable.language.stream_table.history import SetFrozen
 from streamtable.language.stream_table.state import SetState
 from streamtable.query.analyse import AnalysedQuery, analyse, release
 from streamtable.query.checks import allow
+from streamtable.query.fits import check_columns
 from streamtable.query.stored import analyse_again
 from streamtable.refresh.records import PATIENCE, annotate
 from streamtable.sessions.internal import lend
@@ -185,6 +194,11 @@ def _keep_query(spark: SparkSession, entry: Entry, **changes: object) -> Definit
     if entry.state.frontier is None:  # the first refresh counts, and stores
         release(analysed)
         return _store(spark, entry, after)
+    try:
+        check_columns(entry, analysed)
+    except SourceChanged:
+        release(analysed)
+        raise
     return _replace(spark, entry, (_as_before(definition, before), analysed))
 
 
@@ -204,16 +218,34 @@ def _expectations(before: Definition, action: AddExpectation | DropExpectation) 
 
 
 def with_query(spark: SparkSession, entry: Entry, query: Query) -> tuple[Definition, AnalysedQuery]:
-    """Return the table's definition with the new query, read as by CREATE: in the caller's schema, with the caller's settings."""
+    """Return the table's definition with the new query, read as by CREATE: in the caller's schema, with the caller's settings.
+
+    A column list with other names than those of the query before names the columns of the new one by their order. Raises
+    InvalidStatement where nothing tells, because the query before cannot be read any more.
+    """
     before, listed = entry.definition, entry.definition.statement.columns
-    by_name = bool(listed) and _renames_nothing(spark, entry)
-    statement = replace(before.statement, query=query, columns=() if by_name else listed)
+    named = [spec.name.casefold() for spec in listed]
+    own = _own_names(spark, entry) if listed else None
+    renames = own is not None and own != named
+    statement = replace(before.statement, query=query, columns=listed if renames else ())
     definition, analysed = analysed_for(spark, statement, _place(entry), entry)
-    if by_name:
+    if listed and own is None and [name.casefold() for name in analysed.frame.columns] != named:
+        release(analysed)
+        raise _unsure(before)
+    if listed and not renames:
         comments = {spec.name.casefold(): spec.comment for spec in listed}
         specs = tuple(ColumnSpec(name, comments.get(name.casefold())) for name in analysed.frame.columns)
         definition = definition.with_statement(columns=specs if any(spec.comment for spec in specs) else ())
     return _as_before(definition, before), analysed
+
+
+def _unsure(before: Definition) -> InvalidStatement:
+    listed = ", ".join(str(Name((spec.name,))) for spec in before.statement.columns)
+    return InvalidStatement(
+        f"the query of {before.name} cannot be read any more, so nothing tells whether the column list ({listed}) "
+        "gives its columns other names, or comments alone",
+        hint=f"write the definition anew, with a list or without: CREATE OR REPLACE STREAM TABLE {before.statement.name} AS ...",
+    )
 
 
 def _place(entry: Entry) -> Located:
@@ -224,15 +256,14 @@ def _as_before(definition: Definition, before: Definition) -> Definition:
     return replace(definition, status=before.status, error=before.error, resumed=before.resumed)
 
 
-def _renames_nothing(spark: SparkSession, entry: Entry) -> bool:
-    """Tell whether the column list has the query's own names, so that it only holds comments: another query may have others."""
+def _own_names(spark: SparkSession, entry: Entry) -> list[str] | None:
+    """Return the names that the query itself gives its columns, in lower case; None where it cannot be read any more."""
     try:
         analysed = analyse(lend(spark, entry.definition.namespace, entry.definition.settings), entry.query)
     except InvalidQuery:
-        return False
+        return None
     release(analysed)
-    own = [name.casefold() for name in analysed.frame.columns]
-    return own == [spec.name.casefold() for spec in entry.definition.statement.columns]
+    return [name.casefold() for name in analysed.frame.columns]
 
 
 def _rename(spark: SparkSession, name: Name, to: Name) -> Definition:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from pyspark.sql import SparkSession
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from streamtable.catalog.definition import ACTIVE, SUSPENDED, Definition, defaults_of, over
 from streamtable.catalog.entries import Entry, entries
@@ -60,8 +61,12 @@ def _same_definition(before: Definition, after: Definition) -> bool:
 
 def _effect(existing: Entry, definition: Definition, analysed: AnalysedQuery, schema: StructType) -> str:
     frontier = Frontier.of(existing.state.frontier)
-    # For an operator without a rule the fingerprint has only its name, which does not prove the same plan.
-    same_plan = frontier is not None and frontier.fingerprint == analysed.fingerprint and analysed.obstacle is None
+    same_plan = (
+        frontier is not None
+        and frontier.fingerprint == analysed.fingerprint
+        and frontier.reads(analysed.paths)  # a fingerprint knows a table by its id, which a copy of its files has as well
+        and analysed.obstacle is None  # of an operator without a rule a fingerprint has the name alone
+    )
     same_settings = dict(definition.settings) == dict(existing.definition.settings)
     same_table = _columns(schema) == _columns(existing.state.schema) and _same_layout(existing, definition)
     return SAME_PLAN if same_plan and same_settings and same_table else REBUILT
@@ -130,8 +135,8 @@ def _allow_frozen(existing: Entry, definition: Definition, schema: StructType) -
 
 def _keep_readers(spark: SparkSession, existing: Entry, schema: StructType) -> None:
     """Refuse to remove or retype a column that readers use."""
-    stays = {(field.name.casefold(), field.dataType) for field in schema}
-    lost = {field.name for field in existing.state.schema if (field.name.casefold(), field.dataType) not in stays}
+    stays = {(name.casefold(), kind) for name, kind in _columns(schema)}
+    lost = {name for name, kind in _columns(existing.state.schema) if (name.casefold(), kind) not in stays}
     readers = [each for each in entries(spark) if existing.path in each.definition.sources] if lost else []
     used = {entry.definition.name: _used_by(spark, entry, existing.path) & lost for entry in readers}
     if losing := {name: columns for name, columns in used.items() if columns}:
@@ -225,17 +230,37 @@ def _named(schema: StructType, names: Iterable[str]) -> Iterator[str]:
     return (written[name.casefold()] for name in names)
 
 
-def _columns(schema: StructType) -> list[tuple[object, ...]]:
-    return [(field.name, field.dataType) for field in schema]
+def _columns(schema: StructType) -> list[tuple[str, str]]:
+    """Return names and types as texts, which have no comments of nested fields."""
+    return [(field.name, field.dataType.simpleString()) for field in schema]
 
 
 def _commented(stored: str, schema: StructType) -> str | None:
     """Return the stored schema with the comments of `schema`, which has the same columns; None where nothing changes."""
-    changed = json.loads(stored)
-    for before, now in zip(changed["fields"], schema, strict=True):
-        kept = {key: value for key, value in before["metadata"].items() if key != "comment"}
-        before["metadata"] = {**kept, **now.metadata}
-    return json.dumps(changed) if changed != json.loads(stored) else None
+    before = json.loads(stored)
+    changed = _with_comments(before, schema)
+    return json.dumps(changed) if changed != before else None
+
+
+def _with_comments(stored: Any, now: DataType) -> Any:
+    """Return a stored type with the comments of the fields of `now`, at any depth."""
+    match now:
+        case StructType():
+            fields = zip(stored["fields"], now, strict=True)
+            return {**stored, "fields": [_field_with_comments(before, each) for before, each in fields]}
+        case ArrayType():
+            return {**stored, "elementType": _with_comments(stored["elementType"], now.elementType)}
+        case MapType():
+            key, value = (_with_comments(stored[at], kind) for at, kind in (("keyType", now.keyType), ("valueType", now.valueType)))
+            return {**stored, "keyType": key, "valueType": value}
+        case _:
+            return stored
+
+
+def _field_with_comments(before: Mapping[str, Any], now: StructField) -> Mapping[str, Any]:
+    kept = {key: value for key, value in before["metadata"].items() if key != "comment"}
+    said = {key: value for key, value in now.metadata.items() if key == "comment"}
+    return {**before, "type": _with_comments(before["type"], now.dataType), "metadata": {**kept, **said}}
 
 
 def _layout(statement: CreateStreamTable) -> tuple[object, ...]:

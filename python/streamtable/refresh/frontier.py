@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 
 from pyspark.sql import SparkSession
 
+from streamtable.algebra.sources import CLOCK
 from streamtable.catalog.entries import Entry
 from streamtable.catalog.restored import UNREADABLE, restored
 from streamtable.delta.latest import LatestVersions
@@ -92,6 +93,10 @@ class Frontier:
         number = self.arrangements.get(name)
         return None if number is None else Version(self.arrangement_ids.get(name, ""), number, self.arrangement_commits.get(name))
 
+    def reads(self, paths: Iterable[str]) -> bool:
+        """Tell whether the contents come from the tables at `paths`, and from no others."""
+        return set(paths) == self.sources.keys() - {CLOCK.path}
+
     def ahead_of(self, vector: Vector) -> bool:
         """Tell whether the contents have a newer version of some source than `vector`."""
         both = [(self.sources[path], wanted) for path, wanted in vector.versions.items() if path in self.sources]
@@ -121,7 +126,8 @@ def decided_by_versions(entry: Entry, frontier: Frontier) -> bool:
     A table at a fixed version is no source. Only an analysis finds out that another table has its name.
     """
     fixed = _AT_A_VERSION.search(without_comments(entry.definition.statement.query.text))
-    return frontier.exact and not entry.views and not entry.functions and fixed is None
+    plain = frontier.exact and not entry.views and not entry.functions and fixed is None
+    return plain and frontier.reads(entry.definition.sources)
 
 
 @lru_cache(maxsize=2048)  # more than the tables of a catalog: a look of the console or for alerts asks several times for each
