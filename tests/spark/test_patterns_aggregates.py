@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from decimal import Decimal
 
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from tests.oracle.comparison import assert_exact
 from tests.oracle.scenario import Scenario
 from tests.versions import needs
+
+from streamtable.algebra.sources import Snapshot, Source
+from streamtable.engine.sources import Sources
 
 
 @pytest.fixture
@@ -230,3 +235,28 @@ def test_pattern_32_identity_is_exact(s: Scenario) -> None:
     for gone in ("1, 6", "4, 9"):  # of two rows that a careless spelling makes the same, one at a time
         s.step(f"DELETE FROM t WHERE id IN ({gone})")
     s.step("UPDATE t SET p = 'NULL' WHERE p IS NULL", "UPDATE t SET p = NULL WHERE p = ''")
+
+
+@pytest.mark.parametrize("more", ["", ", count(*) AS n"])
+@pytest.mark.parametrize("first", [0, 1])
+def test_an_aggregate_above_a_sum_of_floats_is_built_of_the_stored_sums(
+    s: Scenario, monkeypatch: pytest.MonkeyPatch, more: str, first: int
+) -> None:
+    """Each evaluation may add up in another order: here each reads the source in the order that the one before did not have."""
+    read, turns = Sources.__call__, itertools.count(first)
+
+    def turned(self: Sources, source: Source | int, snapshot: Snapshot) -> str:
+        name, turn = read(self, source, snapshot), next(turns)
+        rows = self.workspace.session.table(name).coalesce(1)
+        return self.workspace.name(f"{name}_{turn}", rows.sortWithinPartitions("v", ascending=turn % 2 == 0))
+
+    s.source(
+        "sold", "region STRING, customer STRING, v DOUBLE", "('n', 'a', 0.1D), ('n', 'a', 0.2D), ('n', 'a', 0.3D), ('s', 'b', 1D)"
+    )
+    with monkeypatch.context() as patched:
+        patched.setattr(Sources, "__call__", turned)
+        inner = "SELECT region, customer, sum(v) AS total FROM sold GROUP BY region, customer"
+        s.stream("most", f"SELECT region, max(total) AS m{more} FROM ({inner}) GROUP BY region")
+    s.change("DELETE FROM sold WHERE v = 0.1D")
+    s.spark.sql("REFRESH STREAM TABLE most")  # made anew where the table's own rows are those of another evaluation
+    assert_exact(s.spark, "most", s.queries["most"])

@@ -211,8 +211,8 @@ class AggregateStep:
         return union_all([select(values or none, subquery(stayed, "stayed")), there])
 
     def initial(self, views: Views) -> exp.Query:
-        """Compute the arrangement from the whole input: every row of it is new."""
-        whole = Aggregate(weighted(self.aggregate.child), self.aggregate.keys, self._initial_calls())
+        """Compute the arrangement from the whole input, which is `child`: every row of it is new."""
+        whole = Aggregate(weighted(self.child), self.aggregate.keys, self._initial_calls())
         query = subquery(render(whole, views), "input")
         items: list[exp.Expr] = [column(k.id) for k in self.keys]
         items += [alias(_typed(s), s.column.id) for s in self.states]

@@ -7,8 +7,8 @@ states.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
@@ -22,11 +22,12 @@ from streamtable.catalog.definition import DELTA_PROPERTIES
 from streamtable.catalog.paths import HIDDEN
 from streamtable.delta.commit import Metadata, RowChange, Transaction, commit
 from streamtable.delta.commit_ids import is_same, version_at
-from streamtable.delta.rows import read
+from streamtable.delta.rows import read, read_located
 from streamtable.delta.summaries import commits
 from streamtable.delta.tables import Version, drop_files
 from streamtable.delta.unreadable import Unreadable, versions_or_why
 from streamtable.differentiate.aggregate_step import AggregateStep
+from streamtable.differentiate.deltas import Deltas
 from streamtable.differentiate.visible import visible_states
 from streamtable.engine.sources import Sources
 from streamtable.engine.workspace import Workspace
@@ -101,15 +102,39 @@ def build(
     analysed: AnalysedQuery,
     workspace: Workspace,
     sources: Sources,
+    arrangements: Mapping[Aggregate, Arrangement],
+    application: str,
+    pinned: Callable[[str], Version | None],
+) -> Iterator[tuple[str, Version]]:
+    """Compute the hidden arrangements at the target versions; yield the name and the version of each.
+
+    Those below come first, and those above read their rows. Computed twice, a sum of floating numbers or a first value may come
+    out otherwise: a change of the row below would not find the row above. `pinned` gives the versions in the frontier.
+    """
+    below = dict[Aggregate, str]()
+    hidden = [(aggregate, each) for aggregate, each in reversed([*arrangements.items()]) if not each.visible]
+    for aggregate, arrangement in hidden:
+        step = AggregateStep.whole(arrangement.name, aggregate)
+        over = replace(step, child=Deltas(frozenset(), below, {}).old(aggregate.child))
+        version = _build(analysed, workspace, sources, arrangement, over, application, pinned(arrangement.name))
+        yield arrangement.name, version
+        if aggregate is hidden[-1][0]:
+            return  # nothing is above
+        register(workspace, arrangement, read_located(analysed.session, arrangement.path, version.number))
+        workspace.name(f"{arrangement.name}_old", workspace.query(step.stored()))
+        below[aggregate] = arrangement.name
+
+
+def _build(
+    analysed: AnalysedQuery,
+    workspace: Workspace,
+    sources: Sources,
     arrangement: Arrangement,
     step: AggregateStep,
     application: str,
     pinned: Version | None,
 ) -> Version:
-    """Compute an arrangement from the whole input at the target versions; return its version.
-
-    `pinned` is the version in the frontier. An arrangement that differs from it is deleted, whatever its state.
-    """
+    """Compute one arrangement. One that differs from the `pinned` version is deleted, whatever its state."""
     rows = content(workspace, arrangement, step.initial(sources))
     try:
         version = _standing(workspace, arrangement, pinned or Version("", 0)).number

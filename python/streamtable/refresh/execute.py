@@ -17,7 +17,6 @@ from streamtable.delta.commit import Committed, Metadata, Transaction, commit
 from streamtable.delta.commit_ids import version_at
 from streamtable.delta.rows import read
 from streamtable.delta.tables import Version
-from streamtable.differentiate.aggregate_step import AggregateStep
 from streamtable.engine.arrangements import Arrangement, arrangements_of, build, roll_back
 from streamtable.engine.jobs import REFRESH_OF, jobs_named_after
 from streamtable.engine.load import Load
@@ -83,6 +82,11 @@ class Run:
         """Return the query that a full refresh computes. The first one brings in the rows that are frozen from then on."""
         frozen = self.analysed.frozen
         return self.analysed if frozen is None or self.keeps_frozen else replace(self.analysed, frame=frozen.whole)
+
+    def known(self, arrangement: str) -> Version | None:
+        """Return the version of an arrangement that the frontier has, if the plan is the same."""
+        found = self.frontier
+        return found.arrangement(arrangement) if found and found.fingerprint == self.analysed.fingerprint else None
 
 
 def refresh_incremental(run: Run, choice: Choice) -> Committed:
@@ -152,21 +156,10 @@ def refresh_full(
         sources = Sources(run.analysed, workspace, run.target, run.target)
         run.phases.ended(Phase.COMPUTE)
         pinned = {}
-        known = run.frontier if run.frontier and run.frontier.fingerprint == run.analysed.fingerprint else None
         if run.analysed.obstacle is None:
-            for aggregate, arrangement in arrangements.items():
-                if not arrangement.visible:
-                    step = AggregateStep.whole(arrangement.name, aggregate)
-                    pinned[arrangement.name] = build(
-                        run.analysed,
-                        workspace,
-                        sources,
-                        arrangement,
-                        step,
-                        run.entry.definition.id,
-                        known.arrangement(arrangement.name) if known else None,
-                    )
-                    failpoint("between the arrangements")
+            for name, version in build(run.analysed, workspace, sources, arrangements, run.entry.definition.id, run.known):
+                pinned[name] = version
+                failpoint("between the arrangements")
         run.phases.ended(Phase.STATES)
         thawed = not_frozen(run.analysed, run.entry.path, run.entry.state.version) if run.keeps_frozen else None
         rows = TableChange(contents, thawed, replace_all=not run.keeps_frozen)
