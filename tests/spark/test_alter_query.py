@@ -76,6 +76,14 @@ def test_explain_says_beforehand_which_it_would_be(s: Scenario, change: str) -> 
     assert same == "the definition is the same; the table is rebuilt in one commit; its history stays"
     s.stream("reader", "SELECT k, total FROM sums")
     assert "it is refused: spark_catalog" in effect("SELECT k, sum(v) AS n FROM t GROUP BY k")
+    rows = s.spark.sql(f"EXPLAIN {change} STREAM TABLE sums AS SELECT k, sum(v) AS n FROM t GROUP BY k").collect()
+    *told, (replaced, possible, why) = [tuple(row) for row in rows[-4:]]
+    assert [(label, of.rpartition(".")[2]) for label, _, of in told] == [
+        ("Columns", "The table gets other columns: without total; with n BIGINT"),
+        ("Reads", "t"),
+        ("Read by", "reader"),
+    ]
+    assert (replaced, possible) == ("Replace", False) and why.endswith("; keep the columns, or change those tables first")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -21,7 +21,7 @@ from streamtable.api.answers import Listed
 from streamtable.errors import DependentsExist, InvalidQuery, InvalidStatement
 from streamtable.hosts.cli import options
 from streamtable.hosts.cli.app import app
-from streamtable.hosts.cli.deploy import wanted_in
+from streamtable.hosts.cli.folder import wanted_in
 
 HERE = ("spark_catalog", "shop")
 
@@ -164,11 +164,18 @@ def test_what_cannot_be_read_is_refused_rather_than_left_out(tmp_path: Path, mon
         wanted_in(made, HERE)
 
 
-class Spark:
-    """A catalog whose stream tables have readers, and which refuses some statements; it keeps the others."""
+def full(name: str) -> str:
+    return ".".join((*HERE, name))
 
-    def __init__(self, there: Mapping[str, str | None], refused: str) -> None:
-        self.there, self.refused = dict(there), refused
+
+class Spark:
+    """A catalog whose stream tables have readers, and which refuses some statements; it keeps the others.
+
+    `explained` are the rows before the last one of EXPLAIN, of tables whose other definition would be refused.
+    """
+
+    def __init__(self, there: Mapping[str, str | None], refused: str, explained: Mapping[str, Sequence[tuple[str, str]]]) -> None:
+        self.there, self.refused, self.explained = dict(there), refused, explained
         self.done = list[str]()
 
     def sql(self, text: str) -> SimpleNamespace:
@@ -181,10 +188,21 @@ class Spark:
                 yield Row(*HERE)
             case ["SELECT", "*", "FROM", "stream_tables()", *_]:
                 nothing = {each.name: None for each in fields(Listed)}
-                yield from (Row(**nothing | {"name": ".".join((*HERE, name))}) for name in self.there)
+                yield from (Row(**nothing | {"name": full(name)}) for name in self.there)
+            case ["SHOW", "STREAM", "TABLE", "DEPENDENCIES"]:
+                read = ((reader, source) for source, reader in self.there.items() if reader)
+                yield from (
+                    Row(name=full(reader), source=full(source), kind="stream table", columns=None) for reader, source in read
+                )
             case ["EXPLAIN", "CREATE", "OR", "REPLACE", "STREAM", "TABLE", *_]:
                 self._judge(text)
-                yield Row(operator="Replace", incremental=True, reason="the query is another")
+                name = text.replace("`", "").split()[6].rpartition(".")[2]
+                said = self.explained.get(name, ())
+                yield from (Row(operator=label, incremental=False, reason=full(of)) for label, of in said if label != "Replace")
+                why = [of for label, of in said if label == "Replace"]
+                yield Row(
+                    operator="Replace", incremental=not why, reason=f"it is refused: {why[0]}" if why else "the query is another"
+                )
             case ["CREATE", "OR", "REPLACE", "STREAM", "TABLE", name, *_]:
                 self._judge(text)
                 self._change(f"create {name}", name, "gone" in text)
@@ -206,10 +224,15 @@ class Spark:
 
 
 def deployed(
-    monkeypatch: pytest.MonkeyPatch, place: Path, there: Mapping[str, str | None], *more: str, **files: str
+    monkeypatch: pytest.MonkeyPatch,
+    place: Path,
+    there: Mapping[str, str | None],
+    *more: str,
+    explained: Mapping[str, Sequence[tuple[str, str]]] | None = None,
+    **files: str,
 ) -> tuple[list[str], Any]:
     """Return what was done in the catalog by `deploy --prune`, where no query may have a `typo`, and what the command said."""
-    spark = Spark(there, "typo")
+    spark = Spark(there, "typo", explained or {})
 
     @contextmanager
     def opened(remote: str | None, conf: dict[str, str]) -> Iterator[Spark]:
@@ -255,3 +278,58 @@ def test_a_reader_that_stays_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert (
         done == ["create other"] and isinstance(said.exception, (PySparkException, SystemExit)) and "other reads it" in said.stderr
     )
+
+
+FROZEN = ("Replace", "t keeps frozen rows, and cannot be given other columns; keep the columns")
+READ = ("Replace", "t is read by top, and would lose amount; keep the columns")
+
+
+@pytest.mark.parametrize("more", [(), ("--plan",)])
+def test_a_step_that_is_always_refused_leaves_the_steps_before_it_undone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    files = {"base": "1 AS one", "t": "one FROM base"}
+    done, said = deployed(monkeypatch, tmp_path, {"t": None}, *more, explained={"t": [FROZEN]}, **files)
+    assert done == [] and said.exit_code == 1
+    assert "here 1 of 2:" in said.stderr and f"spark_catalog.shop.t: {FROZEN[1]} (t.sql:1)" in said.stderr
+    shown = [line.split(maxsplit=2)[:2] for line in said.stdout.splitlines()]
+    assert shown == ([["create", "spark_catalog.shop.base:"], ["refused", "spark_catalog.shop.t:"]] if more else [])
+    done, said = deployed(monkeypatch, tmp_path, {"t": None}, *more, "--json", explained={"t": [FROZEN]}, **files)
+    assert done == [] and [each["kind"] for each in json.loads(said.stdout)] == (["create", "refused"] if more else [])
+    assert json.loads(said.stderr)["error"]["condition"] == "STREAMTABLE_INVALID_STATEMENT"
+
+
+@pytest.mark.parametrize(
+    ("explained", "files", "kinds"),
+    [
+        ({"t": [FROZEN]}, {"t": "1"}, {"t": "refused"}),
+        ({"t": [("Reads", "base"), FROZEN]}, {"t": "2 FROM base"}, {"base": "rebuild", "t": "refused"}),
+        ({"t": [("Reads", "base"), FROZEN], "base": [("Columns", "a")]}, {"t": "2 FROM base"}, {"base": "rebuild", "t": "rebuild"}),
+        ({"t": [("Read by", "top"), READ]}, {"top": "3 FROM t"}, {"t": "rebuild", "top": "rebuild"}),
+        ({"t": [("Read by", "top"), ("Read by", "elsewhere"), READ]}, {"top": "3 FROM t"}, {"t": "refused", "top": "rebuild"}),
+        ({"t": [("Read by", "gone"), READ]}, {}, {"t": "rebuild", "gone": "drop"}),
+        ({"t": [("Followed by", "gone"), READ]}, {}, {"t": "rebuild", "gone": "drop"}),
+        ({"t": [("Followed by", "top"), READ]}, {"top": "3 FROM t"}, {"t": "refused", "top": "rebuild"}),
+        ({"t": [("Followed by", "top"), READ]}, {"top": "3"}, {"t": "rebuild", "top": "rebuild"}),
+        ({"t": [("Followed by", "queue"), READ]}, {"top": "3 FROM t"}, {"t": "refused"}),
+        ({"t": [("Read by", "top"), READ], "top": [FROZEN]}, {"top": "3 FROM t"}, {"t": "refused", "top": "refused"}),
+        ({"t": [("Read by", "top"), ("Columns", "a"), READ]}, {"top": "typo FROM t"}, {"t": "refused", "top": "refused"}),
+        ({}, {"top": "typo FROM t"}, {"t": "rebuild", "top": "refused"}),
+        ({}, {"top": "typo FROM t JOIN view"}, {"t": "rebuild", "top": "rebuild"}),
+        ({}, {"top": "1 FROM gone"}, {"top": "rebuild", "gone": "refused"}),
+        ({}, {"new": "1 FROM gone"}, {"new": "create", "gone": "refused"}),
+    ],
+)
+def test_a_refusal_is_told_from_one_that_another_step_lifts(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    explained: dict[str, list[tuple[str, str]]],
+    files: dict[str, str],
+    kinds: dict[str, str],
+) -> None:
+    there = dict.fromkeys(("base", "t", "top", "gone", "other"))
+    always = {"base": "1 AS a", "t": "1 AS a", "top": "1 AS a", "other": "1 AS a"}
+    done, said = deployed(monkeypatch, tmp_path, there, "--plan", "--json", explained=explained, **{**always, **files})
+    found = {each["name"].rpartition(".")[2]: each["kind"] for each in json.loads(said.stdout)}
+    assert {name: found[name] for name in kinds} == kinds
+    assert said.exit_code == ("refused" in found.values()) and done == []

@@ -12,11 +12,13 @@ from streamtable.catalog.definition import Definition
 from streamtable.catalog.entries import Entry, find
 from streamtable.definitions.alter import with_query
 from streamtable.definitions.checks import analysed_for
-from streamtable.definitions.replace import effect
+from streamtable.definitions.create import refused_anew
+from streamtable.definitions.replace import Effect, effect
 from streamtable.differentiate.registry import findings
 from streamtable.language.names import Query
 from streamtable.language.stream_table.ast import CreateStreamTable
 from streamtable.language.stream_table.expectations import Expectation, Violation
+from streamtable.language.stream_table.explained import COLUMNS, CREATE, FOLLOWED_BY, READ_BY, READS, REPLACE
 from streamtable.language.stream_table.history import Backfill
 from streamtable.observe.results import Rows
 from streamtable.query.analyse import AnalysedQuery, release
@@ -76,7 +78,10 @@ def explained_create(spark: SparkSession, statement: CreateStreamTable) -> Rows:
     """Tell how a table would be maintained; nothing is made."""
     located, existing = find(spark, statement.name)
     rows = _planned(spark, existing if statement.or_replace else None, *analysed_for(spark, statement, located, existing))
-    return [*rows, *_first(None if existing else statement.backfill)]
+    if existing:
+        return rows
+    refused = refused_anew(spark, located, statement)
+    return [*rows, *_first(statement.backfill), *([(CREATE, False, refused)] if refused else [])]
 
 
 def explained_query(spark: SparkSession, entry: Entry, query: Query) -> Rows:
@@ -96,7 +101,16 @@ def _planned(spark: SparkSession, replaced: Entry | None, definition: Definition
     try:
         rows = [of_definition(definition.statement.mode, analysed), *_judged(analysed)]
         if replaced:
-            rows.append(("Replace", True, effect(spark, replaced, definition, analysed)))
+            rows += _replaced(effect(spark, replaced, definition, analysed), analysed)
         return rows
     finally:
         release(analysed)
+
+
+def _replaced(found: Effect, analysed: AnalysedQuery) -> Rows:
+    """Tell of the effect in the last row; before it, of other columns, and of the tables whose change may lift a refusal."""
+    rows: Rows = [(COLUMNS, True, f"The table gets other columns: {found.columns}")] if found.columns else []
+    if refusal := found.refused:
+        rows += [(READS, True, name) for name in analysed.names.values() if refusal.by_columns]
+        rows += [(READ_BY if refusal.by_columns else FOLLOWED_BY, False, name) for name in refusal.followers]
+    return [*rows, (REPLACE, refusal is None, found.does)]

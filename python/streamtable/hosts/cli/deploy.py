@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from pathlib import Path
 
-import networkx as nx
-import sqlglot
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
-from sqlglot import exp
-from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
-from sqlglot.optimizer.scope import traverse_scope
+from pyspark.sql import Row, SparkSession
 
 from streamtable.api.tables import StreamTables
-from streamtable.errors import DependentsExist, InvalidQuery, InvalidStatement, StreamTableError
-from streamtable.language.names import Name, Query, folded
-from streamtable.language.parse import parse, parse_name
-from streamtable.language.scripts import split
-from streamtable.language.stream_table.ast import CreateStreamTable, DropStreamTable
+from streamtable.errors import DependentsExist, InvalidQuery, InvalidStatement, NotSupported, message_of
+from streamtable.hosts.cli.folder import Wanted
+from streamtable.language.names import Name, folded
+from streamtable.language.parse import parse_name
+from streamtable.language.stream_table.ast import DropStreamTable
+from streamtable.language.stream_table.explained import (
+    COLUMNS,
+    CREATE,
+    FOLLOWED_BY,
+    READ_BY,
+    READS,
+    REFUSED,
+    REPLACE,
+    SAME,
+    SAME_PLAN,
+)
 from streamtable.language.write import to_sql
-from streamtable.sql.literals import quote_full_name, unquote_name
+from streamtable.sql.literals import quote_full_name
 
-__all__ = ["Step", "StepKind", "Wanted", "carried_out", "planned", "wanted_in"]
+__all__ = ["Step", "StepKind", "allow", "carried_out", "planned"]
 
-SAME = "the definition is the same"
-SAME_PLAN = "the plan of the query is the same"
-
-_WORD = re.compile(r"`(?:[^`]|``)+`|\w+")
-_QUERIES = (exp.Query, exp.Values)
+NEW = "there is no such stream table"
+FITS = "its query fits once the tables that it reads are as planned"
 
 
 class StepKind(str, Enum):
@@ -44,175 +44,170 @@ class StepKind(str, Enum):
     REBUILD = "rebuild"
     NOTHING = "nothing"
     DROP = "drop"
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """A table that a file defines; `name` is its full name, `place` the file and the line."""
-
-    name: Name
-    statement: CreateStreamTable
-    place: str
+    REFUSED = "refused"
+    """The step is impossible, and no other step of the deployment lifts that: no step is done."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """What is done to one table, why, and by which statement."""
+    """What is done to one table, why, and by which statement; `waits` for a step without which it would be refused."""
 
     name: str
     kind: StepKind
     why: str
     place: str
     sql: str
+    waits: bool = False
 
     def __str__(self) -> str:
         """Return the step as a line for people."""
         return f"{self.kind.value:<8} {self.name}: {self.why}{self.place and f' ({self.place})'}"
 
 
-def wanted_in(folder: Path, namespace: Sequence[str]) -> list[Wanted]:
-    """Return the tables that the .sql files below a folder define, sources before their readers.
+@dataclass(frozen=True)
+class _Judged:
+    """A step, and what EXPLAIN says of it.
 
-    Names are completed by `namespace`, a catalog and a schema. Raises InvalidStatement for any other statement, for a table that
-    is defined twice, for tables that read each other, and for files and folders that cannot be read.
+    `refused` is why it is impossible now. It may be possible when one of `reads` gets other columns, or when all of `users`, which
+    use a column, have changed and none of `followers` reads the table any more. `columns`: it may give the table other columns.
     """
-    found: dict[Name, Wanted] = {}
-    for file in sorted(_files(folder)):
-        for piece in split(_text(file)):
-            place = f"{file.relative_to(folder)}:{piece.line}"
-            wanted = _wanted(piece.sql, place, namespace)
-            if wanted.name in found:
-                raise InvalidStatement(f"{place} defines {wanted.name} again, which {found[wanted.name].place} defines")
-            found[wanted.name] = wanted
-    if not found:
-        raise InvalidStatement(f"{folder} has no .sql file with a definition")
-    return _sources_first(found, namespace)
 
+    step: Step
+    reading: frozenset[str] | None = None
+    refused: str = ""
+    reads: frozenset[str] = frozenset()
+    users: frozenset[str] = frozenset()
+    followers: frozenset[str] = frozenset()
+    columns: bool = False
 
-def _files(folder: Path) -> Iterator[Path]:
-    """Yield the .sql files below a folder; one that is left out is a table that `--prune` drops."""
-
-    def refuse(error: OSError) -> None:
-        raise InvalidStatement(
-            f"{error.filename} cannot be read: {error.strerror}", hint="let the deployment read all of its folder"
-        )
-
-    for place, folders, files in os.walk(folder, onerror=refuse):
-        if links := [Path(place, name) for name in sorted(folders) if Path(place, name).is_symlink()]:
-            raise InvalidStatement(
-                f"{links[0]} is a link to a folder, and a deployment follows none",
-                hint="put the folder itself there, or delete the link",
-            )
-        yield from (Path(place, name) for name in files if name.casefold().endswith(".sql"))
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidStatement(
-            f"{file} cannot be read: {error}", hint="write the file in UTF-8, and let the deployment read it"
-        ) from None
-
-
-def _wanted(sql: str, place: str, namespace: Sequence[str]) -> Wanted:
-    try:
-        statement = parse(sql)
-    except StreamTableError as error:
-        raise InvalidStatement(f"{place}: {error.reason}", hint=error.hint) from None
-    if not isinstance(statement, CreateStreamTable):
-        raise InvalidStatement(
-            f"{place} is no CREATE STREAM TABLE", hint="a deployment has definitions only; run other statements by: streamtable run"
-        )
-    full = Name((*namespace[: 3 - len(statement.name.parts)], *statement.name.parts))
-    return Wanted(Name(folded(full.parts)), replace(statement, name=full, or_replace=True, if_not_exists=False), place)
-
-
-def _sources_first(found: Mapping[Name, Wanted], namespace: Sequence[str]) -> list[Wanted]:
-    graph, likely = nx.DiGraph(), list[tuple[Name, Name]]()
-    graph.add_nodes_from(found)
-    for name, wanted in found.items():
-        read = _read(wanted.statement.query, namespace)
-        if read is None:
-            words = set(folded(map(unquote_name, _WORD.findall(wanted.statement.query.text))))
-            likely += [(source, name) for source in found if source.parts[-1] in words]
-        else:
-            graph.add_edges_from((source, name) for source in read if source in found)
-    try:
-        (first, *_), *_ = cycles = nx.find_cycle(graph)
-    except nx.NetworkXNoCycle:
-        for source, reader in likely:
-            if not nx.has_path(graph, reader, source):
-                graph.add_edge(source, reader)
-        return [found[name] for name in nx.lexicographical_topological_sort(graph, key=str)]
-    names = " reads ".join(str(reader) for _, reader in reversed(cycles))
-    raise InvalidStatement(f"tables read each other: {names} reads {first if len(cycles) == 1 else cycles[-1][1]}")
-
-
-def _read(query: Query, namespace: Sequence[str]) -> set[Name] | None:
-    """Return the names of tables that a query reads; None for a query that only Spark understands.
-
-    They decide the order alone: Spark says what they are. What WITH defines is no table where it is in sight.
-    """
-    try:
-        tree = normalize_identifiers(sqlglot.parse_one(query.text, dialect="databricks"), dialect="databricks")
-        scopes = traverse_scope(tree) if isinstance(tree, exp.Query) else []
-    except (sqlglot.errors.SqlglotError, RecursionError):
-        return None
-    seen = {id(table) for scope in scopes for table in scope.tables}
-    queries = (tree, *(each.this for each in tree.find_all(exp.CTE)))
-    if not all(isinstance(each, _QUERIES) for each in queries) or any(id(each) not in seen for each in tree.find_all(exp.Table)):
-        return None
-    tables = (each for scope in scopes for each in scope.sources.values() if isinstance(each, exp.Table))
-    named = ([part.name for part in table.parts] for table in tables if isinstance(table.this, exp.Identifier))
-    return {Name(folded((*namespace[: 3 - len(parts)], *parts))) for parts in named if len(parts) <= 3}
+    @property
+    def key(self) -> str:
+        return self.step.name.casefold()
 
 
 def planned(spark: SparkSession, wanted: Sequence[Wanted], prune: bool) -> list[Step]:
-    """Return what is to be done, sources before readers; with `prune` also the tables of the same schemas that no file defines."""
+    """Return what is to be done, sources before readers; with `prune` also the tables of the same schemas that no file defines.
+
+    A step that is refused now waits for the steps that may lift that, or is REFUSED where there are none.
+    """
     listed = (parse_name(quote_full_name(each.name)) for each in StreamTables(spark).list_all())
     there = {Name(folded(name.parts)): name for name in listed}
-    steps = list[Step]()
+    found = list[_Judged]()
     for each in wanted:
-        moving = any(step.kind is not StepKind.NOTHING for step in steps)
-        steps.append(_step(spark, each, each.name in there, moving))
+        found.append(_judged(spark, each, each.name in there, found))
     if prune:
         schemas, names = {each.name.parts[:-1] for each in wanted}, {each.name for each in wanted}
-        gone = [name for key, name in there.items() if key.parts[:-1] in schemas and key not in names]
-        steps += [
-            Step(".".join(name.parts), StepKind.DROP, "no file defines it", "", to_sql(DropStreamTable(name, if_exists=True)))
-            for name in gone
-        ]
-    return steps
+        found += _drops(spark, [name for key, name in there.items() if key.parts[:-1] in schemas and key not in names], wanted)
+    return _resolved(found)
 
 
-def _step(spark: SparkSession, wanted: Wanted, there: bool, moving: bool) -> Step:
-    sql = to_sql(wanted.statement)
-
-    def step(kind: StepKind, why: str) -> Step:
-        return Step(".".join(wanted.statement.name.parts), kind, why, wanted.place, sql)
-
+def _judged(spark: SparkSession, wanted: Wanted, there: bool, before: Sequence[_Judged]) -> _Judged:
+    """Ask what a definition does. The steps `before` it may move the tables that it reads."""
+    step = Step(".".join(wanted.statement.name.parts), StepKind.REBUILD if there else StepKind.CREATE, NEW, wanted.place, "")
+    step = replace(step, sql=to_sql(wanted.statement))
+    reading = None if wanted.reads is None else frozenset(map(_key, wanted.reads))
+    moving, moved = any(each.step.kind is not StepKind.NOTHING for each in before), any(each.columns for each in before)
     try:
-        *_, last = spark.sql(f"EXPLAIN {sql}").collect()
+        rows = spark.sql(f"EXPLAIN {step.sql}").collect()
     except PySparkException as error:
         if not moving or error.getCondition() != InvalidQuery.condition:
             raise
-        why = "its query fits once the tables that it reads are as planned"
-        return step(StepKind.REBUILD, why) if there else step(StepKind.CREATE, f"there is no such stream table; {why}")
-    if not there:
-        return step(StepKind.CREATE, "there is no such stream table")
+        return _unfit(replace(step, why=FITS if there else f"{NEW}; {FITS}", waits=True), reading, before, error)
+    last = rows[-1]
     does = str(last["reason"])
+    if last["operator"] in (REPLACE, CREATE) and not last["incremental"]:
+        named = {label: _named(rows, label) for label in (READS, READ_BY, FOLLOWED_BY)}
+        columns, step = bool(_named(rows, COLUMNS)) or moved, replace(step, why=FITS, waits=True)
+        return _Judged(step, reading, does.removeprefix(REFUSED), named[READS], named[READ_BY], named[FOLLOWED_BY], columns)
+    if not there:
+        return _Judged(step, reading, columns=True)
     if does == f"{SAME}; nothing changes":
-        return step(StepKind.NOTHING, SAME)
-    return step(StepKind.ALTER if does.startswith(SAME_PLAN) else StepKind.REBUILD, does)
+        return _Judged(replace(step, kind=StepKind.NOTHING, why=SAME), reading)
+    step = replace(step, kind=StepKind.ALTER if does.startswith(SAME_PLAN) else StepKind.REBUILD, why=does)
+    return _Judged(step, reading, columns=bool(_named(rows, COLUMNS)) or moved)
+
+
+def _unfit(step: Step, reading: frozenset[str] | None, before: Sequence[_Judged], error: PySparkException) -> _Judged:
+    """Judge a step whose query does not fit the tables that it reads now.
+
+    If all of these are steps of the deployment, one of them must get other columns. Else a view may be among them, of which only
+    Spark knows the tables.
+    """
+    reads, said = reading or frozenset(), message_of(error).strip().partition("\n")[0]
+    all_known = bool(reads) and reads <= {each.key for each in before}
+    return _Judged(step, reading, said if all_known else "", reads, columns=True)
+
+
+def _named(rows: Sequence[Row], label: str) -> frozenset[str]:
+    return frozenset(row["reason"].casefold() for row in rows if row["operator"] == label)
+
+
+def _key(name: Name) -> str:
+    return ".".join(name.parts).casefold()
+
+
+def _drops(spark: SparkSession, gone: Sequence[Name], wanted: Sequence[Wanted]) -> Iterator[_Judged]:
+    """Yield the steps that drop tables: each is possible when nobody reads the table any more."""
+    known = StreamTables(spark).dependencies() if gone else ()
+    for name in gone:
+        full, key = ".".join(name.parts), _key(name)
+        readers = {each.name.casefold() for each in known if each.source.casefold() == key}
+        readers |= {_key(each.name) for each in wanted if each.reads and key in map(_key, each.reads)}
+        step = Step(full, StepKind.DROP, "no file defines it", "", to_sql(DropStreamTable(name, if_exists=True)))
+        why = f"{full} is read by {', '.join(sorted(readers))}; define it in a file again, or have them read something else"
+        yield _Judged(step, refused=why if readers else "", followers=frozenset(readers))
+
+
+def _resolved(found: Sequence[_Judged]) -> list[Step]:
+    """Return the steps: of those that are refused now, the ones that others lift wait, and the rest is REFUSED."""
+    possible = {each.key: each for each in found if not each.refused}
+    while more := {each.key: each for each in found if each.key not in possible and _lifted(each, possible)}:
+        possible |= more
+    return [_resolved_one(each, possible) for each in found]
+
+
+def _lifted(judged: _Judged, possible: Mapping[str, _Judged]) -> bool:
+    """Tell whether possible steps may lift why another one is refused now."""
+    if any(key in possible and possible[key].columns for key in judged.reads):
+        return True
+    used = judged.users | judged.followers
+    return bool(used) and all(key in possible and _frees(possible[key], judged, key in judged.followers) for key in used)
+
+
+def _frees(user: _Judged, judged: _Judged, whole: bool) -> bool:
+    """Tell whether the step of a user may end what stands in the way of another step: use of a column, or of the `whole` table."""
+    if user.step.kind is StepKind.REBUILD:
+        return not whole or judged.key not in (user.reading or ())
+    return user.step.kind is StepKind.DROP
+
+
+def _resolved_one(judged: _Judged, possible: Mapping[str, _Judged]) -> Step:
+    if judged.key not in possible:
+        return replace(judged.step, kind=StepKind.REFUSED, why=judged.refused)
+    used = judged.users | judged.followers
+    if judged.step.kind is StepKind.REBUILD and used and used <= possible.keys():
+        are = "is" if len(used) == 1 else "are"
+        return replace(judged.step, why=f"the table is rebuilt once {', '.join(sorted(used))} {are} as planned")
+    return judged.step
+
+
+def allow(steps: Sequence[Step]) -> None:
+    """Raise InvalidStatement, with all of them, if steps are REFUSED."""
+    if refused := [step for step in steps if step.kind is StepKind.REFUSED]:
+        named = "".join(f"\n  {step.name}: {step.why}{step.place and f' ({step.place})'}" for step in refused)
+        raise InvalidStatement(
+            f"nothing is deployed while steps are refused, here {len(refused)} of {len(steps)}:{named}",
+            hint="change these definitions, or do by hand what stands behind each, then deploy again",
+        )
 
 
 def carried_out(spark: SparkSession, steps: Sequence[Step]) -> Iterator[Step]:
-    """Carry the steps out, and yield each when it is done.
+    """Carry the steps out, and yield each when it is done. Raises InvalidStatement, before the first one, if steps are REFUSED.
 
     A step that others still stand in the way of, as readers of a column that goes, comes again after them. A table is dropped
     when all other steps are done, or when nothing but readers stands in their way. Raises an error when no step gets further.
     """
+    allow(steps)
     pending = [step for step in steps if step.kind not in (StepKind.NOTHING, StepKind.DROP)]
     drops = [step for step in steps if step.kind is StepKind.DROP]
     while pending or drops:
@@ -240,7 +235,8 @@ def _done(spark: SparkSession, step: Step) -> PySparkException | None:
     try:
         spark.sql(step.sql).collect()
     except PySparkException as error:
-        if error.getCondition() in (DependentsExist.condition, InvalidQuery.condition):
+        lifted = (DependentsExist, InvalidQuery, NotSupported) if step.waits else (DependentsExist, InvalidQuery)
+        if error.getCondition() in {each.condition for each in lifted}:
             return error
         raise
     return None

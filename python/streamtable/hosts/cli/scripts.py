@@ -159,12 +159,13 @@ def deploy(
     conf: Conf = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring the stream tables of a catalog to the definitions in a folder, sources before their readers.
+    """Bring the stream tables of a catalog to the definitions in a folder; where a step is refused, no step is done.
 
     streamtable deploy tables/ --plan
     """
     with cli_context(remote, conf, as_json) as context:
-        from streamtable.hosts.cli.deploy import Step, StepKind, carried_out, planned, wanted_in
+        from streamtable.hosts.cli.deploy import Step, StepKind, allow, carried_out, planned
+        from streamtable.hosts.cli.folder import wanted_in
 
         (namespace,) = context.spark.sql("SELECT current_catalog(), current_schema()").collect()
         steps = planned(context.spark, wanted_in(folder, tuple(namespace)), prune)
@@ -180,3 +181,5 @@ def deploy(
                 context.out.rows(
                     ("name", "kind", "why", "place"), [(each.name, each.kind.value, each.why, each.place) for each in done]
                 )
+        if plan:
+            allow(steps)
