@@ -110,13 +110,17 @@ def test_a_deployment_that_cannot_end_does_not_begin(shop: SparkSession, tmp_pat
     assert (answer(shop, "SHOW CREATE STREAM TABLE kept"), answer(shop, "SHOW TABLES")) == before
 
 
-def test_frozen_rows_that_fit_after_an_earlier_step_are_deployed(shop: SparkSession, tmp_path: Path) -> None:
-    deploy(shop, tmp_path, base=BASE)
+def test_frozen_rows_that_fit_after_another_step_are_deployed_after_it(shop: SparkSession, tmp_path: Path) -> None:
+    deploy(shop, tmp_path, base=BASE, z_last="SELECT amount FROM base")
     shop.sql("CREATE STREAM TABLE kept FROZEN WHERE (id = 1) AS SELECT region, id FROM base")
     file = tmp_path / "kept.sql"
     file.write_text("CREATE STREAM TABLE kept FROZEN WHERE (id = 1) AS SELECT * FROM base", encoding="utf-8")
     assert list(refused(steps(shop, tmp_path, base=BASE.replace("FROM", "/* all */ FROM")))) == ["kept"]
-    assert deploy(shop, tmp_path, base="SELECT region, id FROM sales") == [("base", "rebuild"), ("kept", "rebuild")]
+    assert deploy(shop, tmp_path, base="SELECT region, id FROM sales", z_last="SELECT id FROM base") == [
+        ("z_last", "rebuild"),
+        ("base", "rebuild"),
+        ("kept", "rebuild"),
+    ]
     assert [row[0] for row in answer(shop, "DESCRIBE kept")][:2] == ["region", "id"]
 
 
