@@ -260,3 +260,33 @@ def test_an_aggregate_above_a_sum_of_floats_is_built_of_the_stored_sums(
     s.change("DELETE FROM sold WHERE v = 0.1D")
     s.spark.sql("REFRESH STREAM TABLE most")  # made anew where the table's own rows are those of another evaluation
     assert_exact(s.spark, "most", s.queries["most"])
+
+
+def test_a_condition_that_tells_equal_keys_apart_is_not_asked_of_the_group(s: Scenario) -> None:
+    """Spark asks the condition of each row, before it groups: the states of a group cannot tell its rows apart."""
+    s.source("t", "id INT, g INT, x DOUBLE", "(1, 1, 0.0D), (2, 1, 1.5D)")
+    numbered = "SELECT g, x, count(*) OVER (PARTITION BY x ORDER BY id) AS n FROM t"
+    told = {
+        "having": "SELECT x, count(*) AS n FROM t GROUP BY x HAVING CAST(x AS STRING) = '0.0'",
+        "twice": "SELECT DISTINCT CAST(x AS STRING) AS s FROM (SELECT DISTINCT x FROM t)",
+        "numbered": f"SELECT g, max(n) AS m FROM ({numbered}) WHERE CAST(x AS STRING) = '0.0' GROUP BY g",
+        "between": "SELECT n FROM (SELECT CAST(x AS STRING) AS s, n FROM (SELECT x, count(*) AS n FROM t GROUP BY x)) WHERE s = '0.0'",
+    }
+    for name, query in told.items():
+        s.stream(name, query, mode="AUTO")
+    fair = {
+        "compared": "SELECT x, count(*) AS n FROM t GROUP BY x HAVING x < 1 OR x IN (0, 1.5) OR x IS NULL",
+        "shown": "SELECT CAST(x AS STRING) AS s, n FROM (SELECT x, count(*) AS n FROM t WHERE CAST(x AS STRING) <> '-0.0' GROUP BY x)",
+        "by": "SELECT CAST(x AS STRING) AS s, count(*) AS n FROM t GROUP BY CAST(x AS STRING) HAVING s = '0.0'",
+    }
+    for name, query in fair.items():
+        s.stream(name, query)
+    for change in ("INSERT INTO t VALUES (3, 1, -0.0D), (4, 1, 0.0D)", "DELETE FROM t WHERE id = 4", "DELETE FROM t WHERE id = 1"):
+        s.change(change)
+        for name, query in s.queries.items():
+            done = s.spark.sql(f"REFRESH STREAM TABLE {name}").first()
+            assert done is not None
+            assert (done["action"] == "FULL") == (name in told), done
+            if name not in told:
+                assert done["action"] in ("DIFFERENTIAL", "NO_DATA"), done
+            assert_exact(s.spark, name, query)

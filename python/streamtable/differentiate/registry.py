@@ -48,6 +48,7 @@ from streamtable.differentiate import (
     working_table,
 )
 from streamtable.differentiate.aggregate_step import AggregateStep
+from streamtable.differentiate.loose_keys import told_apart_above
 from streamtable.differentiate.rounding import looked_at
 from streamtable.sql.builder import column
 
@@ -112,8 +113,18 @@ def obstacle(tree: Operator, stored: bool = True) -> RuleFinding | None:
     `stored`: the stream table stands for the rows before a change, as it does unless expectations drop some.
     """
     refused = (found for found in findings(tree) if not found.incremental)
-    rest = chain(_names_of_ours(tree), _states_not_stored(tree), _rows_alike(tree), _rounded(tree, stored))
+    rest = chain(_names_of_ours(tree), _states_not_stored(tree), _rows_alike(tree), _keys_alike(tree), _rounded(tree, stored))
     return next(chain(refused, rest), None)
+
+
+def _keys_alike(tree: Operator) -> Iterator[RuleFinding]:
+    for operator, scalar in told_apart_above(tree):
+        yield RuleFinding(
+            label(operator),
+            False,
+            f"{scalar.text} may tell equal keys of a group or a partition apart, such as the zeros 0.0 and -0.0; "
+            "group by the expression itself",
+        )
 
 
 def _rounded(tree: Operator, stored: bool) -> Iterator[RuleFinding]:

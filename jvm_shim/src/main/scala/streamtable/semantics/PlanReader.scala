@@ -412,12 +412,13 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
       case _ =>
         val subqueries = e.collect { case s: SubqueryExpression => s.nodeName }
         val outer = e.exists(_.isInstanceOf[OuterReference])
-        facts ~ number(e, e.references.toSeq) ~ fails(e) ~ meaning(e) ~ ("deterministic" -> Clock.isRepeatable(e)) ~
+        facts ~ number(e, e.references.toSeq) ~ values(e) ~ meaning(e) ~ ("deterministic" -> Clock.isRepeatable(e)) ~
           ("clock" -> Clock.isRead(e)) ~ ("subqueries" -> subqueries.toList) ~ ("outer" -> outer)
     }
   }
 
-  private def fails(e: Expression): JObject = "fails" -> Option.when(Failing(e))(true)
+  private def values(e: Expression): JObject =
+    ("fails" -> Option.when(Failing(e))(true)) ~ ("tells" -> Option.when(Telling(e))(true))
 
   private def number(e: Expression, inputs: Seq[Attribute]): JObject =
     ("number" -> reading.add(e, inputs)) ~ ("inputs" -> inputs.map(name).toList)
@@ -479,7 +480,7 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
     ("id" -> name(out)) ~ ("name" -> out.name) ~ ("type" -> Shaped
       .plain(out.dataType)
       .sql) ~ ("nullable" -> out.nullable) ~
-      number(call, call.references.toSeq) ~ fails(call) ~ meaning(call) ~ ("deterministic" -> Clock.isRepeatable(
+      number(call, call.references.toSeq) ~ values(call) ~ meaning(call) ~ ("deterministic" -> Clock.isRepeatable(
         call)) ~
       ("subqueries" -> call.collect { case s: SubqueryExpression => s.nodeName }.toList) ~
       ("function" -> function.getClass.getSimpleName) ~ ("distinct" -> call.isDistinct) ~

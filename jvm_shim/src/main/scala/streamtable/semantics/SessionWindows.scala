@@ -52,7 +52,7 @@ private object SessionWindows {
         Some("Spark gives an aggregate of a session the sessions before they are merged")
       else
         others
-          .find(key => !isExact(key.dataType))
+          .find(key => !Telling.isExact(key.dataType))
           .map(key => s"Spark compares the key ${key.sql} byte by byte when it merges sessions")
     case Filter(condition, join: Join) => moved(condition, join)
     case Filter(condition, child) if readsSessions(condition, child) => Some(below(condition))
@@ -98,13 +98,6 @@ private object SessionWindows {
             case a: Alias if a.references.intersect(below).nonEmpty => a.toAttribute
           }))
       }
-  }
-
-  /** Whether equal values of the type have equal bytes. */
-  private def isExact(t: DataType): Boolean = !t.existsRecursively {
-    case s: StringType => s != StringType
-    case _: MapType | _: VariantType | _: FloatType | _: DoubleType => true
-    case _ => false
   }
 
   /**

@@ -1,0 +1,67 @@
+"""Conditions on keys whose equal values are not the same: the two zeros of floats, spellings under a collation.
+
+A group has one value for its equal keys. Spark moves conditions below an aggregate or a window, where each row has a value of its
+own, and drops a DISTINCT below another one. Where an expression tells equal values apart, both change the answer:
+
+    SELECT x, count(*) FROM t GROUP BY x HAVING CAST(x AS STRING) = '0.0'
+
+counts the rows with 0.0 alone, not those of the group. The states of the group count both zeros, so such a query has no delta.
+The shim says which expressions do (`Telling.scala`): comparisons see equal values as equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from streamtable.algebra.columns import Scalar
+from streamtable.algebra.identity import comparable
+from streamtable.algebra.operators import Aggregate, Filter, Join, LeftJoin, Operator, Project, UnionAll, Window
+from streamtable.algebra.trees import children
+
+__all__ = ["told_apart_above"]
+
+
+def told_apart_above(tree: Operator) -> Iterator[tuple[Operator, Scalar]]:
+    """Yield the operators above a group or a partition that may tell equal keys apart, and the expression."""
+    found: list[tuple[Operator, Scalar]] = []
+    _loose(tree, found)
+    yield from found
+
+
+def _loose(operator: Operator, found: list[tuple[Operator, Scalar]]) -> Mapping[str, bool]:
+    """Return the columns made of such keys, with whether their own expression tells equal keys apart; add to `found`."""
+    below: dict[str, bool] = {}
+    inputs = [_loose(child, found) for child in children(operator)]
+    for each in inputs:
+        below |= each
+    found += [(operator, scalar) for scalar in _deciding(operator) if _tells(scalar, below)]
+    match operator:
+        case Project(_, items):
+            return {item.id: _tells(item.value, below) for item in items if item.value.inputs & below.keys()}
+        case Aggregate(_, keys):
+            return {key.id: False for key in keys if not comparable(key.value.type)}
+        case Window(_, partition):
+            keyed = {key.column: False for key in partition if key.column is not None and not comparable(key.type)}
+            return below | {column: below.get(column, False) for column in keyed}
+        case UnionAll(_, columns):
+            arms = list(zip(children(operator), inputs, strict=True))
+            places = [
+                [each[child.columns[n].id] for child, each in arms if child.columns[n].id in each] for n in range(len(columns))
+            ]
+            return {c.id: any(told) for c, told in zip(columns, places, strict=True) if told}
+    return below
+
+
+def _deciding(operator: Operator) -> tuple[Scalar, ...]:
+    """Return the expressions that Spark may evaluate below."""
+    match operator:
+        case Filter(_, conjuncts) | Join(_, conjuncts) | LeftJoin(_, _, _, conjuncts):
+            return conjuncts
+        case Aggregate(_, keys, ()):
+            return tuple(key.value for key in keys)
+    return ()
+
+
+def _tells(scalar: Scalar, below: Mapping[str, bool]) -> bool:
+    read = scalar.inputs & below.keys()
+    return any(below[name] for name in read) or (bool(read) and scalar.tells)
