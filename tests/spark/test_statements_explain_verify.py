@@ -8,7 +8,7 @@ from tests.oracle.comparison import bag
 from tests.pipeline import in_turn
 from tests.spark.statements import answer, done, version
 
-from streamtable.errors import InvalidQuery
+from streamtable.errors import InvalidQuery, InvalidStatement
 
 ST = "spark_catalog.shop.st"
 ALL = "SELECT * FROM sales"
@@ -82,6 +82,24 @@ def test_verify_holds_the_table_to_the_versions_that_it_stands_for(shop: SparkSe
     assert answer(shop, "VERIFY STREAM TABLE st") == [(ST, True, 0, 0)]
     shop.sql("DELETE FROM sales WHERE id < 3")
     assert answer(shop, "VERIFY STREAM TABLE st") == [(ST, True, 0, 0)]
+    shop.sql("REFRESH STREAM TABLE st")
+    assert answer(shop, "VERIFY STREAM TABLE st") == [(ST, True, 0, 0)]
+
+
+def test_verify_of_a_table_whose_view_reads_another_table_asks_for_a_refresh(shop: SparkSession) -> None:
+    shop.sql("CREATE TABLE other USING delta AS SELECT * FROM sales")
+    shop.sql("CREATE VIEW v AS SELECT * FROM sales")
+    shop.sql("CREATE STREAM TABLE st AS SELECT * FROM v")
+    shop.sql(f"CREATE STREAM TABLE fine AS {ALL}")
+    shop.sql("CREATE OR REPLACE VIEW v AS SELECT * FROM other")
+    with pytest.raises(InvalidStatement, match="the query of .*st reads .*other now, and its last") as told:
+        shop.sql("VERIFY STREAM TABLE st")
+    assert "REFRESH STREAM TABLE `spark_catalog`.`shop`.`st`" in str(told.value)
+    others = [("spark_catalog.shop.fine", True, 0, 0), (ST, False, None, None)]
+    assert sorted(answer(shop, "VERIFY STREAM TABLES")) == others
+    shop.sql("DROP VIEW v")  # nor does a table end it whose query cannot be read
+    assert sorted(answer(shop, "VERIFY STREAM TABLES")) == others
+    shop.sql("CREATE VIEW v AS SELECT * FROM other")
     shop.sql("REFRESH STREAM TABLE st")
     assert answer(shop, "VERIFY STREAM TABLE st") == [(ST, True, 0, 0)]
 

@@ -13,7 +13,7 @@ from streamtable.catalog.entries import Entry, table_columns
 from streamtable.delta.rows import read
 from streamtable.engine.workspace import Workspace
 from streamtable.errors import InvalidStatement
-from streamtable.query.analyse import release
+from streamtable.query.analyse import AnalysedQuery, release
 from streamtable.query.stored import analyse_again
 from streamtable.refresh.compare import compared
 from streamtable.refresh.expectations import whole
@@ -38,13 +38,17 @@ class Comparison:
 
 
 def verify(spark: SparkSession, entry: Entry) -> Comparison:
-    """Compare the table with its query at the frontier. Raises InvalidStatement for a table that was never populated."""
+    """Compare the table with its query at the frontier.
+
+    Raises InvalidStatement for a table that was never populated, or whose query reads a table that the last refresh did not read.
+    """
     definition, frontier = entry.definition, Frontier.of(entry.state.frontier)
     if frontier is None:
         raise InvalidStatement(f"{definition.name} was created WITH NO DATA", hint="refresh it first")
     session = lend(spark, definition.namespace, definition.settings)
     analysed = analyse_again(session, entry)
     try:
+        _refuse_others(entry, analysed, frontier)
         with Workspace(session) as workspace:
             names = table_columns(entry)
             rows, counts = whole(workspace, analysed, frontier.sources)
@@ -54,3 +58,13 @@ def verify(spark: SparkSession, entry: Entry) -> Comparison:
     finally:
         release(analysed)
     return Comparison(definition.name, missing == 0 and surplus == 0 and counts == frontier.counts, missing, surplus)
+
+
+def _refuse_others(entry: Entry, analysed: AnalysedQuery, frontier: Frontier) -> None:
+    """Refuse a query over a table of which the frontier has no version: a view reads another one now, or a source has moved."""
+    if others := [name for path, name in analysed.names.items() if path not in frontier.sources]:
+        name = entry.definition.statement.name
+        raise InvalidStatement(
+            f"the query of {entry.definition.name} reads {', '.join(others)} now, and its last refresh did not",
+            hint=f"REFRESH STREAM TABLE {name}, then verify it",
+        )

@@ -14,6 +14,7 @@ from streamtable.catalog.entries import Entry, entries, load
 from streamtable.definitions.alter import alter
 from streamtable.definitions.create import create
 from streamtable.definitions.drop import drop
+from streamtable.errors import InvalidStatement, RefreshError, StorageFailed
 from streamtable.jvm.gateway import JavaRows
 from streamtable.language.parse import AnyStatement
 from streamtable.language.queue.ast import QueueStatement
@@ -168,7 +169,7 @@ def _run(spark: SparkSession, statement: AnyStatement) -> Rows | JavaRows:
             return [_verified(verify(spark, load(spark, name)))]
         case VerifyStreamTables(namespace, like):
             tables, why = readable(spark, namespace, like)
-            verified = [_verified(verify(spark, each)) for each in tables if each.state.frontier]
+            verified = [_verdict(spark, each) for each in tables if each.state.frontier]
             return [*verified, *((name, False, None, None) for name in why)]
         case Subscribe():
             return cursors.subscribe(spark, statement)
@@ -201,6 +202,14 @@ def _refresh_all(spark: SparkSession, tables: list[Entry], full: bool) -> list[O
 
 def _left_out(name: str, why: str) -> tuple[Any, ...]:
     return (name, Action.SKIPPED.value, why, 0, 0, 0, None)
+
+
+def _verdict(spark: SparkSession, entry: Entry) -> tuple[Any, ...]:
+    """Verify one of several tables: one that cannot be compared stops no other."""
+    try:
+        return _verified(verify(spark, entry))
+    except (InvalidStatement, RefreshError, StorageFailed):
+        return (entry.definition.name, False, None, None)
 
 
 def _verified(verdict: Comparison) -> tuple[Any, ...]:
