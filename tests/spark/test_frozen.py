@@ -161,6 +161,24 @@ def test_a_condition_without_an_answer_for_a_row_is_named(shop: SparkSession, co
     assert exact(shop, "st")
 
 
+def test_a_deleted_row_without_an_answer_fails_no_refresh(shop: SparkSession) -> None:
+    """The file of the frozen row stays, and holds the deleted row too."""
+    shop.sql("CREATE TABLE src USING delta AS SELECT /*+ COALESCE(1) */ * FROM VALUES (0, 'x'), (1, 'a'), (2, 'b') AS t(id, s)")
+    shop.sql("CREATE STREAM TABLE st AS SELECT * FROM src")
+    shop.sql("DELETE FROM src WHERE id = 0")
+    shop.sql("REFRESH STREAM TABLE st")
+    shop.sql("ALTER STREAM TABLE st SET FROZEN WHERE (10 / id > 5)")
+    shop.sql("UPDATE src SET s = 'c'")
+    assert done(shop, "REFRESH STREAM TABLE st")[0] == "DIFFERENTIAL"
+    assert contents(shop, "st") == [(1, "a"), (2, "c")]
+    shop.sql("CREATE STREAM TABLE reader AS SELECT count(*) AS n FROM st")  # so that FULL commits what differs
+    shop.sql("UPDATE src SET s = 'd'")
+    assert done(shop, "REFRESH STREAM TABLE st FULL")[0] == "FULL"
+    assert contents(shop, "st") == [(1, "a"), (2, "d")]
+    assert done(shop, "REFRESH STREAM TABLE reader")[0] == "DIFFERENTIAL"
+    assert exact(shop, "st")
+
+
 def test_an_error_of_the_query_is_not_one_of_the_condition(shop: SparkSession) -> None:
     shop.sql("INSERT INTO sales VALUES (0, 'x', 1)")
     for clause in ("FROZEN WHERE (id = 1)", "FROZEN WHERE (10 / id > 5)"):

@@ -22,6 +22,7 @@ from streamtable.delta.rows import read_located
 from streamtable.engine import limits
 from streamtable.engine.netting import NET
 from streamtable.engine.workspace import Workspace
+from streamtable.query.analyse import AnalysedQuery
 from streamtable.sql.builder import alias, all_of, call, called, case, cast, column, equal, literal, number, select, subquery, table
 
 __all__ = ["Current", "Measured", "Rows", "by_content", "locate", "measure"]
@@ -86,26 +87,31 @@ def _read(text: str, of: str) -> exp.Expr:
 class Current:
     """The table in which rows are located, at its version. `ids` are the query's ids of its columns, by lower-case name.
 
-    `within` leaves the rows among which they are looked for.
+    `within` leaves the rows among which they are looked for: all of them, or those that are not `frozen`.
     """
 
     path: str
     version: int
     ids: Mapping[str, str]
     within: Rows
+    frozen: bool
 
     @classmethod
-    def of(cls, path: str, version: int, names: Sequence[str], columns: Sequence[Column], within: Rows) -> Current:
-        """Return the table at `path`, in which the columns have these `names`."""
-        return cls(path, version, {name.casefold(): c.id for name, c in zip(names, columns, strict=True)}, within)
+    def of(cls, path: str, version: int, names: Sequence[str], columns: Sequence[Column], analysed: AnalysedQuery) -> Current:
+        """Return the table of a query at `path`, in which the columns have these `names`."""
+        ids = {name.casefold(): c.id for name, c in zip(names, columns, strict=True)}
+        return cls(path, version, ids, analysed.outside, analysed.frozen is not None)
 
     def positions(self, workspace: Workspace, query: exp.Expr) -> Positions:
         """Run a query for positions in the table."""
         return positions(workspace.session, workspace.query(query), self.path, self.version)
 
     def named(self, workspace: Workspace, deleted: bool) -> str:
-        """Name the table's rows with their positions. With `deleted`, which is cheaper, deleted rows may be among them."""
-        rows = self.within(read_located(workspace.session, self.path, self.version, deleted))
+        """Name the table's rows with their positions. With `deleted`, which is cheaper, deleted rows may be among them.
+
+        Where rows are frozen there are none of these: the condition need not have an answer for a row that is deleted.
+        """
+        rows = self.within(read_located(workspace.session, self.path, self.version, deleted and not self.frozen))
         ids = [self.ids[name.casefold()] for name in rows.columns if name not in POSITION]
         return workspace.name("all_present" if deleted else "present", rows.toDF(*ids, *POSITION))
 

@@ -16,20 +16,21 @@ from streamtable.algebra.identity import told_apart
 from streamtable.delta.rows import read
 from streamtable.delta.tables import size
 from streamtable.engine import limits
-from streamtable.engine.locate import Current, Rows, measure
+from streamtable.engine.locate import Current, measure
 from streamtable.engine.netting import net
 from streamtable.engine.workspace import Workspace
 from streamtable.jvm.failures import cancelled
+from streamtable.query.analyse import AnalysedQuery
 from streamtable.refresh.table_change import NotWhatTheFrontierSays, TableChange, applied
 from streamtable.sql.builder import alias, column, number, qualified, select, subquery, table, union_all
 
 __all__ = ["difference"]
 
 
-def difference(workspace: Workspace, path: str, version: int, whole: TableChange, within: Rows) -> TableChange:
+def difference(workspace: Workspace, path: str, version: int, whole: TableChange, analysed: AnalysedQuery) -> TableChange:
     """Return the change from the contents of the table at `path` to the rows of `whole`, or `whole` itself where that costs less.
 
-    `within` leaves those of the contents that `whole` replaces.
+    `whole` replaces all of the contents but the frozen rows.
 
     `whole` is computed once in both cases. Contents that cannot be read are replaced.
     """
@@ -40,7 +41,7 @@ def difference(workspace: Workspace, path: str, version: int, whole: TableChange
         return whole
     whole = replace(whole, add=workspace.persist(whole.add))
     try:
-        return _difference(workspace, path, version, whole, columns, within)
+        return _difference(workspace, path, version, whole, columns, analysed)
     except (NotWhatTheFrontierSays, Py4JJavaError, CapturedException) as error:
         if cancelled(error):
             raise
@@ -48,11 +49,11 @@ def difference(workspace: Workspace, path: str, version: int, whole: TableChange
 
 
 def _difference(
-    workspace: Workspace, path: str, version: int, whole: TableChange, columns: list[Column], within: Rows
+    workspace: Workspace, path: str, version: int, whole: TableChange, columns: list[Column], analysed: AnalysedQuery
 ) -> TableChange:
     assert whole.add is not None
     names, ids = whole.add.columns, [c.id for c in columns]
-    present = within(read(workspace.session, path, version)).select(*(qualified((name,)) for name in names))
+    present = analysed.outside(read(workspace.session, path, version)).select(*(qualified((name,)) for name in names))
     sides = (("expected", whole.add.toDF(*ids), 1), ("contents", present.toDF(*ids), -1))
     signed: list[exp.Query] = []
     for view, frame, weight in sides:
@@ -63,5 +64,5 @@ def _difference(
     stored = size(workspace.session, path, version)
     if stored is None or limits.DIFFERENCE_ONE_IN * measured.going > stored.rows:
         return whole
-    current = Current.of(path, version, names, columns, within)
+    current = Current.of(path, version, names, columns, analysed)
     return applied(workspace, "differing", columns, names, current, measured, None)

@@ -255,7 +255,7 @@ class Differential:
         """Return the change after netting: the positions of rows to remove, and the rows to add."""
         workspace, columns = self.workspace, self.analysed.tree.columns
         workspace.name("net", workspace.persist(workspace.query(self.net(root))))
-        current = Current.of(self.path, self.version, self.names, columns, self.analysed.outside)
+        current = Current.of(self.path, self.version, self.names, columns, self.analysed)
         return applied(workspace, "net", columns, self.names, current, measure(workspace, "net", columns, self.probe), self.probe)
 
     def net(self, root: Operator) -> exp.Select:

@@ -164,7 +164,7 @@ def refresh_full(
         thawed = not_frozen(run.analysed, run.entry.path, run.entry.state.version) if run.keeps_frozen else None
         rows = TableChange(contents, thawed, replace_all=not run.keeps_frozen)
         if schema_json is None and _others_see_it(run):
-            rows = difference(workspace, run.entry.path, run.entry.state.version, rows, run.analysed.outside)
+            rows = difference(workspace, run.entry.path, run.entry.state.version, rows, run.analysed)
         run.phases.ended(Phase.COMPUTE)
         recorded = replace(frontier_after(run, choice, pinned), counts=counts)
         failpoint("before the table")
