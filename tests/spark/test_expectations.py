@@ -215,6 +215,33 @@ def test_what_a_condition_cannot_be_is_refused_with_its_place(shop: SparkSession
     assert not shop.catalog.tableExists("st")
 
 
+def test_another_query_from_another_schema_leaves_the_conditions_as_they_were(shop: SparkSession) -> None:
+    shop.sql("CREATE SCHEMA elsewhere")
+    try:
+        for schema, least in (("shop", 15), ("elsewhere", 0)):
+            shop.sql(f"CREATE FUNCTION {schema}.valid(x INT) RETURNS BOOLEAN RETURN x > {least}")
+        shop.sql("CREATE STREAM TABLE bare (CONSTRAINT v EXPECT (valid(amount))) AS SELECT * FROM sales")
+        shop.sql("CREATE STREAM TABLE here (CONSTRAINT v EXPECT (current_schema() = 'shop')) AS SELECT * FROM sales")
+        shop.sql("CREATE STREAM TABLE named (CONSTRAINT v EXPECT (shop.valid(amount) AND amount < 99)) AS SELECT * FROM sales")
+        shop.sql("USE elsewhere")
+        query = "AS SELECT id, region, amount + 1 AS amount FROM shop.sales"
+        for name, before in (("bare", (3, 1)), ("here", (4, 0))):
+            for verb in ("ALTER", "EXPLAIN ALTER"):
+                with pytest.raises(
+                    InvalidStatement, match=rf"expectation v.* of .*{name}, .* means something else in .*elsewhere.*\n.*USE"
+                ):
+                    shop.sql(f"{verb} STREAM TABLE shop.{name} {query}")
+            assert counts(shop, f"shop.{name}") == {"v": before}
+        shop.sql(f"ALTER STREAM TABLE shop.named {query}")
+        assert counts(shop, "shop.named") == {"v": (3, 1)}
+        shop.sql("USE shop")
+        shop.sql(f"ALTER STREAM TABLE bare {query}")
+        assert counts(shop, "bare") == {"v": (3, 1)}
+    finally:
+        shop.sql("USE shop")
+        shop.sql("DROP SCHEMA elsewhere CASCADE")
+
+
 def recorded(spark: SparkSession, name: str, told: Counts | None) -> None:
     """Have the frontier of a table tell other counts."""
     entry = load(spark, Name((name,)))

@@ -115,6 +115,9 @@ def test_a_table_without_data_is_filled_whole(shop: SparkSession) -> None:
         ("max(id) = 1", "is rejected by Spark"),
         ("price = 1", "is rejected by Spark"),
         ("DATE'today' = DATE'2024-01-01'", "which is another time each time"),
+        ("region = current_schema()", "reads the session"),
+        ("region = concat('', current_database())", "reads the session"),
+        ("id = 1 OR region = current_catalog()", "reads the session"),
     ],
 )
 def test_a_condition_that_does_not_follow_from_the_row_is_refused(shop: SparkSession, condition: str, said: str) -> None:

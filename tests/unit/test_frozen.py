@@ -182,7 +182,10 @@ def test_a_condition_that_says_another_thing_of_the_same_row_later_is_refused(tr
     for read in (tree, Unsupported("Sample", (tree,), tree.columns, "")):
         with pytest.raises(InvalidQuery, match=f"line 1, column 1: the condition of FROZEN {said}"):
             refuse_moving(read, frozen("k < 1"))
-    refuse_moving(Filter(scan("l", "k"), (scalar("k < 1"),)), frozen("k < 1"))
+    told = Filter(scan("l", "k"), (scalar("k < 1"),))
+    refuse_moving(told, frozen("k < 1"))
+    with pytest.raises(InvalidQuery, match="the condition of FROZEN reads the session"):
+        refuse_moving(told, replace(frozen("k < 1"), current=True))
 
 
 def test_expectations_beside_frozen_rows_are_refused() -> None:

@@ -41,14 +41,14 @@ from streamtable.language.stream_table.schedule import (
 from streamtable.language.stream_table.write import expectation_sql
 from streamtable.query.analyse import AnalysedQuery, analyse, release
 from streamtable.query.checks import allow, refuse_hidden_names, refuse_session_names, temporary_view_refused
-from streamtable.query.expectations import column_names, refused
+from streamtable.query.expectations import column_names, meaning, refused
 from streamtable.query.frozen import FROZEN
 from streamtable.query.rewrite import moving_literal
 from streamtable.query.states import Plan, plan_of
 from streamtable.refresh.backfill import given_by
 from streamtable.refresh.dry_run import rejected
 from streamtable.sessions.captured import captured_settings
-from streamtable.sessions.internal import lend
+from streamtable.sessions.internal import lend, lent
 from streamtable.settings.session import BLOCK_SOURCE_DDL, DEFAULT_SCHEDULE, MINIMUM_SCHEDULE, read_setting
 from streamtable.sql.literals import quote_string
 
@@ -90,6 +90,8 @@ def analysed_for(
             statement = _mapped(statement, mode)
         analysed = replace(analysed, rejected=rejected(analysed))
         _check(spark, statement, analysed, existing)
+        if existing and not statement.or_replace:
+            _refuse_other_meaning(spark, existing.definition, analysed, namespace, settings)
     except StreamTableError:
         release(analysed)
         raise
@@ -108,6 +110,26 @@ def _settings(spark: SparkSession, statement: CreateStreamTable, existing: Entry
     freezes = existing.definition.statement.frozen is not None and statement.frozen is not None
     stays = not statement.or_replace and (freezes or statement.expectations)
     return existing.definition.settings if stays or (freezes and existing.state.frontier) else captured_settings(spark)
+
+
+def _refuse_other_meaning(
+    spark: SparkSession, before: Definition, analysed: AnalysedQuery, namespace: tuple[str, ...], settings: Mapping[str, str]
+) -> None:
+    """Refuse another query from another schema where conditions stay that mean something else there, as by a function's name."""
+    if analysed.judged is None or namespace == before.namespace:
+        return
+    for each in analysed.judged.expectations:
+        there = meaning(analysed.session, analysed.frame, each.condition)
+        with lent(spark, before.namespace, settings) as session:
+            here = meaning(session, analysed.frame, each.condition)
+        if here is None or here != there:
+            old, new = ".".join(before.namespace), ".".join(namespace)
+            what = f"the condition of the expectation {each.name} of {before.name}, ({each.condition.text}),"
+            raise InvalidStatement(
+                f"{what} means something else in {new}",
+                hint=f"USE {old} first, and name the tables of the query with their schemas; or say the condition anew as well, by "
+                "CREATE OR REPLACE STREAM TABLE",
+            )
 
 
 def _thaws(existing: Entry, statement: CreateStreamTable) -> bool:

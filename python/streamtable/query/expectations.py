@@ -8,29 +8,35 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from streamtable.algebra.columns import Column, Scalar, itself
 from streamtable.algebra.operators import Filter, Operator, Project, Unsupported
 from streamtable.errors import InvalidQuery, InvalidStatement, message_of
+from streamtable.jvm.gateway import SHIM, frame_of, java_class
 from streamtable.language.names import Condition
 from streamtable.language.stream_table.ast import CreateStreamTable
 from streamtable.language.stream_table.expectations import Expectation, Violation
+from streamtable.query.fingerprint import fingerprint_of
 from streamtable.query.rewrite import rewritten
 from streamtable.query.spellings import instead
 from streamtable.sql.builder import column
 
 __all__ = [
     "CONSTANT",
+    "TREE_PATTERN",
     "Judged",
+    "answers",
     "check_condition",
     "column_names",
     "form_of",
     "judge",
+    "meaning",
     "named_as",
     "refuse_volatile",
     "refused",
@@ -39,6 +45,9 @@ __all__ = [
 
 CONSTANT = "compare columns and constants alone"
 """What to do about a condition that may give another answer for the same row."""
+
+TREE_PATTERN = "org.apache.spark.sql.catalyst.trees.TreePattern"
+"""Spark's kinds of expressions, of which a plan knows which ones it has anywhere."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +138,24 @@ def check_condition(named: DataFrame, condition: Condition, of: str) -> None:
         raise refused(condition, of, f"is rejected by Spark: {_said(error)}", hint) from error
     if not plan.subqueries().isEmpty():
         raise refused(condition, of, "has a subquery", "join in the query, and compare the column that comes of it")
+
+
+def answers(session: SparkSession, columns: DataFrame, condition: Condition) -> DataFrame:
+    """Return the answers of a condition for no rows of such columns: nothing of a query is in the plan."""
+    nothing = java_class(session, "java.util.ArrayList")()
+    rows = session._jsparkSession.createDataFrame(nothing, columns._jdf.schema())
+    return frame_of(session, rows).selectExpr(spelled(condition))
+
+
+def meaning(session: SparkSession, columns: DataFrame, condition: Condition) -> str | None:
+    """Identify the meaning that a condition on such columns has in the session's schema; None where it has none."""
+    reading = uuid.uuid4().hex
+    try:
+        plan = java_class(session, f"{SHIM}.PlanReader").read(answers(session, columns, condition)._jdf, reading)
+    except PySparkException:
+        return None
+    java_class(session, f"{SHIM}.ExpressionRegistry").release(reading)
+    return fingerprint_of(plan)
 
 
 def _of(expectation: Expectation) -> str:

@@ -6,7 +6,8 @@ NULL: U = F is not TRUE. After a refresh
     T' = (T where F) + (Q' where U)
 
 So the query that is maintained is Q where U, and the filter is part of its plan. F looks at the columns alone, is deterministic and
-reads no clock: whether a row is frozen follows from the row, and never changes. The rest follows from T where U = Q where U:
+reads neither the clock nor the session, as by current_schema(): whether a row is frozen follows from the row, and never changes.
+The rest follows from T where U = Q where U:
 
 - A delta is one of Q where U: a row with F neither comes nor goes.
 - What reads the table as the result of the query reads it where U (`AnalysedQuery.outside`): the before side of windows, left joins
@@ -32,9 +33,10 @@ from pyspark.sql import functions as F
 
 from streamtable.algebra.operators import Filter, Operator, Unsupported
 from streamtable.errors import InvalidStatement
+from streamtable.jvm.gateway import java_class
 from streamtable.language.names import Condition
 from streamtable.language.stream_table.ast import CreateStreamTable
-from streamtable.query.expectations import CONSTANT, check_condition, named_as, refused, spelled
+from streamtable.query.expectations import CONSTANT, TREE_PATTERN, answers, check_condition, named_as, refused, spelled
 from streamtable.sql.builder import qualified
 
 __all__ = ["FROZEN", "Frozen", "freeze", "refuse_moving"]
@@ -49,6 +51,8 @@ class Frozen:
 
     condition: Condition
     whole: DataFrame
+    current: bool = False
+    """The condition asks for something current: the time, the user, the schema."""
 
     def told(self, rows: DataFrame) -> DataFrame:
         """Return the rows as they are. To compute them fails where the condition has no answer for one of them."""
@@ -73,7 +77,13 @@ def freeze(frame: DataFrame, statement: CreateStreamTable) -> Frozen | None:
     rows = _as_stored(named_as(statement, frame))
     check_condition(rows, statement.frozen, FROZEN)
     _refuse_others(rows, statement.frozen)
-    return Frozen(statement.frozen, rows)
+    return Frozen(statement.frozen, rows, _asks_for_current(rows, statement.frozen))
+
+
+def _asks_for_current(rows: DataFrame, condition: Condition) -> bool:
+    session = rows.sparkSession
+    plan = answers(session, rows, condition)._jdf.queryExecution().analyzed()
+    return bool(plan.containsPattern(java_class(session, TREE_PATTERN).CURRENT_LIKE()))
 
 
 def _as_stored(rows: DataFrame) -> DataFrame:
@@ -105,3 +115,5 @@ def refuse_moving(tree: Operator, frozen: Frozen) -> None:
         raise refused(frozen.condition, FROZEN, "reads the clock: rows would be frozen because time passes", hint)
     if not all(each.deterministic for each in conjuncts):
         raise refused(frozen.condition, FROZEN, f"is not deterministic: {frozen.condition.text}", CONSTANT)
+    if frozen.current:
+        raise refused(frozen.condition, FROZEN, "reads the session, as by current_schema(), and not the row alone", CONSTANT)
