@@ -215,6 +215,35 @@ def test_what_a_condition_cannot_be_is_refused_with_its_place(shop: SparkSession
     assert not shop.catalog.tableExists("st")
 
 
+INSIDE = {
+    "above(rand())": r"is not deterministic: .*rand\(\)",
+    "above(above_one(rand()))": r"is not deterministic: .*rand\(\)",
+    "above(id) AND above(length(current_user()))": "is not deterministic: .*current_user",
+    "drawn()": r"is not deterministic: .*rand\(\)",
+    "known(id)": "has a subquery",
+    "above(id) AND NOT known(id)": "has a subquery",
+    "id > counted()": "has a subquery",
+}
+
+
+def test_what_a_condition_cannot_be_is_refused_behind_a_function_too(shop: SparkSession) -> None:
+    shop.sql("CREATE FUNCTION above(x DOUBLE) RETURNS BOOLEAN RETURN x > 0.5")
+    shop.sql("CREATE FUNCTION above_one(x DOUBLE) RETURNS DOUBLE RETURN x + 1")
+    shop.sql("CREATE FUNCTION drawn() RETURNS BOOLEAN RETURN rand() > 0.5")
+    shop.sql("CREATE FUNCTION known(x INT) RETURNS BOOLEAN RETURN x IN (SELECT id FROM shop.sales)")
+    shop.sql("CREATE FUNCTION counted() RETURNS BIGINT RETURN SELECT count(*) FROM shop.sales")
+    for condition, said in INSIDE.items():
+        with pytest.raises(InvalidQuery, match=f"(?s)the condition of the expectation c {said}"):
+            shop.sql(
+                f"CREATE STREAM TABLE st (CONSTRAINT b EXPECT (id > 0), CONSTRAINT c EXPECT ({condition})) AS SELECT * FROM sales"
+            )
+    assert not shop.catalog.tableExists("st")
+    volatile = "SELECT *, rand() AS drawn, (SELECT count(*) FROM sales) AS n FROM sales"  # which a query may be
+    both = "CONSTRAINT a EXPECT (above(above_one(id))), CONSTRAINT b EXPECT (above(amount - 15) OR above(n))"
+    shop.sql(f"CREATE STREAM TABLE st ({both}) AS {volatile}")
+    assert counts(shop, "st") == {"a": (4, 0), "b": (4, 0)}
+
+
 def test_another_query_from_another_schema_leaves_the_conditions_as_they_were(shop: SparkSession) -> None:
     shop.sql("CREATE SCHEMA elsewhere")
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import MagicMock
@@ -12,15 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from tests.unit.test_stored_before import FIRST, JOINS, OTHERWISE, TABLES, WHOLE, deltas_of
-from tests.unit.trees import Row, World, bag, kept, minus, project, rows
+from tests.unit.trees import Row, World, bag, kept, minus, project, rows, scalar, scan
 
-from streamtable.algebra.operators import Operator
+from streamtable.algebra.columns import Column, Item
+from streamtable.algebra.operators import Operator, Project, Unsupported
 from streamtable.algebra.trees import walk
 from streamtable.catalog.definition import Definition
 from streamtable.definitions.checks import check_properties
 from streamtable.differentiate.deltas import Shared
 from streamtable.differentiate.stored_before import BEFORE, delta_of_query
-from streamtable.errors import InvalidStatement
+from streamtable.errors import InvalidQuery, InvalidStatement
 from streamtable.language.names import Condition, Name
 from streamtable.language.parse import parse
 from streamtable.language.stream_table.ast import AlterStreamTable, CreateStreamTable
@@ -28,7 +30,7 @@ from streamtable.language.stream_table.expectations import AddExpectation, Expec
 from streamtable.language.write import to_sql
 from streamtable.observe.calls import describe
 from streamtable.observe.expectations import MOST, VIOLATIONS
-from streamtable.query.expectations import Judged, form_of, spelled
+from streamtable.query.expectations import Judged, form_of, refuse_volatile, spelled
 from streamtable.refresh.counts import Counts
 from streamtable.statements.mentions import mentioned
 
@@ -144,6 +146,35 @@ def test_without_a_dropping_expectation_all_rows_stay() -> None:
     assert bag(only_kept.kept, world) == bag(tree, world)
     assert len(rows(whole.kept, world)) == 2
     assert form_of(only_kept.expectations) != form_of(whole.expectations)
+
+
+ONE = (Expectation("c", Condition("a > 0"), Violation.KEEP),)
+
+
+def test_what_is_computed_for_a_condition_is_judged_and_what_the_query_computes_is_not() -> None:
+    table = scan("l", "k v")
+    k, v, argument = (
+        Item("k", "k", scalar("k")),
+        Item("v", "v", scalar("v")),
+        Item("x", "x", scalar("rand()", deterministic=False)),
+    )
+    drawn = Project(table, (replace(argument, id="k"), v))
+    refuse_volatile(project(drawn, k="k", v="v", flag="k > v"), ONE)  # the query may draw a column
+    below = Project(drawn, (k, v, argument))
+    nested = project(below, k="k", v="v", y="x + 1")
+    for tree in (project(below, k="k", v="v", flag="x > 0"), project(nested, k="k", v="v", flag="y > 0")):
+        for read in (tree, Unsupported("Sample", (tree,), tree.columns, "")):
+            with pytest.raises(InvalidQuery, match=r"the condition of the expectation c is not deterministic: rand\(\)"):
+                refuse_volatile(read, ONE)
+    unknown = Unsupported("Window", (), (*table.columns, Column("x", "x", "INT")), "")
+    untold: tuple[Operator, ...] = (
+        project(unknown, k="k", v="v", flag="x > 0"),
+        project(drawn, k="k", v="v", flag="gone > 0"),
+        scan("l", "k flag"),
+    )
+    for other in untold:
+        with pytest.raises(InvalidQuery, match="the condition of the expectation c cannot be told of a row alone"):
+            refuse_volatile(other, ONE)
 
 
 def test_a_condition_has_the_forms_that_a_query_may_have() -> None:

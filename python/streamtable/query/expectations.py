@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
@@ -119,10 +119,32 @@ def refuse_volatile(tree: Operator, expectations: Sequence[Expectation]) -> None
     """Refuse a condition that may give another answer for the same row; `tree` is the one of the judged rows, as it was read."""
     while isinstance(tree, Unsupported) and tree.inputs:
         (tree,) = tree.inputs
-    if isinstance(tree, Project):
-        for each, item in zip(expectations, tree.items[-len(expectations) :], strict=True):
-            if not item.value.deterministic:
-                raise refused(each.condition, _of(each), f"is not deterministic: {item.value.text}", CONSTANT)
+    ids = [each.id for each in tree.columns]
+    columns, flags = frozenset(ids[: -len(expectations)]), ids[-len(expectations) :]
+    for each, flag in zip(expectations, flags, strict=True):
+        for value in _computed(tree, frozenset({flag}), columns):
+            if value is None:
+                raise refused(
+                    each.condition, _of(each), "cannot be told of a row alone, as where it calls a function of yours", CONSTANT
+                )
+            if not value.deterministic:
+                raise refused(each.condition, _of(each), f"is not deterministic: {value.text}", CONSTANT)
+
+
+def _computed(tree: Operator, wanted: frozenset[str], columns: frozenset[str]) -> Iterator[Scalar | None]:
+    """Yield all that is computed of the `columns` for those that are `wanted`; None for what no projection computes.
+
+    Spark computes the arguments of a function that is made by SQL in projections of their own, below the one that calls it.
+    """
+    while wanted:
+        items = {item.id: item.value for item in tree.items} if isinstance(tree, Project) else {}
+        if not isinstance(tree, Project) or not wanted <= items.keys():
+            yield None
+            return
+        values = [items[each] for each in sorted(wanted)]
+        yield from values
+        wanted = frozenset[str]().union(*(value.inputs for value in values)) - columns
+        tree = tree.child
 
 
 def check_condition(named: DataFrame, condition: Condition, of: str) -> None:
@@ -132,11 +154,12 @@ def check_condition(named: DataFrame, condition: Condition, of: str) -> None:
     """
     try:
         named.selectExpr(spelled(condition))  # a filter would also find columns that the query does not give
-        plan = named.filter(spelled(condition))._jdf.queryExecution().analyzed()
+        named.filter(spelled(condition))
+        plan = answers(named.sparkSession, named, condition)._jdf.queryExecution().analyzed()
     except PySparkException as error:
         hint = instead(condition.text, message_of(error))
         raise refused(condition, of, f"is rejected by Spark: {_said(error)}", hint) from error
-    if not plan.subqueries().isEmpty():
+    if plan.containsPattern(java_class(named.sparkSession, TREE_PATTERN).PLAN_EXPRESSION()):
         raise refused(condition, of, "has a subquery", "join in the query, and compare the column that comes of it")
 
 
