@@ -118,7 +118,8 @@ class Played:
 def test_a_table_moved_if_a_source_has_another_version_and_not_if_time_went_on(exact: bool) -> None:
     read = {"/s": Version("id", 1), **({} if exact else {CLOCK.path: Version(CLOCK.path, 1)})}
     frontier = Frontier(read, {}, base=4, number=2, fingerprint="f", action="FULL", exact=exact, at=TASK.vector.at)
-    entry = Entry(DEFINITION, TableState("/a", "id", 5, {}, "", (), frontier.to_json()), ("c", "d", "a"))
+    definition = replace(DEFINITION, sources={"/s": "c.d.s"})
+    entry = Entry(definition, TableState("/a", "id", 5, {}, "", (), frontier.to_json()), ("c", "d", "a"))
 
     def seen(number: int, table_id: str = "id") -> tuple[bool, bool]:
         versions = {"/a": Version("id", 5), "/s": Version(table_id, number)}

@@ -29,6 +29,6 @@ AS_THEY_ARE = (
 @pytest.mark.parametrize("query", AT_A_VERSION + AS_THEY_ARE)
 def test_a_table_at_a_fixed_version_is_looked_at_and_a_comment_about_one_is_not(query: str) -> None:
     statement = SimpleNamespace(query=Query(query))
-    entry: Any = SimpleNamespace(definition=SimpleNamespace(statement=statement), views={}, functions={})
-    frontier: Any = SimpleNamespace(exact=True)
+    entry: Any = SimpleNamespace(definition=SimpleNamespace(statement=statement, sources={}), views={}, functions={})
+    frontier: Any = SimpleNamespace(exact=True, reads=lambda _: True)
     assert decided_by_versions(entry, frontier) is (query in AS_THEY_ARE)
