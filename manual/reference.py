@@ -57,15 +57,16 @@ All settings of streamtable: those of a session, and those of a server. What a q
 
 ## Of a session
 
-`SET` refuses a value that a setting cannot have, and a setting that there is not. It changes them at once for what is read again and
-again, such as the settings of a scheduler that was started with this session. Those of `spark.streamtable.python` are read when the
-application starts.
-`spark.streamtable.patches.off` stands apart: it [switches off](../explanation/architecture.md#patches) what streamtable does in place of
-Spark or Delta.
+`SET` refuses an unknown setting and an impossible value. A new value counts at once, also for a scheduler that runs in this session.
+Some settings are read only when the application starts; their rows say so.
 
-A session does not start with a value that is none. Where [no Python has started Spark](../how-to/jvm.md), `SET` starts none: the first statement of streamtable judges
-what was set before it. After a wrong `SET`, a statement that needs the setting fails, and work that nobody waits for goes on with
-the default and one warning: scheduled refreshes, spans and lineage.
+A session does not start with an impossible value. In a JVM [without Python](../how-to/jvm.md), `SET` checks nothing: the first statement
+of streamtable does.
+
+After a wrong `SET`, statements that need the setting fail. Scheduled refreshes, spans and lineage use the default, and warn once.
+
+`spark.streamtable.patches.off` is not in the list: it [switches off](../explanation/architecture.md#patches) code of streamtable in place
+of Spark's or Delta's.
 
 {_table(("setting", "default", ""), ((f"`{each.key}`", _default(each), each.doc) for each in SETTINGS))}
 ## Of a server

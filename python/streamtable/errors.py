@@ -383,7 +383,7 @@ class StatementCancelled(StreamTableError):
 
 
 class NotSupported(StreamTableError):
-    """Valid and understood, but not built yet."""
+    """Valid and understood, but this version cannot do it."""
 
     condition = "STREAMTABLE_NOT_SUPPORTED"
     sqlstate = "0A000"

@@ -40,7 +40,7 @@ def of_next_refresh(spark: SparkSession, entry: Entry, analysed: AnalysedQuery) 
 def of_definition(mode: RefreshMode, analysed: AnalysedQuery) -> tuple[str, bool, str]:
     """Return how a table with this query would be refreshed."""
     if mode is RefreshMode.FULL:
-        return VERDICT, False, "Each refresh is FULL: the refresh mode is FULL"
+        return VERDICT, False, "Each refresh that finds a change is FULL: the refresh mode is FULL"
     if found := analysed.obstacle:
         return VERDICT, False, f"Each refresh is FULL: {found.operator}: {found.reason}"
     if mode is RefreshMode.AUTO and (told := _in_full(analysed)):

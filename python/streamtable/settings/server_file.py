@@ -36,7 +36,11 @@ def _setting(default: Any, doc: str) -> Any:
 class ServerSettings:
     """What `streamtable server` offers; each field is a key of [server] and an option of the command."""
 
-    host: str = _setting("127.0.0.1", "the address on which all end points listen")
+    host: str = _setting(
+        "127.0.0.1",
+        "the address on which Thrift and Spark Connect listen; the console follows where users is set, metrics only where "
+        "allow_anonymous is",
+    )
     thrift_port: int = _setting(10000, "Thrift, for JDBC and ODBC; 0 takes a free port, -1 leaves it out")
     connect_port: int = _setting(15002, "Spark Connect; 0 takes a free port, -1 leaves it out")
     metrics_port: int = _setting(9464, "metrics for Prometheus; 0 takes a free port, -1 leaves them out")
