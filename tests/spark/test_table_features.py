@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from tests.spark.statements import done
 
 from streamtable.errors import NotSupported
 
@@ -58,3 +59,13 @@ def test_a_source_that_gets_an_unknown_feature_is_refused_and_its_follower_stays
     with pytest.raises(NotSupported, match="of-a-later-delta"):
         shop.sql("REFRESH STREAM TABLE copy")
     assert shop.table("copy").collect() == before
+
+
+def test_a_commit_that_says_neither_when_nor_what_stops_no_refresh(shop: SparkSession) -> None:
+    """A log may say anything of a commit."""
+    shop.sql("CREATE STREAM TABLE copy AS SELECT * FROM sales")
+    log = Path(str(shop.sql("DESCRIBE DETAIL sales").first()["location"]).removeprefix("file:")) / "_delta_log"  # type: ignore[index]
+    (log / f"{len(list(log.glob('0*.json'))):020d}.json").write_text(json.dumps({"commitInfo": {}}) + "\n")
+    shop.sql("INSERT INTO sales VALUES (9, 'east', 1)")
+    assert done(shop, "REFRESH STREAM TABLE copy")[0] == "DIFFERENTIAL"
+    assert shop.table("copy").where("id = 9").count() == 1

@@ -38,7 +38,7 @@ class Scalar:
     compares. `open`: the value depends on the order of equal rows, which nothing decides. `fails`: some values are an error, such
     as a division by zero. `rounds`: floating numbers are added up in an order that nothing decides. `ranks`: a window function that
     numbers rows by those before them, which are row_number, rank and dense_rank. `bounded`: a condition that keeps the numbers of
-    its one column from 1 up to some number. `tells`: it may give different values for equal ones, as for the two zeros. `unshown`:
+    its one column from 1 up to some number. `tells`: columns of whose equal values it may give different ones. `unshown`:
     what tells it apart from others with the same `text`, such as the patterns of LIKE ANY.
     """
 
@@ -56,7 +56,7 @@ class Scalar:
     fails: bool = False
     ranks: bool = False
     bounded: bool = False
-    tells: bool = False
+    tells: tuple[str, ...] = ()
     unshown: tuple[str, ...] = ()
 
     @property

@@ -233,7 +233,7 @@ class _Reader:
             open=node.get("open", False),
             rounds=node.get("rounds", False),
             fails=node.get("fails", False),
-            tells=node.get("tells", False),
+            tells=tuple(node.get("tells", ())),
             ranks=node.get("ranks", False),
             bounded=node.get("bounded", False),
             unshown=tuple(node.get("unshown", ())),

@@ -64,7 +64,7 @@ def commits(session: SparkSession, path: str, after: int, upto: int, complete: b
     return tuple(
         CommitSummary(
             each["version"],
-            each.get("operation", ""),
+            each.get("operation") or "",
             each["data_change"],
             each["removes_rows"],
             each["removes_files"],

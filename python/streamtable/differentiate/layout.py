@@ -8,6 +8,7 @@ from __future__ import annotations
 from streamtable.algebra.operators import Aggregate, Operator
 from streamtable.algebra.trees import walk
 from streamtable.differentiate.states import Kind, State, states_of
+from streamtable.differentiate.undecided import undecided
 
 __all__ = ["layout_of"]
 
@@ -17,7 +18,8 @@ def layout_of(tree: Operator) -> tuple[str, ...]:
     stored = [states_of(node) for node in walk(tree) if isinstance(node, Aggregate)]
     apart = any(len({_spelled(each) for each in states}) < len(states) for states in stored)
     winners = any(state.kind is Kind.WINNER for states in stored for state in states)
-    return (*(("names told apart",) if apart else ()), *(("winners stored",) if winners else ()))
+    news = {"names told apart": apart, "winners stored": winners, "one evaluation": undecided(tree)}
+    return tuple(name for name, found in news.items() if found)
 
 
 def _spelled(state: State) -> tuple[object, ...]:

@@ -39,7 +39,11 @@ def _loose(operator: Operator, found: list[tuple[Operator, Scalar]]) -> Mapping[
         case Project(_, items):
             return {item.id: _tells(item.value, below) for item in items if item.value.inputs & below.keys()}
         case Aggregate(_, keys):
-            return {key.id: False for key in keys if not comparable(key.value.type)}
+            return {
+                key.id: _tells(key.value, below)
+                for key in keys
+                if not comparable(key.value.type) or key.value.inputs & below.keys()
+            }
         case Window(_, partition):
             keyed = {key.column: False for key in partition if key.column is not None and not comparable(key.type)}
             return below | {column: below.get(column, False) for column in keyed}
@@ -57,11 +61,11 @@ def _deciding(operator: Operator) -> tuple[Scalar, ...]:
     match operator:
         case Filter(_, conjuncts) | Join(_, conjuncts) | LeftJoin(_, _, _, conjuncts):
             return conjuncts
-        case Aggregate(_, keys, ()):
-            return tuple(key.value for key in keys)
+        case Aggregate(_, keys, calls):
+            of_calls = (each for call in calls for each in (*call.arguments, *((call.filter,) if call.filter else ())))
+            return (*(key.value for key in keys), *of_calls)
     return ()
 
 
 def _tells(scalar: Scalar, below: Mapping[str, bool]) -> bool:
-    read = scalar.inputs & below.keys()
-    return any(below[name] for name in read) or (bool(read) and scalar.tells)
+    return any(below.get(name) for name in scalar.inputs) or not below.keys().isdisjoint(scalar.tells)

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from streamtable.algebra.columns import Call
-from streamtable.algebra.identity import comparable
 from streamtable.algebra.operators import Aggregate, Operator, Project
-from streamtable.algebra.trees import reads_clock, replaced, walk
+from streamtable.algebra.trees import reads_clock, replaced
 from streamtable.differentiate.states import Kind, needs_of, states_of
 
 __all__ = ["uncounted", "visible_states"]
@@ -41,8 +40,7 @@ def visible_states(tree: Operator) -> tuple[Aggregate, Mapping[str, int]] | None
 
     None when the root is not an aggregate (up to renaming of columns), or when the output does not hold some key or state. A
     HAVING hides groups; the flag of an expectation that reads the clock changes groups that do not move; sum(x) without
-    count(*) does not tell when the group is gone. Nor where an aggregate below has values that nothing decides: Spark computed the
-    rows of the table with values of its own.
+    count(*) does not tell when the group is gone.
     """
     columns: list[str | None] = [c.id for c in tree.columns]
     while isinstance(tree, Project):
@@ -51,7 +49,7 @@ def visible_states(tree: Operator) -> tuple[Aggregate, Mapping[str, int]] | None
         below = {item.id: item.value.column for item in tree.items}
         columns = [below[name] if name is not None else None for name in columns]
         tree = tree.child
-    if not isinstance(tree, Aggregate) or not tree.keys or None in columns or _undecided(tree.child):
+    if not isinstance(tree, Aggregate) or not tree.keys or None in columns:
         return None
     position = {name: n for n, name in reversed(list(enumerate(columns)))}
     holders: dict[tuple[object, ...], str] = {}
@@ -63,9 +61,3 @@ def visible_states(tree: Operator) -> tuple[Aggregate, Mapping[str, int]] | None
     places = {key.id: position.get(key.id) for key in tree.keys}
     places |= {state.column.id: position.get(holders.get(state.key, "")) for state in states_of(tree)}
     return (tree, {name: at for name, at in places.items() if at is not None}) if None not in places.values() else None
-
-
-def _undecided(tree: Operator) -> bool:
-    """Tell whether two evaluations may give different values: floating sums, first values, the one of two zeros that is least."""
-    states = (state for node in walk(tree) if isinstance(node, Aggregate) for state in states_of(node))
-    return any(state.kind is Kind.VALUE or not comparable(state.column.type) for state in states)

@@ -7,7 +7,7 @@ states.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
@@ -35,7 +35,7 @@ from streamtable.errors import HistoryLost
 from streamtable.query.analyse import AnalysedQuery
 from streamtable.sql.builder import alias, column, select, subquery, table
 
-__all__ = ["Arrangement", "arrangements_of", "build", "folder_of", "path_of", "register", "roll_back"]
+__all__ = ["Arrangement", "arrangements_of", "build", "folder_of", "over_states", "path_of", "register", "roll_back"]
 
 
 @dataclass(frozen=True)
@@ -105,24 +105,38 @@ def build(
     arrangements: Mapping[Aggregate, Arrangement],
     application: str,
     pinned: Callable[[str], Version | None],
+    read_all: bool,
 ) -> Iterator[tuple[str, Version]]:
     """Compute the hidden arrangements at the target versions; yield the name and the version of each.
 
     Those below come first, and those above read their rows. Computed twice, a sum of floating numbers or a first value may come
-    out otherwise: a change of the row below would not find the row above. `pinned` gives the versions in the frontier.
+    out otherwise: a change of the row below would not find the row above. `pinned` gives the versions in the frontier. `read_all`:
+    the table's rows are computed from the arrangements as well, by `over_states`.
     """
     below = dict[Aggregate, str]()
-    hidden = [(aggregate, each) for aggregate, each in reversed([*arrangements.items()]) if not each.visible]
+    hidden = [(each, arrangements[each]) for each in _from_below(analysed.tree, arrangements) if not arrangements[each].visible]
     for aggregate, arrangement in hidden:
         step = AggregateStep.whole(arrangement.name, aggregate)
         over = replace(step, child=Deltas(frozenset(), below, {}).old(aggregate.child))
         version = _build(analysed, workspace, sources, arrangement, over, application, pinned(arrangement.name))
         yield arrangement.name, version
-        if aggregate is hidden[-1][0]:
+        if aggregate is hidden[-1][0] and not read_all:
             return  # nothing is above
         register(workspace, arrangement, read_located(analysed.session, arrangement.path, version.number))
         workspace.name(f"{arrangement.name}_old", workspace.query(step.stored()))
         below[aggregate] = arrangement.name
+
+
+def over_states(tree: Operator, arrangements: Mapping[Aggregate, Arrangement]) -> Operator:
+    """Return the tree over the stored rows of the hidden arrangements."""
+    names = {aggregate: each.name for aggregate, each in arrangements.items() if not each.visible}
+    return Deltas(frozenset(), names, {}).old(tree)
+
+
+def _from_below(tree: Operator, known: Collection[Aggregate]) -> list[Aggregate]:
+    """Return the aggregates, those below others first. One that occurs twice comes before all that is above any of its places."""
+    stored = (counted(node) if isinstance(node, Recursion) else node for node in reversed([*walk(tree)]))
+    return list(dict.fromkeys(each for each in stored if isinstance(each, Aggregate) and each in known))
 
 
 def _build(

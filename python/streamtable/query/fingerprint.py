@@ -26,7 +26,7 @@ def fingerprint_of(plan: str, form: str = "") -> str:
     document["sources"] = ids if len(set(ids)) == len({each["path"] for each in sources}) else sources
     used = _without(document, set(_used(document["plan"], wanted=True)))
     renamed = json.dumps(_numbered(used, {}), separators=(",", ":"))
-    stable = re.sub(r'"(number|leaf)":\d+,?|"loop":"\w+",?|"(fails|rounds|tells)":true,?', "", renamed)
+    stable = re.sub(r'"(number|leaf)":\d+,?|"loop":"\w+",?|"(fails|rounds)":true,?|"tells":\[[^]]*\],?', "", renamed)
     return hashlib.sha256((json.dumps(stable) + form).encode()).hexdigest()[:16]
 
 

@@ -11,13 +11,15 @@ from datetime import datetime
 from pyspark.sql import DataFrame, SparkSession
 
 from streamtable.algebra.operators import Aggregate
+from streamtable.algebra.render import render
 from streamtable.catalog.entries import Entry, storing, table_columns
 from streamtable.catalog.requests import ended
 from streamtable.delta.commit import Committed, Metadata, Transaction, commit
 from streamtable.delta.commit_ids import version_at
 from streamtable.delta.rows import read
 from streamtable.delta.tables import Version
-from streamtable.engine.arrangements import Arrangement, arrangements_of, build, roll_back
+from streamtable.differentiate.undecided import undecided
+from streamtable.engine.arrangements import Arrangement, arrangements_of, build, over_states, roll_back
 from streamtable.engine.jobs import REFRESH_OF, jobs_named_after
 from streamtable.engine.load import Load
 from streamtable.engine.sources import Sources
@@ -82,6 +84,12 @@ class Run:
         """Return the query that a full refresh computes. The first one brings in the rows that are frozen from then on."""
         frozen = self.analysed.frozen
         return self.analysed if frozen is None or self.keeps_frozen else replace(self.analysed, frame=frozen.whole)
+
+    @property
+    def undecided(self) -> bool:
+        """Tell whether nothing but its states decides a value of some aggregate, so that the rows have to be computed of them."""
+        plain = self.given is None and (self.analysed.frozen is None or self.keeps_frozen)
+        return plain and self.analysed.obstacle is None and undecided(self.analysed.tree)
 
     def known(self, arrangement: str) -> Version | None:
         """Return the version of an arrangement that the frontier has, if the plan is the same."""
@@ -148,19 +156,17 @@ def refresh_full(
     """
     named = conditions_named(run.entry.definition.name, run.analysed, run.target, _kept_rows(run))
     with named, _workspace(run) as (workspace, arrangements):  # what the workspace keeps has the answers of conditions in it
-        query, counts = whole(workspace, run.computed, run.target)
+        sources = Sources(run.analysed, workspace, run.target, run.target)
+        of_states = run.undecided and not all(each.visible for each in arrangements.values())
+        pinned = _built(run, workspace, sources, arrangements, of_states) if of_states else {}
+        found = _of_states(run, workspace, sources, arrangements) if of_states else None
+        query, counts = whole(workspace, run.computed, run.target, found)
         refuse_violations(run.entry.definition.name, run.analysed, run.target, counts)
         query = query.toDF(*run.names)
         contents = run.given.rows(workspace, query, run.analysed.outside) if run.given else query
         contents = run.analysed.frozen.told(contents) if run.analysed.frozen and not run.keeps_frozen else contents
-        sources = Sources(run.analysed, workspace, run.target, run.target)
         run.phases.ended(Phase.COMPUTE)
-        pinned = {}
-        if run.analysed.obstacle is None:
-            for name, version in build(run.analysed, workspace, sources, arrangements, run.entry.definition.id, run.known):
-                pinned[name] = version
-                failpoint("between the arrangements")
-        run.phases.ended(Phase.STATES)
+        pinned = pinned if of_states else _built(run, workspace, sources, arrangements, of_states)
         thawed = not_frozen(run.analysed, run.entry.path, run.entry.state.version) if run.keeps_frozen else None
         rows = TableChange(contents, thawed, replace_all=not run.keeps_frozen)
         if schema_json is None and _others_see_it(run):
@@ -171,6 +177,26 @@ def refresh_full(
         done = _commit(run, choice, recorded, rows, properties or _other_sources(run), schema_json)
         failpoint("after the table")
         return done
+
+
+def _built(
+    run: Run, workspace: Workspace, sources: Sources, arrangements: Mapping[Aggregate, Arrangement], read_all: bool
+) -> Mapping[str, Version]:
+    """Compute the hidden arrangements, if the query has deltas; return their versions by name."""
+    pinned = dict[str, Version]()
+    if run.analysed.obstacle is None:
+        id_ = run.entry.definition.id
+        for name, version in build(run.analysed, workspace, sources, arrangements, id_, run.known, read_all):
+            pinned[name] = version
+            failpoint("between the arrangements")
+    run.phases.ended(Phase.STATES)
+    return pinned
+
+
+def _of_states(run: Run, workspace: Workspace, sources: Sources, arrangements: Mapping[Aggregate, Arrangement]) -> DataFrame:
+    """Compute the rows of the query, those that expectations judge, from the arrangements."""
+    judged = run.analysed.judged
+    return workspace.query(render(over_states(judged.tree if judged else run.analysed.tree, arrangements), sources))
 
 
 def _kept_rows(run: Run) -> Iterator[DataFrame]:

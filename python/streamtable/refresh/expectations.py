@@ -34,12 +34,17 @@ def judged_rows(analysed: AnalysedQuery, judged: Judged, target: Mapping[str, Ve
     return rows.toDF(*(each.id for each in judged.tree.columns))
 
 
-def whole(workspace: Workspace, analysed: AnalysedQuery, target: Mapping[str, Version]) -> tuple[DataFrame, Counts | None]:
-    """Return the rows of the query that stay, and the counts of its expectations, for which its rows are computed once."""
+def whole(
+    workspace: Workspace, analysed: AnalysedQuery, target: Mapping[str, Version], found: DataFrame | None = None
+) -> tuple[DataFrame, Counts | None]:
+    """Return the rows of the query that stay, and the counts of its expectations, for which its rows are computed once.
+
+    `found` are the rows, of the judged query where there are expectations, if they are not those that Spark computes of the query.
+    """
     judged = analysed.judged
     if judged is None:
-        return pinned_query(analysed, target), None
-    workspace.name("judged", workspace.persist(judged_rows(analysed, judged, target)))
+        return pinned_query(analysed, target) if found is None else found, None
+    workspace.name("judged", workspace.persist(judged_rows(analysed, judged, target) if found is None else found))
     return kept_rows(workspace, judged, "judged"), counted(workspace, judged, "judged", number(1))
 
 

@@ -28,11 +28,10 @@ from streamtable.errors import (
     RefreshError,
     SourceChanged,
     SourceUnavailable,
-    StatementCancelled,
     clear_frames,
 )
 from streamtable.jvm.failures import cancelled, causes, java_exception, lost_file, out_of_memory, root_cause
-from streamtable.jvm.storage import cannot_write, storage_failed, storage_trouble
+from streamtable.jvm.storage import cannot_write, storage_trouble
 from streamtable.language.stream_table.ast import RefreshMode
 from streamtable.query.analyse import AnalysedQuery, release
 from streamtable.query.checks import AUTO, allow
@@ -49,6 +48,7 @@ from streamtable.refresh.lineage import Report, reported
 from streamtable.refresh.phases import Phase, Phases
 from streamtable.refresh.recording import elapsed
 from streamtable.refresh.records import MANUAL, Cause, Initiator, Record, annotate
+from streamtable.refresh.spark_errors import told_of
 from streamtable.refresh.table_change import NotWhatTheFrontierSays
 from streamtable.refresh.targets import target_versions, targets
 from streamtable.sessions.internal import lend
@@ -109,14 +109,8 @@ def _observed(spark: SparkSession, entry: Entry, cause: Cause, work: Callable[[R
         traced(setting_or_default(spark, TRACES), "refresh", table=name, initiator=cause.initiator.value),
         reported(spark, entry) as report,
     ):
-        try:
+        with told_of(f"the refresh of {name}"):
             done = work(report)
-        except (Py4JJavaError, CapturedException, RecursionError) as error:
-            if cancelled(error):
-                raise StatementCancelled(f"the refresh of {name} was cancelled") from error
-            if failed := storage_failed(error):
-                raise failed from error
-            raise RefreshError(f"Spark could not compute the refresh of {name}: {root_cause(error)}") from error
         report.done(done.rows_inserted)
         tell(action=done.action.value, reason=done.reason, rows_inserted=done.rows_inserted, rows_deleted=done.rows_deleted)
         return done

@@ -9,8 +9,11 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from streamtable.algebra.sources import CLOCK
 from streamtable.catalog.entries import Entry, table_columns
 from streamtable.delta.rows import read
+from streamtable.delta.tables import Version
+from streamtable.delta.unreadable import versions_or_why
 from streamtable.engine.workspace import Workspace
 from streamtable.errors import InvalidStatement
 from streamtable.query.analyse import AnalysedQuery, release
@@ -18,6 +21,7 @@ from streamtable.query.stored import analyse_again
 from streamtable.refresh.compare import compared
 from streamtable.refresh.expectations import whole
 from streamtable.refresh.frontier import Frontier
+from streamtable.refresh.spark_errors import told_of
 from streamtable.sessions.internal import lend
 from streamtable.sql.builder import qualified
 
@@ -49,7 +53,7 @@ def verify(spark: SparkSession, entry: Entry) -> Comparison:
     analysed = analyse_again(session, entry)
     try:
         _refuse_others(entry, analysed, frontier)
-        with Workspace(session) as workspace:
+        with told_of(f"the comparison of {definition.name} with its query"), Workspace(session) as workspace:
             names = table_columns(entry)
             rows, counts = whole(workspace, analysed, frontier.sources)
             present = analysed.outside(read(session, entry.path, entry.state.version))
@@ -61,10 +65,20 @@ def verify(spark: SparkSession, entry: Entry) -> Comparison:
 
 
 def _refuse_others(entry: Entry, analysed: AnalysedQuery, frontier: Frontier) -> None:
-    """Refuse a query over a table of which the frontier has no version: a view reads another one now, or a source has moved."""
-    if others := [name for path, name in analysed.names.items() if path not in frontier.sources]:
+    """Refuse a query over a table that the frontier does not know: a view reads another one, or a source moved or is a new one."""
+    now = versions_or_why(analysed.session, analysed.paths)
+    ids = {path: found.table_id for path, found in zip(analysed.paths, now, strict=True) if isinstance(found, Version)}
+    others = [name for path, name in analysed.names.items() if not _is_known(frontier.sources.get(path), ids.get(path))]
+    if analysed.bound.clock and CLOCK.path not in frontier.sources:
+        others.append(str(CLOCK))
+    if others:
         name = entry.definition.statement.name
         raise InvalidStatement(
             f"the query of {entry.definition.name} reads {', '.join(others)} now, and its last refresh did not",
             hint=f"REFRESH STREAM TABLE {name}, then verify it",
         )
+
+
+def _is_known(recorded: Version | None, now: str | None) -> bool:
+    """Tell whether the frontier has a version of the table that is there now. One that cannot be read is told by the comparison."""
+    return recorded is not None and (now is None or recorded.table_id in ("", now))

@@ -166,7 +166,7 @@ object DeltaBridge {
           }) ~
           ("schema" -> actions.collectFirst { case m: Metadata => m.schemaString }) ~
           ("user_metadata" -> info.flatMap(_.userMetadata)) ~ ("metrics" -> info.flatMap(
-            _.operationMetrics)) ~ ("timestamp" -> info.map(_.timestamp.getTime))
+            _.operationMetrics)) ~ ("timestamp" -> info.flatMap(i => Option(i.timestamp)).map(_.getTime))
       }
       .toList
     compact(render(JArray(summaries)))
@@ -236,14 +236,14 @@ object DeltaBridge {
 
   /** Whether one of the files, or of their deletion vectors, is not there any more. */
   private def gone(log: DeltaLog, files: Seq[FileAction]): Boolean = {
-    val there = log.dataPath.getFileSystem(log.newDeltaHadoopConf())
+    val conf = log.newDeltaHadoopConf()
     files
       .flatMap { file =>
         val vector = Option(file.deletionVector).filter(_.isOnDisk).map(_.absolutePath(log.dataPath))
         absolutePath(log.dataPath.toString, file.path) +: vector.toSeq
       }
       .distinct
-      .exists(!there.exists(_))
+      .exists(file => !file.getFileSystem(conf).exists(file)) // a clone names files of other buckets
   }
 
   /** How many files a compaction would save (small ones beyond the first of a partition) or rewrite (with a part `deleted` of their rows). */

@@ -417,8 +417,8 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
     }
   }
 
-  private def values(e: Expression): JObject =
-    ("fails" -> Option.when(Failing(e))(true)) ~ ("tells" -> Option.when(Telling(e))(true))
+  private def values(e: Expression): JObject = ("fails" -> Option.when(Failing(e))(true)) ~
+    ("tells" -> Option(Telling(e).toSeq.map(name).toList).filter(_.nonEmpty))
 
   private def number(e: Expression, inputs: Seq[Attribute]): JObject =
     ("number" -> reading.add(e, inputs)) ~ ("inputs" -> inputs.map(name).toList)

@@ -5,20 +5,39 @@ import org.apache.spark.sql.types._
 
 /**
  * Expressions that may give different values for equal ones: for the two zeros of floats, for spellings under a collation. Comparisons
- * give the same. So does arithmetic, but for a division: the zeros that it gives are equal again.
+ * give the same, and so does arithmetic, whose zeros are equal again. A division by a zero does not, nor does a text.
  */
 private object Telling {
-  def apply(e: Expression): Boolean =
-    e.children.exists(Telling(_)) || !isFair(e) && e.children.exists(c => c.references.nonEmpty && !isExact(c.dataType))
+
+  /** The columns of whose equal values `e` may give different ones. */
+  def apply(e: Expression): AttributeSet = e match {
+    case _: WindowSpecDefinition => AttributeSet.empty // partitions see equal values as equal, and Ties orders them
+    case _ =>
+      val below = AttributeSet(e.children.flatMap(Telling(_)))
+      if (isFair(e)) below
+      else below ++ AttributeSet(e.children.filter(isLoose).flatMap(_.references))
+  }
+
+  private def isLoose(e: Expression): Boolean = e match {
+    case _: WindowSpecDefinition => false // it has no type
+    case other => !isExact(other.dataType)
+  }
 
   private def isFair(e: Expression): Boolean = e match {
     case _: BinaryComparison | _: In | _: InSet | _: IsNull | _: IsNotNull | _: IsNaN => true
-    case _: If | _: CaseWhen | _: Coalesce | _: Alias => true
+    case _: If | _: CaseWhen | _: Coalesce | _: Alias | _: GetStructField | _: GetArrayItem => true
     case _: Add | _: Subtract | _: Multiply | _: UnaryMinus | _: Abs => true
-    case cast: Cast =>
-      cast.child.dataType.isInstanceOf[FractionalType] && Seq(FloatType, DoubleType).contains(cast.dataType)
+    case _: Floor | _: Ceil | _: Round | _: BRound => true
+    case division: BinaryArithmetic with DivModLike => isNotZero(division.right)
+    case cast: Cast => cast.child.dataType.isInstanceOf[FractionalType] && cast.dataType.isInstanceOf[NumericType]
     case _ => false
   }
+
+  private def isNotZero(e: Expression): Boolean = e.foldable && (e.eval() match {
+    case value: Double => value != 0
+    case value: Float => value != 0
+    case _ => false
+  })
 
   /** Whether equal values of the type have equal bytes. */
   def isExact(t: DataType): Boolean = !t.existsRecursively {

@@ -1,0 +1,28 @@
+"""Aggregates whose values nothing decides: two evaluations of the same rows may give different ones.
+
+Sums of floating numbers depend on the order of additions, first values and lists on the order of rows, min and max on which of two
+equal values comes first. So what such a value leads to, above it, has to come from the one evaluation that is stored.
+"""
+
+from __future__ import annotations
+
+from streamtable.algebra.identity import comparable
+from streamtable.algebra.operators import Aggregate, Operator
+from streamtable.algebra.trees import walk
+from streamtable.differentiate.states import Kind, State, states_of
+
+__all__ = ["undecided"]
+
+_DECIDED = ("Count", "Sum", "Min", "Max")
+"""Functions that give one value, if equal values of its type are the same."""
+
+
+def undecided(tree: Operator) -> bool:
+    """Tell whether some aggregate of the tree has such a value."""
+    return any(map(_is_open, (state for node in walk(tree) if isinstance(node, Aggregate) for state in states_of(node))))
+
+
+def _is_open(state: State) -> bool:
+    if not comparable(state.column.type):
+        return True
+    return state.kind is Kind.VALUE and (state.call is None or state.call.function not in _DECIDED)
