@@ -141,6 +141,20 @@ def test_a_copy_of_the_source_s_files_is_another_source(s: Scenario, tmp_path: P
     assert_exact(s.spark, "sums", query)
 
 
+def test_a_statement_that_resumes_a_suspended_table_says_so_before(s: Scenario) -> None:
+    s.spark.sql("ALTER STREAM TABLE sums SUSPEND")
+    query = "SELECT k, sum(v) AS total FROM t GROUP BY k"
+    told = s.spark.sql(f"EXPLAIN CREATE OR REPLACE STREAM TABLE sums COMMENT 'new' AS {query}").collect()[-1]["reason"]
+    assert told == "the plan of the query is the same: only the definition changes. The table is suspended, and is resumed"
+    assert (
+        "resumed"
+        not in s.spark.sql(f"EXPLAIN CREATE OR REPLACE STREAM TABLE sums REFRESH MODE DIFFERENTIAL AS {query}").collect()[-1][
+            "reason"
+        ]
+    )
+    assert "resumed" not in s.spark.sql(f"EXPLAIN ALTER STREAM TABLE sums AS {query} HAVING sum(v) > 0").collect()[-1]["reason"]
+
+
 def test_a_comment_of_a_nested_field_is_no_other_column(s: Scenario) -> None:
     s.spark.sql("CREATE TABLE nested (k INT, s STRUCT<a: INT COMMENT 'first', b: ARRAY<STRUCT<c: INT>>>) USING delta")
     s.spark.sql("INSERT INTO nested VALUES (1, named_struct('a', 1, 'b', array()))")

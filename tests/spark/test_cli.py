@@ -97,17 +97,22 @@ def test_a_day_at_the_command_line(command: CliRunner, shop: SparkSession, tmp_p
         "CREATE DATABASE annex",
         "SET spark.sql.session.timeZone = Asia/Tokyo",
         "CREATE STREAM TABLE annex.zones AS SELECT total, current_timezone() AS zone FROM total",
+        "SET spark.sql.session.timeZone = Europe/Berlin",
+        "CREATE STREAM TABLE annex.later AS SELECT total, current_timezone() AS zone FROM total",
         f"SET spark.sql.session.timeZone = {zone}",
         "ALTER STREAM TABLE large SUSPEND",
     ):
         shop.sql(sql)
     exported = tmp_path / "exported.sql"
+    shop.conf.set("spark.sql.session.timeZone", "Europe/Berlin")  # as on a machine whose zone this is
     exported.write_text(asked(command, "export").stdout)
+    shop.conf.set("spark.sql.session.timeZone", str(zone))
     for sql in ("DROP STREAM TABLE large CASCADE", "DROP DATABASE annex", "USE default"):
         shop.sql(sql)
     asked(command, "import", str(exported))
     assert shop.catalog.currentDatabase() == "shop" and shop.conf.get("spark.sql.session.timeZone") == zone
     assert shop.sql("SELECT * FROM annex.zones").collect() == [(160, "Asia/Tokyo")]
+    assert shop.sql("SELECT * FROM annex.later").collect() == [(160, "Europe/Berlin")]
     states = {each["name"].rpartition(".")[2]: each["status"] for each in told(command, "status")}
     assert (states["large"], states["total"]) == ("SUSPENDED", "ACTIVE")
     shop.sql("DROP DATABASE annex CASCADE")

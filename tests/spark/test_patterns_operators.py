@@ -209,3 +209,10 @@ def test_pattern_41_recursion(s: Scenario) -> None:
     s.step("UPDATE edges SET a = 1 WHERE b = 4", "INSERT INTO edges VALUES (4, 1)")  # a subtree gets another parent; a cycle
     s.step("DELETE FROM edges")
     assert s.rows("reached") == [(1,)]
+
+
+def test_limit_0_leaves_nothing_open(s: Scenario) -> None:
+    """dbt's --empty reads each model as (SELECT * FROM model WHERE false LIMIT 0)."""
+    s.stream("none", "SELECT k, v FROM (SELECT * FROM l WHERE false LIMIT 0)")
+    s.stream("counted", "SELECT l.k, count(e.w) AS n FROM l LEFT JOIN (SELECT * FROM r LIMIT 0) e ON l.k = e.k GROUP BY l.k")
+    s.step("INSERT INTO l VALUES (77, 7)")

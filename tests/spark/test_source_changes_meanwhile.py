@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,10 @@ from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.spark.statements import done
 
-from streamtable.errors import ConcurrentRefresh
+from streamtable.delta import rows
+from streamtable.delta.rows import change_set
+from streamtable.delta.summaries import commits
+from streamtable.errors import ConcurrentRefresh, HistoryLost
 from streamtable.refresh import run
 from streamtable.refresh.targets import targets
 
@@ -50,3 +54,26 @@ def test_a_source_with_other_columns_meanwhile_is_not_no_data_for_ever(
         shop.sql("REFRESH STREAM TABLE st")
     done(shop, "REFRESH STREAM TABLE st")
     assert_exact(shop, "st", QUERY)
+
+
+def test_a_log_that_loses_its_beginning_between_two_looks_is_not_read_from_where_it_begins(
+    shop: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer's checkpoint deletes commits that are older than the retention: Delta leaves out, without a word, what is gone."""
+    shop.sql("CREATE TABLE t (id INT) USING delta")
+    for n in range(3):
+        shop.sql(f"INSERT INTO t VALUES ({n})")
+    place = str(shop.sql("DESCRIBE DETAIL t").collect()[0]["location"])
+    jvm: Any = shop._jvm
+    jvm.org.apache.spark.sql.delta.DeltaLog.forTable(shop._jsparkSession, place).checkpoint()
+    assert change_set(shop, place, 0, 3).frame.count() == 3
+
+    def cleaned(*of: Any, **how: Any) -> Any:
+        found = commits(*of, **how)
+        for each in sorted(Path(place.removeprefix("file:")).glob("_delta_log/0*[01].json")):
+            each.unlink()
+        return found
+
+    monkeypatch.setattr(rows, "commits", cleaned)
+    with pytest.raises(HistoryLost, match="does not hold version 1 any more"):
+        change_set(shop, place, 0, 3)

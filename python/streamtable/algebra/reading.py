@@ -184,7 +184,9 @@ class _Reader:
         return Project(operator, tuple(itself(c) for c in self.columns(node)))
 
     def limit(self, node: Json, below: Json) -> Operator:
-        """Read LIMIT; its ORDER BY may stand below projections, which keep the order."""
+        """Read LIMIT; its ORDER BY may stand below projections, which keep the order. LIMIT 0 takes no row, whatever the order."""
+        if node.get("count") == 0:
+            return Filter(self.operator(below), (self.constant(exp.false(), "BOOLEAN", nullable=False),))
         if below["op"] == "Project":
             return Project(self.limit(node, below["children"][0]), self.items(below["list"]))
         if below["op"] != "Sort" or below.get("within_partitions") or node.get("shuffled"):

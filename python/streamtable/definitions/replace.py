@@ -63,6 +63,8 @@ def effect(spark: SparkSession, existing: Entry, definition: Definition, analyse
     does = _effect(existing, definition, analysed, schema)
     if _same_definition(existing.definition, definition):
         does = f"{SAME}; nothing changes" if does == SAME_PLAN else f"{SAME}; {does}"
+    elif _resumes(existing, definition):
+        does = f"{does}. The table is suspended, and is resumed"
     return Effect(does, columns, None)
 
 
@@ -85,6 +87,11 @@ def _other_columns(before: StructType, after: StructType) -> str | None:
     said = [f"without {', '.join(gone)}"] if gone else []
     said += [f"with {', '.join(come)}"] if come else []
     return "; ".join([*said, *turned]) or "in another order"
+
+
+def _resumes(existing: Entry, definition: Definition) -> bool:
+    """Tell whether the statement resumes the table, as CREATE OR REPLACE does, unlike ALTER."""
+    return existing.definition.status == SUSPENDED and definition.status == ACTIVE
 
 
 def _same_definition(before: Definition, after: Definition) -> bool:
@@ -110,7 +117,7 @@ def replace_with(spark: SparkSession, existing: Entry, definition: Definition, a
     if found := refusal(spark, existing, definition, schema):
         raise found.error
     before = existing.definition.statement
-    if existing.definition.status == SUSPENDED and definition.status == ACTIVE:
+    if _resumes(existing, definition):
         definition = definition.resumed_by(existing.state.version + 1, clock.now())
     properties = (
         properties_asked(existing, definition) | {COMMENT: definition.statement.comment} | definition.properties(analysed.bound)

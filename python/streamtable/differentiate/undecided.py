@@ -13,8 +13,8 @@ from streamtable.differentiate.states import Kind, State, states_of
 
 __all__ = ["undecided"]
 
-_DECIDED = ("Count", "Sum", "Min", "Max")
-"""Functions that give one value, if equal values of its type are the same."""
+_DECIDED = ("Count", "Sum", "Min", "Max", "MaxBy", "MinBy")
+"""Functions that give one value, if equal values of its type are the same. `Ties.scala` decides between rows of equal order."""
 
 
 def undecided(tree: Operator) -> bool:

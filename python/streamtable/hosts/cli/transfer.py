@@ -26,8 +26,9 @@ SETTING = "setting "
 def exported(spark: SparkSession, inside: Callable[[str], bool] = lambda name: True) -> Iterator[str]:
     """Yield the statements that make the stream tables anew whose names pass `inside`, sources before their readers.
 
-    A query is read in its original context: before each CREATE the current schema is set, and the captured settings that differ
-    from this session's. In the end the settings are reset. Suspended tables are suspended again.
+    A query is read in its original context: before each CREATE the current schema is set, and all captured settings, unless the
+    script has set them already. The session of an import may have others. In the end the settings are reset. Suspended tables are
+    suspended again.
     """
     tables = StreamTables(spark)
     status = {each.name: each.status for each in tables.list_all()}
@@ -39,10 +40,9 @@ def exported(spark: SparkSession, inside: Callable[[str], bool] = lambda name: T
             table = tables.get(written)
             described = table.describe(extended=True)
             wanted = {key.removeprefix(SETTING): value or "" for key, value in described.items() if key.startswith(SETTING)}
-            different = {key: value for key, value in wanted.items() if spark.conf.get(key, None) != value}
-            yield from (_reset(key) for key in changed.keys() - different.keys())
-            yield from (_set(key, value) for key, value in different.items() if changed.get(key) != value)
-            changed = different
+            yield from (_reset(key) for key in sorted(changed.keys() - wanted.keys()))
+            yield from (_set(key, value) for key, value in wanted.items() if changed.get(key) != value)
+            changed = wanted
             namespace = described["namespace"] or ""
             for needed in (schema, namespace):
                 if needed not in schemas:

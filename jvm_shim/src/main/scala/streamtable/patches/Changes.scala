@@ -1,14 +1,22 @@
 package org.apache.spark.sql.delta.streamtable
 
 import org.apache.spark.sql.{DataFrame, SparkSession}
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.delta.{DeltaLog, SnapshotDescriptor}
-import org.apache.spark.sql.delta.actions.{AddFile, CommitInfo, DeletionVectorDescriptor, FileAction, RemoveFile}
+import org.apache.spark.sql.delta.actions.{
+  Action,
+  AddFile,
+  CommitInfo,
+  DeletionVectorDescriptor,
+  FileAction,
+  RemoveFile
+}
 import org.apache.spark.sql.delta.commands.cdc.CDCReader.FilePathWithTableVersion
 import org.apache.spark.sql.delta.commands.cdc.CDCReaderImpl
 import org.apache.spark.sql.delta.deletionvectors.{RoaringBitmapArray, RoaringBitmapArrayFormat}
 import org.apache.spark.sql.delta.files.TahoeFileIndexWithSnapshotDescriptor
 import org.apache.spark.sql.delta.storage.dv.DeletionVectorStore
-import org.apache.spark.sql.streamtable.Patches
+import org.apache.spark.sql.streamtable.{Patches, StreamTableException}
 
 /**
  * Delta's reader of changes, which reads a file whose deletion vector grew twice: for the rows that went, and for those that came
@@ -23,6 +31,41 @@ private[streamtable] object Changes extends CDCReaderImpl {
    */
   override def shouldCheckSchemaToBlockBatchRead(spark: SparkSession, log: DeltaLog, isStreaming: Boolean): Boolean =
     false
+
+  /** A log whose beginning was cleaned up since Python looked would be read from where it begins now. */
+  override def changesToDF(
+      snapshot: SnapshotDescriptor,
+      start: Long,
+      end: Long,
+      changes: Iterator[(Long, Seq[Action])],
+      spark: SparkSession,
+      table: Option[CatalogTable],
+      isStreaming: Boolean,
+      useCoarseGrainedCDC: Boolean,
+      startSnapshot: Option[SnapshotDescriptor]): CDCVersionDiffInfo = {
+    val found = complete(snapshot.deltaLog, start, end, changes)
+    super.changesToDF(snapshot, start, end, found, spark, table, isStreaming, useCoarseGrainedCDC, startSnapshot)
+  }
+
+  private def complete(log: DeltaLog, start: Long, end: Long, changes: Iterator[(Long, Seq[Action])]) =
+    new Iterator[(Long, Seq[Action])] {
+      private var wanted = start
+
+      override def hasNext: Boolean = changes.hasNext || wanted <= end && lost
+
+      override def next(): (Long, Seq[Action]) = {
+        val each = changes.next()
+        if (each._1 != wanted) lost
+        wanted += 1
+        each
+      }
+
+      private def lost = throw StreamTableException(
+        "STREAMTABLE_HISTORY_LOST",
+        "55000",
+        s"the log of ${log.dataPath} does not hold version $wanted any more",
+        "read it anew")
+    }
 
   override protected def scanIndex(
       spark: SparkSession,
