@@ -123,8 +123,7 @@ class _Reader:
                 return WorkingTable(_loop(node), self.columns(node))
             case "Limit":
                 return self.limit(node, node["children"][0])
-            case "Sort":
-                # A bag has no order; an order that decides about rows stands under a LIMIT.
+            case "Sort":  # a bag has no order; an order that decides about rows stands under a LIMIT
                 return self.child(node)
             case _ if node.get("streaming"):
                 hint = "name the table itself, without STREAM: its changes are read anyway"
@@ -190,8 +189,7 @@ class _Reader:
         if below["op"] == "Project":
             return Project(self.limit(node, below["children"][0]), self.items(below["list"]))
         if below["op"] != "Sort" or below.get("within_partitions") or node.get("shuffled"):
-            reason = "which rows LIMIT takes is left open without ORDER BY: they would be others each time"
-            return self.unsupported(node, reason)
+            return self.unsupported(node, "which rows LIMIT takes is left open without ORDER BY: they would be others each time")
         if below["open"]:
             names = ", ".join(c["name"] for c in below["open"])
             return self.unsupported(node, f"which of equal rows LIMIT takes is left open: rows cannot be ordered by {names}")
