@@ -36,7 +36,7 @@ def tried(folder: Path, step: int, names: str = "") -> dict[str, list[int]]:
 
 
 def test_statements_at_some_file_events(tmp_path: Path) -> None:
-    found = tried(tmp_path, 97, "CREATE,RENAME,DROP,CREATE SUBSCRIPTION")
+    found = tried(tmp_path, 151, "CREATE,RENAME,DROP,CREATE SUBSCRIPTION")
     assert len(found) == 8
     assert all(count for count, _ in found.values()), found
     assert any(failed for _, failed in found.values()), found
