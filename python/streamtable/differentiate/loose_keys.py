@@ -45,14 +45,10 @@ def _loose(operator: Operator, found: list[tuple[Operator, Scalar]]) -> Mapping[
                 if not comparable(key.value.type) or key.value.inputs & below.keys()
             }
         case Window(_, partition):
-            keyed = {key.column: False for key in partition if key.column is not None and not comparable(key.type)}
-            return below | {column: below.get(column, False) for column in keyed}
+            return {key.column: False for key in partition if key.column and not comparable(key.type)} | below
         case UnionAll(_, columns):
-            arms = list(zip(children(operator), inputs, strict=True))
-            places = [
-                [each[child.columns[n].id] for child, each in arms if child.columns[n].id in each] for n in range(len(columns))
-            ]
-            return {c.id: any(told) for c, told in zip(columns, places, strict=True) if told}
+            arms = [[each.get(c.id) for c in child.columns] for child, each in zip(children(operator), inputs, strict=True)]
+            return {c.id: any(at) for c, at in zip(columns, zip(*arms, strict=True), strict=True) if set(at) != {None}}
     return below
 
 

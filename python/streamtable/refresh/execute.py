@@ -158,7 +158,7 @@ def refresh_full(
     with named, _workspace(run) as (workspace, arrangements):  # what the workspace keeps has the answers of conditions in it
         sources = Sources(run.analysed, workspace, run.target, run.target)
         of_states = run.undecided and not all(each.visible for each in arrangements.values())
-        pinned = _built(run, workspace, sources, arrangements, of_states) if of_states else {}
+        pinned = _built(run, workspace, sources, arrangements, read_all=True) if of_states else None
         found = _of_states(run, workspace, sources, arrangements) if of_states else None
         query, counts = whole(workspace, run.computed, run.target, found)
         refuse_violations(run.entry.definition.name, run.analysed, run.target, counts)
@@ -166,7 +166,8 @@ def refresh_full(
         contents = run.given.rows(workspace, query, run.analysed.outside) if run.given else query
         contents = run.analysed.frozen.told(contents) if run.analysed.frozen and not run.keeps_frozen else contents
         run.phases.ended(Phase.COMPUTE)
-        pinned = pinned if of_states else _built(run, workspace, sources, arrangements, of_states)
+        if pinned is None:
+            pinned = _built(run, workspace, sources, arrangements, read_all=False)
         thawed = not_frozen(run.analysed, run.entry.path, run.entry.state.version) if run.keeps_frozen else None
         rows = TableChange(contents, thawed, replace_all=not run.keeps_frozen)
         if schema_json is None and _others_see_it(run):

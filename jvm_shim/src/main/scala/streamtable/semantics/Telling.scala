@@ -10,17 +10,11 @@ import org.apache.spark.sql.types._
 private object Telling {
 
   /** The columns of whose equal values `e` may give different ones. */
-  def apply(e: Expression): AttributeSet = e match {
-    case _: WindowSpecDefinition => AttributeSet.empty // partitions see equal values as equal, and Ties orders them
-    case _ =>
-      val below = AttributeSet(e.children.flatMap(Telling(_)))
-      if (isFair(e)) below
-      else below ++ AttributeSet(e.children.filter(isLoose).flatMap(_.references))
-  }
-
-  private def isLoose(e: Expression): Boolean = e match {
-    case _: WindowSpecDefinition => false // it has no type
-    case other => !isExact(other.dataType)
+  def apply(e: Expression): AttributeSet = {
+    // Partitions see equal values as equal, and Ties orders them; the specification of a window has no type.
+    val parts = e.children.filterNot(_.isInstanceOf[WindowSpecDefinition])
+    val below = AttributeSet(parts.flatMap(Telling(_)))
+    if (isFair(e)) below else below ++ AttributeSet(parts.filterNot(c => isExact(c.dataType)).flatMap(_.references))
   }
 
   private def isFair(e: Expression): Boolean = e match {
