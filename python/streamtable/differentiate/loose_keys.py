@@ -20,6 +20,9 @@ from streamtable.algebra.trees import children
 
 __all__ = ["told_apart_above"]
 
+_COUNTING = ("Count", "Sum", "Average")
+"""Functions for which a row that comes twice counts twice."""
+
 
 def told_apart_above(tree: Operator) -> Iterator[tuple[Operator, Scalar]]:
     """Yield the operators above a group or a partition that may tell equal keys apart, and the expression."""
@@ -57,6 +60,8 @@ def _deciding(operator: Operator) -> tuple[Scalar, ...]:
     match operator:
         case Filter(_, conjuncts) | Join(_, conjuncts) | LeftJoin(_, _, _, conjuncts):
             return conjuncts
+        case Aggregate(_, _, calls) if any(each.function in _COUNTING and not each.distinct for each in calls):
+            return ()  # what is below it counts, so that Spark drops nothing
         case Aggregate(_, keys, calls):
             of_calls = (each for call in calls for each in (*call.arguments, *((call.filter,) if call.filter else ())))
             return (*(key.value for key in keys), *of_calls)

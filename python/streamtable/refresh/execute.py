@@ -88,7 +88,8 @@ class Run:
     @property
     def undecided(self) -> bool:
         """Tell whether nothing but its states decides a value of some aggregate, so that the rows have to be computed of them."""
-        plain = self.given is None and (self.analysed.frozen is None or self.keeps_frozen)
+        compared = self.given is None or not self.given.trusted
+        plain = compared and (self.analysed.frozen is None or self.keeps_frozen)
         return plain and self.analysed.obstacle is None and undecided(self.analysed.tree)
 
     def known(self, arrangement: str) -> Version | None:

@@ -2,6 +2,7 @@ package org.apache.spark.sql.streamtable
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.types._
+import scala.util.Try
 
 /**
  * Expressions that may give different values for equal ones: for the two zeros of floats, for spellings under a collation. Comparisons
@@ -27,11 +28,12 @@ private object Telling {
     case _ => false
   }
 
-  private def isNotZero(e: Expression): Boolean = e.foldable && (e.eval() match {
+  /** A constant may be an error, which is the query's own, and no matter of ours. */
+  private def isNotZero(e: Expression): Boolean = e.foldable && Try(e.eval()).toOption.exists {
     case value: Double => value != 0
     case value: Float => value != 0
     case _ => false
-  })
+  }
 
   /** Whether equal values of the type have equal bytes. */
   def isExact(t: DataType): Boolean = !t.existsRecursively {
