@@ -187,6 +187,19 @@ def test_what_would_lose_frozen_rows_is_refused(shop: Project, server: Running) 
     verified(server)
 
 
+def test_a_table_that_a_queue_follows_is_not_dropped_where_its_replacement_is_refused(shop: Project, server: Running) -> None:
+    path, name = "models/marts/customers_without_orders.sql", "customers_without_orders"
+    was = (shop.folder / path).read_text()
+    rows(server, f"CREATE QUEUE shop.lost_customers ON shop.{name}")
+    (shop.folder / path).write_text(f"{{{{ config(partition_by='customer_id') }}}}\n{was}")
+    status, message = shop.dbt("run", "-s", name).nodes[name]
+    assert (status, "would not be followed by spark_catalog.shop.lost_customers; drop these first" in message) == ("error", True)
+    rows(server, "DROP QUEUE shop.lost_customers")
+    (shop.folder / path).write_text(was)
+    assert shop.dbt("run", "-s", name).nodes[name][0] == "success"
+    verified(server)
+
+
 def test_rows_that_fail_are_counted_dropped_or_make_the_build_fail(shop: Project, server: Running) -> None:
     name, path = "customers_without_orders", "models/marts/customers_without_orders.sql"
     was = (shop.folder / path).read_text()

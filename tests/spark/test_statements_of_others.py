@@ -317,6 +317,8 @@ def test_another_layout_is_refused_for_those_alone_that_follow_the_table(made: S
         made.sql(statement)
         with pytest.raises(DependentsExist, match=rf"is read by spark_catalog\.shop\.{name}, and cannot be laid out anew"):
             made.sql(create)
+        told = made.sql(f"EXPLAIN {create}").collect()
+        assert ("Held by", False, f"spark_catalog.shop.{name}") in [(row.operator, row.incremental, row.reason) for row in told]
         made.sql(f"DROP {statement.split()[1]} {name}")
     made.sql("CREATE PUBLICATION p FOR ALL TABLES EXCEPT (TABLE mv)")
     assert done(made, create)[0] == "REINITIALIZE"

@@ -22,12 +22,13 @@
     {{ log('Applying REPLACE to: ' ~ target) }}
     {% do streamtable.put_in_place(existing, target, clauses, query) %}
   {% else %}
-    {% set effect = streamtable.effect(target, clauses, query) %}
+    {% set told = streamtable.told(target, clauses, query) %}
+    {% set effect = told[-1]['reason'] %}
     {% set same, cheap = 'the definition is the same' in effect, 'only the definition' in effect %}
     {% if should_full_refresh() %}
       {{ log('Applying REPLACE to: ' ~ target) }}
       {% if not same %}
-        {% do streamtable.replace(existing, target, clauses, query, effect) %}
+        {% do streamtable.replace(existing, target, clauses, query, told) %}
       {% endif %}
       {% if same or cheap %}
         {% do streamtable.answer('refresh stream table ' ~ target ~ ' full') %}
@@ -37,16 +38,20 @@
       {% do streamtable.answer('refresh stream table ' ~ target) %}
     {% elif streamtable.may_change(target, effect) %}
       {{ log('Applying ' ~ ('ALTER' if cheap else 'REPLACE') ~ ' to: ' ~ target) }}
-      {% do streamtable.replace(existing, target, clauses, query, effect) %}
+      {% do streamtable.replace(existing, target, clauses, query, told) %}
     {% endif %}
   {% endif %}
 {% endmacro %}
 
 
-{#-- Give a stream table another definition: in one commit, or where its readers are in the way, beside it, where it has no frozen rows. #}
-{% macro replace(existing, target, clauses, query, effect) %}
+{#-- Give a stream table another definition: in one commit, or beside it where its readers are in the way. A new table has none of the
+     frozen rows, and no queue, publication or slot follows it. #}
+{% macro replace(existing, target, clauses, query, told) %}
+  {% set effect, holders = told[-1]['reason'], told | selectattr('operator', 'equalto', 'Held by') | map(attribute='reason') | list %}
   {% if 'refused' in effect and config.get('frozen_where') %}
     {{ exceptions.raise_compiler_error('stream_table ' ~ target ~ ': a table made beside it would lose its frozen rows: ' ~ effect) }}
+  {% elif 'refused' in effect and holders %}
+    {{ exceptions.raise_compiler_error('stream_table ' ~ target ~ ': a table made beside it would not be followed by ' ~ holders | join(', ') ~ '; drop these first: ' ~ effect) }}
   {% elif 'refused' in effect %}
     {% do streamtable.put_in_place(existing, target, clauses, query) %}
   {% else %}
@@ -70,10 +75,13 @@
 {% endmacro %}
 
 
-{#-- What CREATE OR REPLACE would do to a stream table. #}
-{% macro effect(target, clauses, query) %}
-  {% set rows = run_query('explain ' ~ streamtable.create('create or replace', target, clauses, query)) %}
-  {{ return(rows.rows[-1]['reason']) }}
+{#-- What CREATE OR REPLACE would do to a stream table: the rows of EXPLAIN, of which the last one says so in a sentence. #}
+{% macro told(target, clauses, query) %}
+  {% set found = [] %}
+  {% for row in run_query('explain ' ~ streamtable.create('create or replace', target, clauses, query)).rows %}
+    {% do found.append({'operator': row['operator'], 'reason': row['reason']}) %}
+  {% endfor %}
+  {{ return(found) }}
 {% endmacro %}
 
 

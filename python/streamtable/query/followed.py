@@ -24,20 +24,20 @@ from streamtable.sessions.internal import lend
 __all__ = ["followers"]
 
 
-def followers(spark: SparkSession, entry: Entry) -> Iterator[str]:
-    """Yield the names of those that follow a stream table. Unreadable ones are left out."""
+def followers(spark: SparkSession, entry: Entry, readers: bool = True) -> Iterator[str]:
+    """Yield the names of those that follow a stream table. Unreadable ones are left out, and stream tables without `readers`."""
     for parts in table_names(spark):
         follows = False
         with left_out(".".join(parts)):
-            follows = _follows(spark, parts, entry)
+            follows = _follows(spark, parts, entry, readers)
         if follows:
             yield ".".join(parts)
 
 
-def _follows(spark: SparkSession, parts: tuple[str, ...], entry: Entry) -> bool:
+def _follows(spark: SparkSession, parts: tuple[str, ...], entry: Entry, readers: bool) -> bool:
     located, reader = find(spark, Name(parts))
     if reader:
-        return entry.path in reader.definition.sources
+        return readers and entry.path in reader.definition.sources
     kinds = (kind for kind in KINDS if knows(located, kind.key))
     return any((stored := objects.find(spark, kind, Name(parts))) and _object_follows(spark, stored, entry) for kind in kinds)
 

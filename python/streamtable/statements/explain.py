@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,10 +18,11 @@ from streamtable.differentiate.registry import findings
 from streamtable.language.names import Query
 from streamtable.language.stream_table.ast import CreateStreamTable
 from streamtable.language.stream_table.expectations import Expectation, Violation
-from streamtable.language.stream_table.explained import COLUMNS, CREATE, FOLLOWED_BY, READ_BY, READS, REPLACE
+from streamtable.language.stream_table.explained import COLUMNS, CREATE, FOLLOWED_BY, HELD_BY, READ_BY, READS, REPLACE
 from streamtable.language.stream_table.history import Backfill
 from streamtable.observe.results import Rows
 from streamtable.query.analyse import AnalysedQuery, release
+from streamtable.query.followed import followers
 from streamtable.query.frozen import Frozen
 from streamtable.query.stored import analyse_again
 from streamtable.refresh.dry_run import rejected
@@ -101,16 +102,18 @@ def _planned(spark: SparkSession, replaced: Entry | None, definition: Definition
     try:
         rows = [of_definition(definition.statement.mode, analysed), *_judged(analysed)]
         if replaced:
-            rows += _replaced(effect(spark, replaced, definition, analysed), analysed)
+            found = effect(spark, replaced, definition, analysed)
+            rows += _replaced(found, followers(spark, replaced, readers=False) if found.refused else (), analysed)
         return rows
     finally:
         release(analysed)
 
 
-def _replaced(found: Effect, analysed: AnalysedQuery) -> Rows:
-    """Tell of the effect in the last row; before it, of other columns, and of the tables whose change may lift a refusal."""
+def _replaced(found: Effect, holders: Iterable[str], analysed: AnalysedQuery) -> Rows:
+    """Tell of the effect in the last row; before it, of other columns, and of those who have to do with a refusal."""
     rows: Rows = [(COLUMNS, True, f"The table gets other columns: {found.columns}")] if found.columns else []
     if refusal := found.refused:
         rows += [(READS, True, name) for name in analysed.names.values() if refusal.by_columns]
         rows += [(READ_BY if refusal.by_columns else FOLLOWED_BY, False, name) for name in refusal.followers]
+        rows += [(HELD_BY, False, name) for name in holders]
     return [*rows, (REPLACE, refusal is None, found.does)]
