@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 from streamtable.catalog.entries import Entry, table_columns
@@ -35,7 +36,7 @@ def refuse_moved(entry: Entry, analysed: AnalysedQuery) -> None:
     Snapshots and changes are read with the columns that this driver knew last. A frontier with the plan's fingerprint would say
     that they are those of the plan.
     """
-    if moved := list(java_class(analysed.session, f"{SHIM}.PlanReader").moved(analysed.frame._jdf)):
+    if moved := json.loads(java_class(analysed.session, f"{SHIM}.PlanReader").moved(analysed.frame._jdf)):
         raise ConcurrentRefresh(
             f"{', '.join(sorted(moved))} got other columns, or was made anew, while {entry.definition.name} was refreshed; "
             "nothing was written",

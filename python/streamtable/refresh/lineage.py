@@ -118,7 +118,7 @@ def reported(spark: SparkSession, entry: Entry) -> Iterator[Report]:
 
 def _client(spark: SparkSession) -> OpenLineageClient | None:
     """Return who sends. The setting counts as the application started with it: clients of a server must not write files."""
-    address = value_or_default(LINEAGE, spark.sparkContext.getConf().get(LINEAGE.key))
+    address = value_or_default(LINEAGE, spark.sparkContext._conf.get(LINEAGE.key))  # getConf copies each of some hundred values
     return _connected(address) if address else None
 
 

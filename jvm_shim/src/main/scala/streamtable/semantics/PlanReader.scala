@@ -2,8 +2,6 @@ package org.apache.spark.sql.streamtable
 
 import java.util.Locale
 
-import scala.jdk.CollectionConverters._
-
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.analysis.{
   RelationTimeTravel,
@@ -108,10 +106,10 @@ object PlanReader {
         _.identifier.unquotedString)) ~ ("table_id" -> index.metadata.id)
   }.toList
 
-  /** The tables of `frame` that are other ones since it was analysed, or have a column of another type or name in the files. */
-  def moved(frame: Object): java.util.List[String] = {
+  /** Names of the tables of `frame` that are other ones since it was analysed, or have a column of another type or name in the files. */
+  def moved(frame: Object): String = {
     val plan = frame.asInstanceOf[Dataset[_]].queryExecution.analyzed
-    plan
+    val found = plan
       .collectWithSubqueries {
         case DeltaSource(relation, index, files) if isRead(relation) =>
           val now = DeltaLog.forTable(files.sparkSession, index.deltaLog.dataPath).unsafeVolatileSnapshot.metadata
@@ -122,7 +120,7 @@ object PlanReader {
       }
       .flatten
       .distinct
-      .asJava
+    compact(render(JArray(found.toList.map(JString(_)))))
   }
 
   /** What decides which values a query reads in a column: its names in the files, and its type with what stands beside it. */
