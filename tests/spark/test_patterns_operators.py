@@ -137,6 +137,56 @@ def test_pattern_17_subqueries_in_expressions(s: Scenario) -> None:
     s.step("INSERT INTO r VALUES (2, 0), (8, -3)", "UPDATE l SET k = 8 WHERE k IS NULL")
 
 
+def test_a_count_is_0_beside_another_subquery_where_no_row_is(s: Scenario) -> None:
+    """Spark looks for the COUNT in the aggregate itself; without a projection over it the whole value was NULL."""
+    s.stream("shares", "SELECT k, (SELECT coalesce(sum(w), 0) + (SELECT max(w) FROM r) FROM r WHERE r.k = l.k) AS x FROM l")
+    s.stream("heard", "SELECT k, (SELECT count(*) IN (SELECT v FROM l) FROM r WHERE r.k = l.k) AS x FROM l")
+    s.stream("most", "SELECT k FROM l WHERE (SELECT count(*) FROM r WHERE r.k = l.k HAVING count(*) >= (SELECT min(w) FROM r)) > 0")
+    s.step("INSERT INTO l VALUES (8, 0)", "INSERT INTO r VALUES (1, 2)")
+    assert (8, 10) in s.rows("shares")
+    s.step("DELETE FROM r WHERE k = 1", "INSERT INTO l VALUES (1, 1)")
+
+
+def test_rows_without_a_column_are_counted(s: Scenario) -> None:
+    """The delta of a UNION ALL, or of an UNPIVOT, of which no column is needed had no SELECT list."""
+    s.stream("both", "SELECT count(*) AS n FROM (SELECT k FROM l UNION ALL SELECT k FROM r)")
+    s.stream("either", "SELECT count(*) AS n FROM l FULL JOIN r ON l.k = r.k")
+    s.stream("times", "SELECT l.k FROM l CROSS JOIN (SELECT k FROM r UNION ALL SELECT v FROM l)")
+    s.stream("values", "SELECT k, count(DISTINCT named_struct('first name', v)) AS n FROM l GROUP BY k")  # Delta does not store it
+    s.stream("narrow", "SELECT count(*) AS n FROM l UNPIVOT INCLUDE NULLS (x FOR name IN (k, v))")
+    s.step("INSERT INTO l VALUES (9, 9)", "DELETE FROM r WHERE k = 2")
+
+
+def test_a_looked_up_value_is_that_of_the_row_and_of_one_row(s: Scenario) -> None:
+    """The compared column itself was taken from the key of the groups: without the check, and with 0.0 for -0.0."""
+    s.source("d", "x DOUBLE, id INT", "(CAST('-0.0' AS DOUBLE), 1), (2, 2)")
+    s.source("f", "y DOUBLE, id BIGINT", "(0, 1), (3, 3)")
+    s.stream("same", "SELECT y, (SELECT d.x FROM d WHERE d.x = f.y) AS x FROM f")
+    s.stream("named", "SELECT y, (SELECT d.x FROM d WHERE d.id = f.id) AS x, (SELECT d.id FROM d WHERE d.x + 1 = f.y) AS n FROM f")
+    s.step("INSERT INTO f VALUES (2, 2)", "INSERT INTO d VALUES (3, 3)")
+    assert "-0.0" in {str(x) for _, x in s.rows("same")}
+    s.spark.sql("INSERT INTO d VALUES (3, 4)")
+    with pytest.raises(PySparkException, match="SCALAR_SUBQUERY_TOO_MANY_ROWS"):
+        s.spark.sql("REFRESH STREAM TABLE same")
+    s.spark.sql("DELETE FROM d WHERE id = 4")
+    s.step("DELETE FROM d WHERE id = 2")
+
+
+def test_lateral_over_the_row_itself_is_an_expression_or_a_generator(s: Scenario) -> None:
+    """It was a join with the distinct values of the row, which are one for both zeros, and of maps there are none."""
+    s.source("t", "id INT, x DOUBLE, xs ARRAY<DOUBLE>, m MAP<STRING, INT>", "(1, 1, array(1D, 2D), map('a', 1))")
+    s.stream("spelt", "SELECT id, y FROM t, LATERAL (SELECT CAST(x AS STRING) AS y)")
+    s.stream("single", "SELECT id, e.col FROM t, LATERAL explode(xs) e")
+    s.stream("pairs", "SELECT id, key, value FROM t, LATERAL explode(m)")
+    s.stream("keys", "SELECT id, ks FROM t, LATERAL (SELECT map_keys(m) AS ks)")
+    s.stream("padded", "SELECT id, e.col FROM t LEFT JOIN LATERAL explode(xs) e ON true")
+    s.step("INSERT INTO t VALUES (2, CAST('-0.0' AS DOUBLE), array(CAST('-0.0' AS DOUBLE)), map()), (3, 0, array(), map('b', 2))")
+    assert (2, "-0.0") in s.rows("spelt")
+    s.step("DELETE FROM t WHERE id = 3", "UPDATE t SET x = 0 WHERE id = 2")
+    with pytest.raises(NotIncremental, match="LateralJoin"):  # Spark makes an inner join of it, without the padded row
+        s.spark.sql("CREATE STREAM TABLE lost REFRESH MODE DIFFERENTIAL AS SELECT id, e.col FROM t LEFT JOIN LATERAL explode(xs) e")
+
+
 def test_pattern_24_deviations_are_safe_against_cancellation(s: Scenario) -> None:
     s.source("n", "k INT, i INT, x DOUBLE", "(1, 100000001, 1e8), (1, 100000002, 100000001), (1, 2147483647, 5)")
     query = "SELECT k, round(var_pop(i), 4) AS p, round(stddev(i), 4) AS d, round(var_samp(x), 4) AS x FROM n GROUP BY k"

@@ -21,11 +21,14 @@ from sqlglot import exp
 from streamtable.algebra.columns import Column
 from streamtable.sql.builder import alias, call, column
 
-__all__ = ["comparable", "identity", "rows", "stored_as_key", "told_apart"]
+__all__ = ["comparable", "identity", "kept", "rows", "stored_as_key", "told_apart"]
 
 _SPARK_IS_LOOSE = re.compile(
     r"\b(FLOAT|DOUBLE|MAP|VARIANT|COLLATE|GEOGRAPHY|GEOMETRY|INTERVAL(?! (YEAR|MONTH|DAY|HOUR|MINUTE|SECOND)))\b", re.IGNORECASE
 )
+_NOT_KEPT = re.compile(r"INTERVAL|COLLATE|`|\b(VOID|TIME)\b")
+"""Types that Delta does not store, or stores under other names, as it does the fields of structs that need quotes."""
+
 _WITHOUT_FORM = re.compile(r"\b(GEOGRAPHY|GEOMETRY)\b", re.IGNORECASE)
 
 
@@ -34,9 +37,15 @@ def comparable(spark_type: str) -> bool:
     return not _SPARK_IS_LOOSE.search(spark_type)
 
 
+def kept(spark_type: str) -> bool:
+    """Tell whether Delta stores values of the type that no column of the table has: no struct may have two fields of one name."""
+    fields = [name.casefold() for name in re.findall(r"([^\s<,]+):", spark_type)]
+    return _NOT_KEPT.search(spark_type) is None and len(set(fields)) == len(fields)
+
+
 def stored_as_key(spark_type: str) -> bool:
     """Tell whether the type may be a key of an arrangement: `<=>` compares identity, and Delta stores the type."""
-    return comparable(spark_type) and "INTERVAL" not in spark_type
+    return comparable(spark_type) and kept(spark_type)
 
 
 def identity(value: exp.Expr, spark_type: str) -> exp.Expr | None:

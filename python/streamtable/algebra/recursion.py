@@ -38,7 +38,7 @@ LEVEL = Column("__streamtable_level", "__streamtable_level", "INT", nullable=Fal
 """The level of a row: the number of steps that made it from the anchor."""
 
 _TIMES = Column("__streamtable_times", "__streamtable_times", "BIGINT", nullable=False)
-_NOT_STORED = re.compile(r"\b(INTERVAL|VOID)\b")
+_NOT_STORED = re.compile(r"\b(INTERVAL|VOID|TIME)\b")
 
 
 def levelled(recursion: Recursion) -> Recursion | None:

@@ -96,7 +96,7 @@ def render(operator: Operator, views: Views) -> exp.Query:
             # New columns have the ids of old ones, so they get their ids in an outer query, where the old ones are not visible.
             rows = [_row(projection) for projection in projections]
             expanded = Scalar(call("inline", call("array", *rows)), "", False, "expand", frozenset())
-            places = tuple(replace(c, id=_place(n)) for n, c in enumerate(columns))
+            places = tuple(replace(c, id=_place(n)) for n, c in enumerate(columns)) or (Column(_place(0), _place(0), "INT"),)
             rows_of = subquery(_over_lateral(child, views, [], expanded, places, outer=False), "expanded")
             return select(_from_places(columns), rows_of)
         case Window(child, _, items):
@@ -154,7 +154,11 @@ def _from_places(columns: tuple[Column, ...]) -> list[exp.Expr]:
 
 def _row(values: tuple[Scalar, ...]) -> exp.Expr:
     """Spell a struct; equal field names give all rows of an array the same type."""
-    return call("named_struct", *(part for n, value in enumerate(values) for part in (string(_place(n)), value.sql.copy())))
+    return call("named_struct", *(part for n, value in enumerate(_sqls(values)) for part in (string(_place(n)), value)))
+
+
+def _sqls(values: tuple[Scalar, ...]) -> list[exp.Expr]:
+    return [value.sql.copy() for value in values] or [number(1)]
 
 
 def _ordered(order: Order) -> exp.Ordered:
@@ -172,7 +176,9 @@ def _all(conjuncts: Iterable[Scalar]) -> exp.Expr:
 
 
 def _positional(child: Operator, columns: tuple[Column, ...], views: Views) -> exp.Select:
-    return _over(child, views, [alias(column(c.id), out.id) for c, out in zip(child.columns, columns, strict=True)])
+    return _over(
+        child, views, [alias(column(c.id), out.id) for c, out in zip(child.columns, columns, strict=True)] or [_placeholder()]
+    )
 
 
 def _join(join: Join, views: Views) -> exp.Select:

@@ -29,6 +29,7 @@ from enum import Enum
 from sqlglot import exp
 
 from streamtable.algebra.columns import WEIGHT, Call, Column, Scalar
+from streamtable.algebra.identity import kept
 from streamtable.algebra.operators import Aggregate
 from streamtable.sql.builder import all_of, call, case, cast, column, number
 
@@ -36,9 +37,6 @@ __all__ = ["Kind", "State", "change_of", "extreme", "needs_of", "states_of", "va
 
 _WINNERS = {"MaxBy": "Max", "MinBy": "Min"}
 """Functions that give the x of a row whose y is the extreme, with the function that gives this extreme."""
-
-_NOT_KEPT = re.compile(r"INTERVAL|COLLATE|`|\b(VOID|TIME)\b")
-"""Types that Delta does not store, or stores under other names, as it does the fields of structs that need quotes."""
 
 _INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 
@@ -101,12 +99,6 @@ def needs_of(of: Call) -> tuple[State, ...]:
     return (count,) if kind is Kind.COUNT else (count, _state(Kind.SUM, _sum_type(of), of))
 
 
-def _kept(spark_type: str) -> bool:
-    """Tell whether Delta stores values of the type that no column of the table has: no struct may have two fields of one name."""
-    fields = [name.casefold() for name in re.findall(r"([^\s<,]+):", spark_type)]
-    return _NOT_KEPT.search(spark_type) is None and len(set(fields)) == len(fields)
-
-
 def _order(of: Call) -> State:
     """Return the extreme of the y of max_by(x, y) or min_by(x, y)."""
     _, by = of.arguments
@@ -123,7 +115,7 @@ def _state(kind: Kind, spark_type: str, about: Call | None) -> State:
 
 def _kind(of: Call) -> Kind:
     if of.function in _WINNERS:
-        return Kind.WINNER if not of.distinct and _kept(of.arguments[1].type) else Kind.VALUE
+        return Kind.WINNER if not of.distinct and kept(of.arguments[1].type) else Kind.VALUE
     if of.other_mode or of.distinct or of.function not in ("Count", "Sum", "Average", "Min", "Max") or "try_" in of.value.text:
         return Kind.VALUE
     if of.function == "Count":

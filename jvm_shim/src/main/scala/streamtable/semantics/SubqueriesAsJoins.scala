@@ -24,7 +24,7 @@ private object SubqueriesAsJoins {
   def apply(analyzed: LogicalPlan): LogicalPlan = {
     val plain = ReplaceExpressions(EliminateView(EliminateSubqueryAliases(InlineCTE(alwaysInline = true)(analyzed))))
     // What stands above a join that pads may still say that a column is never NULL, as it was below.
-    if (!plain.containsPattern(PLAN_EXPRESSION)) plain
+    if (!plain.containsPattern(PLAN_EXPRESSION) || losesRows(plain)) plain
     else
       try UpdateAttributeNullability(joined(plain))
       // A rule of Spark has said that it does not take this subquery. All else is a defect, and not passed over.
@@ -38,7 +38,9 @@ private object SubqueriesAsJoins {
     })
     // A subquery that is a key is joined below its aggregate; without one, Spark's rules leave keys as they are.
     val projected = if (bare.exists(subqueryInKeys)) PullOutGroupingExpressions(bare) else bare
-    val pulled = PullupCorrelatedPredicates(projected.transformUp(splitAggregate))
+    // Of a subquery the aggregate, too: Spark looks there for what a COUNT is where no row is.
+    val split = projected.transformUpWithSubqueries(splitAggregate)
+    val pulled = PullupCorrelatedPredicates(PullOutNestedDataOuterRefExpressions(OptimizeOneRowRelationSubquery(split)))
     val inner = pulled.transformAllExpressions { case s: SubqueryExpression => s.withNewPlan(joined(s.plan)) }
     val rules = Seq(
       uncorrelated _,
@@ -48,6 +50,14 @@ private object SubqueriesAsJoins {
       single _)
     rules.foldLeft(inner)((p, rule) => rule(p))
   }
+
+  /** LEFT JOIN LATERAL of a generator, without a condition: Spark makes an inner generator of it, which is none of our rules. */
+  private def losesRows(plan: LogicalPlan): Boolean = plan
+    .collectWithSubqueries { case LateralJoin(_, right: LateralSubquery, LeftOuter, None) =>
+      OptimizeOneRowRelationSubquery.OneRowSubquery.unapply(right.plan)
+    }
+    .flatten
+    .exists(_.exists(_.isInstanceOf[Generate]))
 
   private def subqueryInKeys(plan: LogicalPlan): Boolean = plan match {
     case a: Aggregate => a.groupingExpressions.exists(_.containsPattern(PLAN_EXPRESSION))
@@ -148,22 +158,44 @@ private object SubqueriesAsJoins {
     If(GreaterThan(rows.toAttribute, Literal(1L)), error, value.toAttribute)
   }
 
-  /** A LEFT SINGLE join over equalities: the right side grouped by what it is compared with; a partner of more rows than one is an error. */
+  /**
+   * A LEFT SINGLE join over equalities: the right side grouped by what it is compared with; a partner of more rows than one is an error. A
+   * key of the groups is no value of the row: 0.0 may stand for -0.0.
+   */
   private def single(plan: LogicalPlan): LogicalPlan = plan.transformUp {
-    case join @ Join(left, right, LeftSingle, Some(condition), _) if onlyEqualities(condition, right) =>
-      val used = right.output.filter(condition.references.contains)
-      val rest = right.output.filterNot(condition.references.contains)
-      val (rows, partners) = (counted(), rest.map(only))
-      val grouped = Aggregate(used, used ++ (rows +: partners), right)
-      val values = rest.zip(partners).map { case (a, partner) => Alias(checked(rows, partner), a.name)(a.exprId) }
-      val outer = join.copy(right = grouped, joinType = LeftOuter)
+    case join @ Join(left, right, LeftSingle, Some(condition), _)
+        if splitConjunction(condition).forall(keyed(right, _)) =>
+      val keys = ArrayBuffer.empty[Alias]
+      val over = splitConjunction(condition).map {
+        case e @ Equality(a, b) if e.references.exists(right.outputSet.contains) =>
+          val key = if (reads(a, right)) a else b
+          keys += Alias(key, Meaning.text(key))()
+          e.withNewChildren(Seq(a, b).map(side => if (side eq key) keys.last.toAttribute else side))
+        case other => other
+      }
+      val (rows, partners) = (counted(), right.output.map(only))
+      val grouped = Aggregate(keys.map(_.child).toSeq, keys.toSeq ++ (rows +: partners), right)
+      val values =
+        right.output.zip(partners).map { case (a, partner) => Alias(checked(rows, partner), a.name)(a.exprId) }
+      val outer = join.copy(right = grouped, joinType = LeftOuter, condition = Some(over.reduceLeft(And(_, _))))
       Project(join.output.map(a => values.find(_.exprId == a.exprId).getOrElse(a)), outer)
   }
 
-  private def onlyEqualities(condition: Expression, right: LogicalPlan): Boolean = condition match {
-    case And(a, b) => onlyEqualities(a, right) && onlyEqualities(b, right)
-    case Equality(a: Attribute, b) if right.outputSet.contains(a) => b.references.intersect(right.outputSet).isEmpty
-    case Equality(a, b: Attribute) if right.outputSet.contains(b) => a.references.intersect(right.outputSet).isEmpty
-    case other => other.references.intersect(right.outputSet).isEmpty
+  private def splitConjunction(e: Expression): Seq[Expression] = e match {
+    case And(a, b) => splitConjunction(a) ++ splitConjunction(b)
+    case other => Seq(other)
   }
+
+  /** Whether a condition compares what is made of the right side alone, or does not read it. */
+  private def keyed(right: LogicalPlan, e: Expression): Boolean = e match {
+    case Equality(a, b) if a.deterministic && b.deterministic =>
+      reads(a, right) && !meets(b, right) || reads(b, right) && !meets(a, right) || !meets(e, right)
+    case other => !meets(other, right)
+  }
+
+  private def meets(e: Expression, right: LogicalPlan): Boolean = e.references.exists(right.outputSet.contains)
+
+  /** Whether it is made of the right side alone. */
+  private def reads(e: Expression, right: LogicalPlan): Boolean =
+    meets(e, right) && e.references.subsetOf(right.outputSet)
 }
