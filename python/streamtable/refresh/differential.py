@@ -58,6 +58,9 @@ __all__ = ["Differential"]
 _MONOTONE = (Scan, Constant, Filter, Project, Join, UnionAll, Generate, Expand)
 """Operators that lose no row of their output while their inputs lose none."""
 
+_NO_MORE = (Scan, Constant, Filter, Project, UnionAll, Aggregate)
+"""Operators whose delta has about as many rows as those of their inputs."""
+
 
 @dataclass
 class Differential:
@@ -204,10 +207,18 @@ class Differential:
                 workspace.name(f"{step.name}_recomputed", workspace.query(step.recomputed(self.sources)))
         else:
             workspace.name(f"{step.name}_merged", merged)
-        workspace.name(f"{step.name}_moved", workspace.persist(workspace.query(step.moved(again))))
+        workspace.name(f"{step.name}_moved", self._kept(workspace.query(step.moved(again))))
         workspace.name(f"{step.name}_delta", workspace.query(step.delta()))
         if f"{step.name}_new" in self.read:
             workspace.name(f"{step.name}_new", workspace.query(step.new()))
+
+    def _kept(self, moved: DataFrame) -> DataFrame:
+        """Keep the moves of groups. The driver holds a few: they are located and written without another plan."""
+        if self.load is None or self.load.changed > limits.DRIVER_ROWS:
+            return self.workspace.persist(moved)
+        if not all(isinstance(node, _NO_MORE) for node in walk(self.analysed.tree)):
+            return self.workspace.persist(moved)
+        return self.workspace.materialise(moved, self.load.changed)
 
     def _version(self, arrangement: Arrangement) -> int:
         """Return the version at which the refresh finds the states."""

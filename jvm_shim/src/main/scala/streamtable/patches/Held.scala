@@ -102,6 +102,12 @@ object Held {
     Dataset.ofRows(whole.sparkSession, LocalRelation(whole.queryExecution.analyzed.output))
   }
 
+  /** Whether `frame` reads nothing but such relations. */
+  def isHeld(frame: Object): Boolean = frame.asInstanceOf[Dataset[_]].queryExecution.analyzed.collectLeaves().forall {
+    case _: LocalRelation | _: HeldRows => true
+    case _ => false
+  }
+
   /** Names `frame` in its session as a temporary view; Spark's own way there plans and runs a command. */
   def named(frame: Object, name: String): Unit = {
     val whole = frame.asInstanceOf[Dataset[_]]

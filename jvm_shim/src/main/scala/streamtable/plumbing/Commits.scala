@@ -15,6 +15,7 @@ import org.apache.spark.sql.delta.storage.dv.DeletionVectorStore
 import org.apache.spark.sql.delta.util.DeltaFileOperations.absolutePath
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.functions.col
+import org.apache.spark.sql.streamtable.Held
 import org.json4s._
 import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.{compact, parse, render}
@@ -28,27 +29,32 @@ final case class Positions(bitmaps: Map[String, RoaringBitmapArray]) {
 private[streamtable] object Commits {
 
   /**
-   * Collects `__streamtable_file`, `__streamtable_row` of `frame` as bitmaps, built on the executors: the driver sees no row. What is
-   * deleted in the table's `version` already is left out.
+   * Collects `__streamtable_file`, `__streamtable_row` of `frame` as bitmaps, built on the executors where the driver does not hold the rows
+   * already. What is deleted in the table's `version` already is left out.
    */
   def positions(spark: SparkSession, frame: DataFrame, path: String, version: Long): Positions = {
+    val placed = frame.where(col("__streamtable_file").isNotNull)
+    val found = if (Held.isHeld(placed)) bitmapsHere(placed) else bitmapsOfExecutors(placed)
+    val log = DeltaLog.forTable(spark, path)
+    val fileAt = filesByPath(log, Snapshots.filesOf(Snapshots.since(spark, path, version), version))
+    for ((file, rows) <- found) deleted(log, fileAt(file)).foreach(rows.diff)
+    Positions(found.filterNot(_._2.isEmpty))
+  }
+
+  private def bitmapsHere(placed: DataFrame): Map[String, RoaringBitmapArray] = {
+    val rows = placed.select("__streamtable_file", "__streamtable_row").collect()
+    rows.groupMapReduce(_.getString(0))(row => RoaringBitmapArray(row.getLong(1))) { (some, more) =>
+      some.merge(more); some
+    }
+  }
+
+  private def bitmapsOfExecutors(placed: DataFrame): Map[String, RoaringBitmapArray] = {
     val aggregator = new BitmapAggregator(col("__streamtable_row").expr, RoaringBitmapArrayFormat.Portable)
-    val bitmaps = frame
-      .where(col("__streamtable_file").isNotNull)
+    val bitmaps = placed
       .groupBy("__streamtable_file")
       .agg(Column(aggregator.toAggregateExpression(isDistinct = false)).as("rows"))
     val found = bitmaps.select("__streamtable_file", "rows.bitmap").collect()
-    val log = DeltaLog.forTable(spark, path)
-    val fileAt = filesByPath(log, Snapshots.filesOf(Snapshots.since(spark, path, version), version))
-    Positions(
-      found
-        .map { row =>
-          val rows = RoaringBitmapArray.readFrom(row.getAs[Array[Byte]](1))
-          deleted(log, fileAt(row.getString(0))).foreach(rows.diff)
-          row.getString(0) -> rows
-        }
-        .filterNot(_._2.isEmpty)
-        .toMap)
+    found.map(row => row.getString(0) -> RoaringBitmapArray.readFrom(row.getAs[Array[Byte]](1))).toMap
   }
 
   private def filesByPath(log: DeltaLog, files: Seq[AddFile]): Map[String, AddFile] = {
