@@ -1,4 +1,4 @@
-"""FETCH while the storage fails: no row is lost, and none comes twice. The subscription is played."""
+"""FETCH while the storage fails, or its reader is interrupted: no row is lost, and none comes twice. The subscription is played."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
 from streamtable.delta.tables import Located
-from streamtable.errors import SourceUnavailable, StorageFailed
+from streamtable.errors import SourceUnavailable, StatementCancelled, StorageFailed
 from streamtable.language.names import Name
 from streamtable.language.subscribe.ast import Subscribe
 from streamtable.subscribing import cursor, inputs, subscription
 from streamtable.subscribing.cursor import Cursor
 from streamtable.subscribing.inputs import Input, Inputs
-from streamtable.subscribing.subscriber import _Taken
+from streamtable.subscribing.subscriber import Subscriber, _Taken
 from streamtable.subscribing.subscription import Subscription
 from streamtable.subscribing.times import Times
 
@@ -46,17 +46,17 @@ class Played:
 
     def __init__(self, *results: Any) -> None:
         self._results = iter(results)
-        self._failed: Exception | None = None
+        self._failed: BaseException | None = None
         self.ended = False
 
     def next(self) -> Any:
         if self._failed:
             raise self._failed
-        if isinstance(found := next(self._results, None), Exception):
+        if isinstance(found := next(self._results, None), BaseException):
             raise found
         return found
 
-    def fail(self, error: Exception, untouched: bool) -> None:
+    def fail(self, error: BaseException, untouched: bool) -> None:
         self._failed = None if untouched else error
         raise error
 
@@ -66,9 +66,10 @@ def cursor_of(monkeypatch: pytest.MonkeyPatch, *results: Any) -> Cursor[Any]:
     return Cursor(cast("Any", None), cast("Any", None), cast("Any", None))
 
 
-def test_a_fetch_lost_the_rows_that_it_had_taken_when_the_storage_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    reader = cursor_of(monkeypatch, iter([1, 2]), AWAY, iter([3]))
-    with pytest.raises(StorageFailed):
+@pytest.mark.parametrize("error", [AWAY, KeyboardInterrupt(), SourceUnavailable("gone")])
+def test_a_fetch_lost_the_rows_that_it_had_taken_when_it_failed(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = cursor_of(monkeypatch, iter([1, 2]), error, iter([3]))
+    with pytest.raises(type(error)):
         reader.fetch(_Taken(), 10, 0)
     rows = cast("list[Any]", _Taken())
     reader.fetch(cast("Any", rows), 10, 0)
@@ -92,7 +93,7 @@ def subscription_of(monkeypatch: pytest.MonkeyPatch, up_to: int | None, *commits
 
     def steps(after: int, latest: int) -> Iterator[int]:
         for time in range(after + 1, latest + 1):
-            if isinstance(error := failing.pop(time, None), Exception):
+            if isinstance(error := failing.pop(time, None), BaseException):
                 raise error
             yield time
 
@@ -108,12 +109,13 @@ def subscription_of(monkeypatch: pytest.MonkeyPatch, up_to: int | None, *commits
 
 
 @pytest.mark.parametrize("up_to", [None, 4])
-def test_a_cursor_ended_when_the_storage_did_not_give_the_log_for_a_moment(
-    up_to: int | None, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("error", [AWAY, KeyboardInterrupt()])
+def test_a_cursor_ended_when_the_log_could_not_be_read_for_a_moment(
+    up_to: int | None, error: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reader = subscription_of(monkeypatch, up_to, 0, 1, AWAY, 3)
+    reader = subscription_of(monkeypatch, up_to, 0, 1, error, 3)
     assert list(reader.next() or ()) == [1]
-    with pytest.raises(StorageFailed):
+    with pytest.raises(type(error)):
         reader.next()
     assert [list(reader.next() or ()) for _ in range(3)] == [[2], [3], []]
     assert reader.ended == (up_to is not None)
@@ -131,6 +133,30 @@ def test_a_cursor_ended_with_an_error_of_the_storage_that_was_ours_already(monke
     with pytest.raises(StorageFailed):
         reader.next()
     assert list(reader.next() or ()) == [1]
+
+
+@pytest.mark.parametrize("before", [0, 1], ids=["untouched", "partly_taken"])
+def test_a_reader_that_was_interrupted_while_rows_came_did_not_get_the_rest(before: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupts = [KeyboardInterrupt()]
+
+    def partition(first: int) -> Iterator[int]:
+        for n in range(first, first + 4):
+            if n == first + before and interrupts:
+                raise interrupts.pop()
+            yield n
+
+    rows = subscription_of(monkeypatch, None, 0, 1, 2)
+    monkeypatch.setattr(Subscription, "_changes", lambda self, after, upto, several: partition(10 * upto))
+    monkeypatch.setattr(cursor, "Subscription", lambda *of: rows)
+    subscriber = Subscriber(cast("Any", None), cast("Any", None))
+    with pytest.raises(KeyboardInterrupt):
+        subscriber.fetch(100, 0)
+    if before:  # computed once more, they might come in another order
+        assert list[Any](subscriber.fetch(1, 0)) == [10]
+        with pytest.raises(StatementCancelled, match="SUBSCRIBE TO `t` .*the subscription ends"):
+            subscriber.fetch(100, 0)
+    else:
+        assert list[Any](subscriber.fetch(100, 0)) == [10, 11, 12, 13, 20, 21, 22, 23]
 
 
 @pytest.mark.parametrize("known", [True, False])

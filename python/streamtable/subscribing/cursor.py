@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from pyspark.sql import SparkSession
 
-from streamtable.errors import InvalidStatement, StatementCancelled, StorageFailed
+from streamtable.errors import InvalidStatement
 from streamtable.language.subscribe.ast import Subscribe
 from streamtable.subscribing.rows import RowFormat
 from streamtable.subscribing.subscription import Subscription
@@ -49,7 +49,7 @@ class Cursor(Generic[R_contra]):
     def fetch(self, into: Taken[R_contra], count: int, timeout: float | None) -> None:
         """Move at most `count` rows: the rows of the next `timeout` seconds, or, without a timeout, the next rows that come.
 
-        An ended subscription moves no rows. Neither does a FETCH that was cancelled, or whose storage failed.
+        An ended subscription moves no rows. Neither does a FETCH that fails, that is cancelled or that is interrupted.
         """
         until = None if timeout is None else time.monotonic() + timeout
         with Turn(self._reading):
@@ -61,7 +61,7 @@ class Cursor(Generic[R_contra]):
                     if self.subscription.ended or len(into) == count or (len(into) > 0 if left is None else left <= 0):
                         break
                     self.subscription.pause(left)
-            except (StatementCancelled, StorageFailed):
+            except BaseException:
                 self._unread.insert(0, into.again())
                 raise
 
@@ -85,7 +85,7 @@ class Cursor(Generic[R_contra]):
         try:
             if not into.take(rows, count - before):
                 self._unread.pop(0)
-        except Exception as error:
+        except BaseException as error:
             untouched = rows is self._untouched and len(into) == before
             self._unread.pop(0)  # it may go on behind what it could not give
             self.subscription.fail(error, untouched)

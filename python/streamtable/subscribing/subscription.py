@@ -16,6 +16,7 @@ from streamtable.jvm.failures import cancelled, interrupted, missing_file
 from streamtable.jvm.gateway import java_class
 from streamtable.jvm.storage import storage_failed
 from streamtable.language.subscribe.ast import Subscribe
+from streamtable.language.write import to_sql
 from streamtable.settings.session import SUBSCRIBE_POLL, read_setting
 from streamtable.subscribing.feed import close_feed, open_feed, opened
 from streamtable.subscribing.output import Output
@@ -61,6 +62,7 @@ class Subscription(Generic[R]):
         except BaseException:
             close_feed(self._feed)
             raise
+        self._position: int | None = None  # the time up to which all steps were given
         self._steps = self._run()
         self._step: Callable[[], R] | None = None  # what gives the next rows, or gave the last ones
         self._again = False  # whether that has still to give them
@@ -90,18 +92,25 @@ class Subscription(Generic[R]):
             return None
         except Exception as error:
             self.fail(error, untouched=self._again)
+        except BaseException:
+            if not self._again:
+                self._steps = self._run()  # an interrupt ends a generator
+            raise
         self._again = False
         if rows is None and self._trouble is not None:
             raise self._trouble
         return rows
 
-    def fail(self, error: Exception, untouched: bool = False) -> NoReturn:
+    def fail(self, error: BaseException, untouched: bool = False) -> NoReturn:
         """End the subscription with an error, which may occur while rows are read. Raises it, or HistoryLost for lost files.
 
         A statement that was cancelled while the next rows were `untouched` does not end the subscription: it raises
         StatementCancelled, and the rows are computed once more. So does storage that failed. Partly taken rows would come in
         another order.
         """
+        if not isinstance(error, Exception):
+            self._again, self._failed = untouched, None if untouched else self._interrupted()
+            raise error
         if untouched and cancelled(error):
             self._again = True
             raise StatementCancelled("the statement was cancelled while rows were computed", hint=_GO_ON) from error
@@ -115,6 +124,10 @@ class Subscription(Generic[R]):
             self._failed = HistoryLost(message, hint=hint)
             raise self._failed from error
         raise error
+
+    def _interrupted(self) -> StatementCancelled:
+        message = f"the reader of {to_sql(self._statement)} was interrupted between rows that come together: the subscription ends"
+        return StatementCancelled(message, hint="subscribe anew, AS OF the last time whose rows were all read")
 
     def pause(self, longest: float | None = None) -> None:
         """Wait until the next poll, at most so many seconds. Raises StatementCancelled.
@@ -141,21 +154,26 @@ class Subscription(Generic[R]):
             close_feed(self._feed)
 
     def _run(self) -> Iterator[Callable[[], R] | None]:
-        """Yield rows to compute, in the order of their times, and None after all rows so far."""
+        """Yield rows to compute, in the order of their times, and None after all rows so far.
+
+        It goes on behind what was given. An interrupt comes while tables are asked for news, when there is nothing to give.
+        """
         as_of, statement, times = self._as_of, self._statement, self._inputs.times
         if statement.up_to == as_of:
             return
-        yield from self._progress(as_of)
-        while not times.reached(as_of, self._latest()):
-            yield None
-        self.begun = True
-        if statement.snapshot:
-            yield lambda: self._feed.snapshot(as_of, self._output, self._form).read()
-            yield from self._progress(as_of + 1)
-        position = as_of
+        if self._position is None:
+            yield from self._progress(as_of)
+            self._position = as_of
+        if not self.begun:
+            while not times.reached(as_of, self._latest()):
+                yield None
+            self.begun = True
+            if statement.snapshot:
+                yield lambda: self._feed.snapshot(as_of, self._output, self._form).read()
+                yield from self._progress(as_of + 1)
         while times.inputs:
             latest = times.of(self._latest())
-            steps = self._feed.relation.steps(position, latest if times.inputs > 1 else self._bounded(latest))
+            steps = self._feed.relation.steps(self._position, latest if times.inputs > 1 else self._bounded(latest))
             while True:
                 try:
                     step = next(steps, None)
@@ -166,10 +184,10 @@ class Subscription(Generic[R]):
                     return
                 if step is None:
                     break
-                several = times.inputs == 1 and step > position + 1
-                yield partial(self._changes, position, step, several)
-                position = step
-                yield from self._progress(position + 1)
+                several = times.inputs == 1 and step > self._position + 1
+                yield partial(self._changes, self._position, step, several)
+                self._position = step
+                yield from self._progress(step + 1)
             yield None
 
     def _excuse(self, error: Exception) -> None:
