@@ -191,6 +191,31 @@ def test_rows_that_others_replace_in_a_free_standing_queue_are_events(s: SparkSe
     assert answer(s, "FINISH BATCH FROM own FOR c") == [("c", "NO BATCH")]
 
 
+def test_rows_that_a_rewritten_file_keeps_are_no_events(s: SparkSession) -> None:
+    s.sql("CREATE QUEUE kept (diff DOUBLE, tags MAP<STRING, INT>)")
+    s.sql("REGISTER CONSUMER c ON kept")
+    s.sql("INSERT INTO kept SELECT /*+ COALESCE(1) */ n, map('a', n) FROM VALUES (1), (1), (2), (3) AS t(n)")
+    s.sql("NEXT BATCH FROM kept FOR c")
+    s.sql("FINISH BATCH FROM kept FOR c")
+    s.conf.set("spark.databricks.delta.delete.deletionVectors.persistent", "false")
+    s.conf.set("spark.databricks.delta.update.deletionVectors.persistent", "false")
+    try:
+        s.sql("DELETE FROM kept WHERE diff = 3")
+        s.sql("UPDATE kept SET diff = 1 WHERE diff = 2")
+    finally:
+        s.conf.unset("spark.databricks.delta.delete.deletionVectors.persistent")
+        s.conf.unset("spark.databricks.delta.update.deletionVectors.persistent")
+    s.sql("INSERT INTO kept SELECT -0D, map('a', n) FROM VALUES (4), (4) AS t(n)")
+    s.sql("INSERT INTO kept VALUES (0, map('a', 4))")
+    events = answer(s, "NEXT BATCH FROM kept FOR c")
+    assert sorted(((time, str(diff), tags) for time, diff, tags, _ in events), key=str) == [
+        (3, "1.0", {"a": 2}),
+        (4, "-0.0", {"a": 4}),
+        (4, "-0.0", {"a": 4}),
+        (5, "0.0", {"a": 4}),
+    ]
+
+
 def test_a_client_that_comes_back_late_finishes_its_own_batch_alone(s: SparkSession) -> None:
     s.sql("CREATE QUEUE late (n INT) WITH (max_count = 1)")
     s.sql("REGISTER CONSUMER c ON late")

@@ -8,7 +8,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from streamtable.algebra.columns import WEIGHT
 from streamtable.errors import InvalidStatement, NotSupported, RefreshError, StorageFailed
 from streamtable.queue import history
 from streamtable.queue.consumers import Consumer
@@ -24,6 +23,8 @@ __all__ = ["UNREADABLE", "frame", "schema", "session_context"]
 
 UNREADABLE = (RefreshError, StorageFailed, InvalidStatement, NotSupported)
 """The errors of a queue whose source is gone, or has another meaning than at CREATE QUEUE."""
+
+_NTH = "nth"
 
 
 def schema(spark: SparkSession, queue: Queue) -> StructType:
@@ -84,12 +85,16 @@ def _schema_changes(session: SparkSession, queue: Queue, start: int, end: int) -
 
 
 def _inserted(session: SparkSession, queue: Queue, start: int, end: int) -> DataFrame:
-    """Return the added rows, each as often as it was added. Removed rows were purged."""
+    """Return the added rows, each as often as a commit added it. Removed rows were purged, and those of rewritten files stay."""
     with opened(session, queue.subscribe.relation) as feed:
         relation = feed.relation
+        names = ids(relation.schema)
+        columns = StructType([StructField(name, each.dataType) for name, each in zip(names, relation.schema, strict=True)])
+        output = Output(columns, relation.inputs.times.type, None, progress=False)
         with feed.lent(start, end) as changes:
-            came = changes.where(F.col(WEIGHT.id) > 0).select(TIME, *ids(relation.schema))
-        return came.toDF("timestamp", *relation.schema.names)
+            net = output.frame(changes, several=False)
+        came = net.where(F.col("diff") > 0).withColumn(_NTH, F.explode(F.sequence(F.lit(1), "diff")))
+        return came.select("timestamp", *names).toDF("timestamp", *relation.schema.names)
 
 
 def _merged(session: SparkSession, queue: Queue, start: int, end: int) -> DataFrame:
