@@ -285,6 +285,21 @@ def test_columns_of_any_name_come_again(s: SparkSession) -> None:
     s.sql("DROP QUEUE odd FORCE")
 
 
+def test_an_event_with_a_null_was_put_off_once_for_each_session_that_asked(s: SparkSession) -> None:
+    s.sql("CREATE QUEUE nulls (n INT, m INT)")
+    s.sql("REGISTER CONSUMER c ON nulls")
+    s.sql("INSERT INTO nulls VALUES (1, NULL)")
+    s.sql("NEXT BATCH FROM nulls FOR c")
+    for kept in ("true", "false"):
+        session = s.newSession()
+        session.sql("USE queued")
+        session.conf.set("spark.sql.jsonGenerator.ignoreNullFields", kept)
+        session.sql("RETRY EVENTS FROM nulls FOR c")
+    s.sql("FINISH BATCH FROM nulls FOR c")
+    assert answer(s, "NEXT BATCH FROM nulls FOR c") == [(1, 1, None, 1)]
+    s.sql("DROP QUEUE nulls FORCE")
+
+
 def put_off(batch: OpenBatch | None) -> None:
     assert batch is not None
     batch.retry(batch.events.where("id = 1 AND state = 'insert'"))

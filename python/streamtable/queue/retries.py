@@ -48,7 +48,9 @@ _EXACT = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
     "timeZone": "UTC",
+    "ignoreNullFields": "true",
 }
+"""Options with which the JSON of an event is the same in every session."""
 
 
 class Retries:
