@@ -24,6 +24,7 @@ from streamtable.errors import (
     QueueExists,
     QueueInUse,
     QueueNotFound,
+    SourceChanged,
 )
 from streamtable.language.names import Name
 from streamtable.queue import definition, space
@@ -298,6 +299,65 @@ def test_an_event_with_a_null_was_put_off_once_for_each_session_that_asked(s: Sp
     s.sql("FINISH BATCH FROM nulls FOR c")
     assert answer(s, "NEXT BATCH FROM nulls FOR c") == [(1, 1, None, 1)]
     s.sql("DROP QUEUE nulls FORCE")
+
+
+def test_events_are_put_off_after_a_column_got_a_wider_type(s: SparkSession) -> None:
+    s.sql("CREATE QUEUE wider (n INT, p STRUCT<q: INT>, l ARRAY<INT>)")
+    s.sql("ALTER TABLE wider SET TBLPROPERTIES (delta.enableTypeWidening = true)")
+    for consumer in ("c", "other"):
+        s.sql(f"REGISTER CONSUMER {consumer} ON wider")
+    s.sql("INSERT INTO wider SELECT n, named_struct('q', n), array(n) FROM VALUES (1), (2), (3) AS t(n)")
+    s.sql("NEXT BATCH FROM wider FOR c")
+    s.sql("NEXT BATCH FROM wider FOR other")
+    s.sql("RETRY EVENTS FROM wider FOR c WHERE (n = 1) AFTER '0s'")
+    s.sql("GIVE UP EVENTS FROM wider FOR c WHERE (n = 2)")
+    s.sql("FINISH BATCH FROM wider FOR c")
+    for column in ("n", "p.q", "l.element"):
+        s.sql(f"ALTER TABLE wider ALTER COLUMN {column} TYPE BIGINT")
+    s.sql("ALTER TABLE wider ADD COLUMNS (p.z STRING, m INT)")
+    big = 2**40
+    s.sql(f"INSERT INTO wider VALUES ({big}, named_struct('q', {big}, 'z', 'z'), array({big}), 7)")
+    late = (big, (big, "z"), [big], 7)
+
+    def events(statement: str) -> list[tuple[object, ...]]:
+        return sorted(row[1:] for row in answer(s, statement))
+
+    assert events("SHOW DEAD LETTERS FROM wider FOR c") == [(2, (2, None), [2], None, 1)]
+    assert events("NEXT BATCH FROM wider FOR c") == [(1, (1, None), [1], None, 1), (*late, 0)]
+    s.sql("RETRY EVENTS FROM wider FOR c")
+    s.sql("FINISH BATCH FROM wider FOR c")
+    assert events("NEXT BATCH FROM wider FOR c") == [(1, (1, None), [1], None, 2), (*late, 1)]
+    assert events("SHOW DEAD LETTERS FROM wider FOR c") == [(2, (2, None), [2], None, 1)]
+    s.sql("RETRY EVENTS FROM wider FOR other WHERE (n = 3)")
+    s.sql("FINISH BATCH FROM wider FOR other")
+    assert events("NEXT BATCH FROM wider FOR other") == [(3, (3, None), [3], None, 1), (*late, 0)]
+    s.sql("DROP QUEUE wider FORCE")
+
+
+def test_events_of_a_type_that_does_not_hold_those_put_off_are_refused(s: SparkSession) -> None:
+    s.sql("CREATE OR REPLACE TABLE retyped (n STRING) USING delta")
+    s.sql("CREATE QUEUE of_retyped FOR SUBSCRIBE retyped")
+    s.sql("REGISTER CONSUMER c ON of_retyped")
+    s.sql("INSERT INTO retyped VALUES ('x'), ('y')")
+    s.sql("NEXT BATCH FROM of_retyped FOR c")
+    s.sql("GIVE UP EVENTS FROM of_retyped FOR c WHERE (n = 'x')")
+    s.sql("FINISH BATCH FROM of_retyped FOR c")
+    s.sql("DELETE FROM retyped")
+    s.sql("NEXT BATCH FROM of_retyped FOR c")
+    s.sql("FINISH BATCH FROM of_retyped FOR c")
+    s.sql("CREATE OR REPLACE TABLE retyped (n INT) USING delta")
+    s.sql("INSERT INTO retyped VALUES (1)")
+    assert [row[-2:] for row in answer(s, "NEXT BATCH FROM of_retyped FOR c")] == [(1, 0)]
+    for statement in ("RETRY EVENTS FROM of_retyped FOR c", "SHOW DEAD LETTERS FROM of_retyped FOR c"):
+        with pytest.raises(SourceChanged, match=r"the column n of .*of_retyped had another type when c put events off"):
+            s.sql(statement).collect()
+    s.sql("UNREGISTER CONSUMER c ON of_retyped")
+    s.sql("REGISTER CONSUMER c ON of_retyped AT 3")
+    s.sql("NEXT BATCH FROM of_retyped FOR c")
+    s.sql("RETRY EVENTS FROM of_retyped FOR c")
+    s.sql("FINISH BATCH FROM of_retyped FOR c")
+    assert [row[-2:] for row in answer(s, "NEXT BATCH FROM of_retyped FOR c")] == [(1, 1)]
+    s.sql("DROP QUEUE of_retyped FORCE")
 
 
 def put_off(batch: OpenBatch | None) -> None:

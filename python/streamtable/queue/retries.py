@@ -25,14 +25,15 @@ from streamtable.delta.commit_ids import is_same
 from streamtable.delta.ddl import add_columns
 from streamtable.delta.maintenance import UNLOGGED
 from streamtable.delta.rows import read, read_located
-from streamtable.delta.tables import Version, state, versions
-from streamtable.errors import ConcurrentRefresh, HistoryLost, InvalidStatement
+from streamtable.delta.tables import TableState, Version, state, versions
+from streamtable.errors import ConcurrentRefresh, HistoryLost, InvalidStatement, SourceChanged
 from streamtable.language.names import Condition
 from streamtable.query.rejected import rejection
 from streamtable.query.rewrite import rewritten
-from streamtable.queue import consumers, events
+from streamtable.queue import consumers, events, history
 from streamtable.queue.consumers import Batch, Consumer
 from streamtable.queue.definition import RETRIES, Queue
+from streamtable.queue.retyped import fields, retyped, same_type, unfit
 from streamtable.refresh.compact import compact
 from streamtable.sql.literals import quote_name
 
@@ -113,7 +114,7 @@ class Retries:
     def again(self, batch: Batch, schema: StructType) -> DataFrame | None:
         """Return the rows that a batch redelivers; None before the first failed event, because an empty union costs time."""
         version = self.version()
-        return None if version is None else _events(self._mine(version).where(_window(batch)), schema)
+        return None if version is None else self._events(self._mine(version).where(_window(batch)), schema)
 
     def come_in(self, batch: Batch) -> bool:
         """Tell whether a batch redelivers events."""
@@ -125,7 +126,7 @@ class Retries:
         schema, version = dead_schema(self._spark, self._queue), self.version()
         if version is None:
             return self._spark.createDataFrame([], schema)
-        return _events(self._mine(version).where(F.col(_DUE).isNull()), StructType(schema.fields[:-1]))
+        return self._events(self._mine(version).where(F.col(_DUE).isNull()), StructType(schema.fields[:-1]))
 
     @consumers.patiently
     def replay(self, where: str | None) -> int:
@@ -158,7 +159,7 @@ class Retries:
         """Replace rows on top of a version. New rows record the next version."""
         event = _event(self._mine(version).schema)
         columns = (_APPLICATION, _DUE, _COUNT, _BATCH, _KEY, F.lit(version + 1).cast("bigint").alias(_SINCE))
-        added = add.select(*columns, F.struct(*_fields(add, event)).alias(_EVENT))
+        added = add.select(*columns, F.struct(*self._fields(add, event)).alias(_EVENT))
         commit(
             self._spark,
             self._path,
@@ -168,14 +169,22 @@ class Retries:
         )
 
     def _ready(self, schema: StructType) -> int:
-        """Return the latest version of the table, after creating it or adding the columns that it lacks."""
+        """Return the latest version of the table, after creating it or giving it the columns and types of events."""
         wanted = StructType([*(each for each in schema if each.name != _SINCE), StructField(_SINCE, LongType())])
         if self.version() is None:
             self._create(wanted)
         found = state(self._spark, self._path)
-        if _names(wanted) <= _names(found.schema):
-            return found.version
-        add_columns(self._spark, self._path, wanted)
+        event, coming = _event(found.schema), _event(wanted)
+        now, rows = retyped(self._spark, event, coming), read(self._spark, self._path, found.version)
+        if unfit(self._spark, coming, now) and rows.isEmpty():
+            now = coming
+        self._check(coming, now)
+        if not same_type(now, event):
+            self._retype(found, now, rows)
+        others = [each for each in wanted if each.name != _EVENT]
+        lacking = [each for each in coming if each.name not in now.names]
+        if lacking or not {each.name for each in others} <= {*found.schema.names}:
+            add_columns(self._spark, self._path, StructType([*others, StructField(_EVENT, StructType([*now, *lacking]))]))
         return state(self._spark, self._path).version
 
     def _create(self, schema: StructType) -> None:
@@ -185,13 +194,34 @@ class Retries:
             properties = {"delta.enableDeletionVectors": "true", "delta.columnMapping.mode": "name"}
             nullable = schema.toNullable().json()
             ours = f"{self._application}.create"
-            commit(
-                self._spark,
-                self._path,
-                -1,
-                Transaction(ours, 0),
-                metadata=Metadata(schema_json=nullable, properties=properties),
-            )
+            metadata = Metadata(schema_json=nullable, properties=properties)
+            commit(self._spark, self._path, -1, Transaction(ours, 0), metadata=metadata)
+
+    def _retype(self, found: TableState, event: StructType, rows: DataFrame) -> None:
+        """Write the table anew, with events of other types. Its rows keep the versions that brought them."""
+        ours = [each for each in found.schema if each.name != _EVENT]
+        typed = F.struct(*self._fields(rows, event)).alias(_EVENT)
+        anew = None if rows.isEmpty() else rows.select(*(each.name for each in ours), typed)
+        schema = StructType([*ours, StructField(_EVENT, event)]).toNullable().json()
+        by = Transaction(f"{self._application}.retries", found.version + 1)
+        commit(self._spark, self._path, found.version, by, RowChange(anew, replace_all=True), Metadata(schema_json=schema))
+
+    def _events(self, rows: DataFrame, schema: StructType) -> DataFrame:
+        return rows.select(*self._fields(rows, schema), F.col(_COUNT).alias(RETRIES))
+
+    def _fields(self, rows: DataFrame, schema: StructType) -> list[Column]:
+        """Return the columns of events. Columns that the captured table got later are NULL. Raises SourceChanged."""
+        known = _event(rows.schema)
+        if unfit(self._spark, known, schema) and rows.isEmpty():  # whatever types they have
+            known = StructType()
+        self._check(known, schema)
+        return fields(F.col(_EVENT), known, schema)
+
+    def _check(self, old: StructType, new: StructType) -> None:
+        if name := unfit(self._spark, old, new):
+            kinds = " and ".join(each[name].dataType.simpleString().upper() for each in (old, new))
+            message = f"the column {name} of {self._queue} had another type when {self._consumer.name} put events off: {kinds}"
+            raise SourceChanged(message, hint=f"give the column its type back, or {history.anew(self._queue, self._consumer)}")
 
     def _mine(self, version: int, located: bool = False) -> DataFrame:
         """Read the rows of this consumer."""
@@ -261,24 +291,7 @@ def _there(version: int, at: datetime) -> Column:
     return F.coalesce((F.coalesce(_SINCE, F.lit(0)) <= version) & (F.col(_DUE) <= F.lit(at)), F.lit(False))
 
 
-def _events(rows: DataFrame, schema: StructType) -> DataFrame:
-    return rows.select(*_fields(rows, schema), F.col(_COUNT).alias(RETRIES))
-
-
-def _fields(rows: DataFrame, schema: StructType) -> list[Column]:
-    """Return the columns of events. Columns that the captured table got later are NULL."""
-    known = {each.name for each in _event(rows.schema)}
-    return [
-        (F.col(f"{_EVENT}.{quote_name(each.name)}") if each.name in known else F.lit(None).cast(each.dataType)).alias(each.name)
-        for each in schema
-    ]
-
-
 def _event(schema: StructType) -> StructType:
     event = schema[_EVENT].dataType
     assert isinstance(event, StructType), "it was made so"
     return event
-
-
-def _names(schema: StructType) -> set[tuple[str, ...]]:
-    return {*((each.name,) for each in schema), *((_EVENT, each.name) for each in _event(schema))}

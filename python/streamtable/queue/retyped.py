@@ -1,0 +1,74 @@
+"""Events that were put off, in the types that events have now: a captured column may have got a wider type since."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+
+from streamtable.delta.widening import widens
+
+__all__ = ["fields", "retyped", "same_type", "unfit"]
+
+
+def same_type(one: DataType, other: DataType) -> bool:
+    """Tell whether two types are the same, wherever there may be NULL."""
+    return one.simpleString() == other.simpleString()
+
+
+def _fits(session: SparkSession, old: DataType, new: DataType) -> bool:
+    """Tell whether a type holds all values of another one. Fields are known by their names, and one that is gone is left out."""
+    match old, new:
+        case StructType(), StructType():
+            now = _types(new)
+            return all(each.name not in now or _fits(session, each.dataType, now[each.name]) for each in old)
+        case ArrayType(), ArrayType():
+            return _fits(session, old.elementType, new.elementType)
+        case MapType(), MapType():
+            return same_type(old.keyType, new.keyType) and _fits(session, old.valueType, new.valueType)
+    return same_type(old, new) or widens(session, old, new)
+
+
+def fields(value: Column, old: StructType, new: StructType) -> list[Column]:
+    """Return the fields of a struct, in types that hold them. Fields that came are NULL."""
+    known = _types(old)
+    return [
+        (_converted(value.getField(each.name), known[each.name], each.dataType) if each.name in known else F.lit(None))
+        .cast(each.dataType)
+        .alias(each.name)
+        for each in new
+    ]
+
+
+def _converted(value: Column, old: DataType, new: DataType) -> Column:
+    match old, new:
+        case _ if same_type(old, new):
+            return value
+        case StructType(), StructType():
+            return F.when(value.isNotNull(), F.struct(*fields(value, old, new)))
+        case ArrayType(), ArrayType():
+            return F.transform(value, lambda each: _converted(each, old.elementType, new.elementType))
+        case MapType(), MapType():
+            return F.transform_values(value, lambda _, each: _converted(each, old.valueType, new.valueType))
+    return value.cast(new)
+
+
+def retyped(session: SparkSession, old: StructType, new: StructType) -> StructType:
+    """Return the old columns, in their new types where those hold the old values."""
+    now = _types(new)
+    return StructType(
+        [
+            StructField(each.name, now[each.name]) if each.name in now and _fits(session, each.dataType, now[each.name]) else each
+            for each in old
+        ]
+    )
+
+
+def unfit(session: SparkSession, old: StructType, new: StructType) -> str | None:
+    """Return the name of a column whose new type does not hold the old values, or None."""
+    now = _types(new)
+    return next((each.name for each in old if each.name in now and not _fits(session, each.dataType, now[each.name])), None)
+
+
+def _types(struct: StructType) -> dict[str, DataType]:
+    return {each.name: each.dataType for each in struct}
