@@ -55,10 +55,10 @@ class Recorder:
     def begun(self, spark: SparkSession, sql: str, place: str) -> str:
         raise NotImplementedError
 
-    def latest(self, spark: SparkSession, sql: str, columns: str, start: int | None, newest: int | None) -> int | None:
+    def latest(self, spark: SparkSession, sql: str, columns: str, start: str | None, newest: str | None) -> str | None:
         raise NotImplementedError
 
-    def batch(self, spark: SparkSession, sql: str, columns: str, start: int | None, end: int) -> DataFrame:
+    def batch(self, spark: SparkSession, sql: str, columns: str, start: str | None, end: str) -> DataFrame:
         raise NotImplementedError
 
     def mentioned(self, spark: SparkSession, sql: str) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from streamtable import open_queue
 from streamtable.delta.rows import read
 from streamtable.delta.tables import find_table, state
 from streamtable.errors import HistoryLost, InvalidStatement, QueueNotFound, RefreshError, SourceChanged
+from streamtable.jvm.gateway import java_class
 from streamtable.language.names import Name
 from streamtable.queue import definition, space
 
@@ -108,6 +111,43 @@ def test_a_stream_whose_table_is_dropped_and_created_again_ends(s: SparkSession,
     for n in range(versions):
         s.sql(f"INSERT INTO streamed VALUES ({n})")
     with pytest.raises(Exception, match="was dropped and created again since"):
+        run()
+
+
+@pytest.mark.parametrize("change", ["older_copy", "replaced"])
+def test_a_stream_lost_rows_when_another_table_took_the_place_of_its_own(s: SparkSession, tmp_path: Path, change: str) -> None:
+    name = f"stood_{change}"
+
+    def run() -> None:
+        rows = s.readStream.format("streamtable").option("subscribe", name).load()
+        written = rows.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
+        written.toTable(f"received_{change}", format="delta").awaitTermination()
+
+    def insert(*values: int) -> None:
+        for n in values:
+            s.sql(f"INSERT INTO {name} VALUES ({n})")
+
+    s.sql(f"CREATE TABLE {name} (n INT) USING delta")
+    place = Path(find_table(s, [name]).path.removeprefix("file:"))
+    insert(1, 2)
+    shutil.copytree(place, tmp_path / "copy")
+    insert(3)
+    run()
+    offsets = sorted((tmp_path / "checkpoint" / "offsets").glob("[0-9]*"))
+    told = offsets[-1].read_text().splitlines()
+    assert json.loads(told[-1])["time"] == 3
+    if change == "older_copy":
+        shutil.rmtree(place)
+        shutil.copytree(tmp_path / "copy", place)
+        java_class(s, "org.apache.spark.sql.delta.DeltaLog").clearCache()
+        insert(4, 5, 6)
+    else:
+        s.sql(f"DROP TABLE {name}")
+        s.sql(f"CREATE TABLE {name} (n INT) USING delta")
+        insert(4, 5, 6)
+        s.sql(f"CREATE OR REPLACE TABLE {name} (n INT) USING delta")
+        insert(7)
+    with pytest.raises(Exception, match=f"{name} has other commits than when the stream of .* came to 3"):
         run()
 
 

@@ -183,14 +183,14 @@ class _Statements:
         with named(spark, statement := _read(sql)):
             return micro_batches.begun(spark, statement, place)
 
-    def latest(self, spark: SparkSession, sql: str, told: str, start: int | None, newest: int | None) -> int | None:
+    def latest(self, spark: SparkSession, sql: str, told: str, start: str | None, newest: str | None) -> str | None:
         from streamtable.statements.failures import named
         from streamtable.subscribing import micro_batches
 
         with named(spark, statement := _read(sql)):
             return micro_batches.latest(spark, statement, told, start, newest)
 
-    def batch(self, spark: SparkSession, sql: str, told: str, start: int | None, end: int) -> DataFrame:
+    def batch(self, spark: SparkSession, sql: str, told: str, start: str | None, end: str) -> DataFrame:
         from streamtable.statements.failures import named
         from streamtable.subscribing import micro_batches
 

@@ -15,7 +15,6 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timezone
 from decimal import Decimal
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
@@ -47,13 +46,13 @@ class Answers(Protocol):
     def begun(self, spark: SparkSession, sql: str, place: str) -> str:
         """Return the columns that a subscription means, as JSON, when it begins; `place` is its folder in the checkpoint."""
 
-    def latest(self, spark: SparkSession, sql: str, columns: str, start: int | None, newest: int | None) -> int | None:
-        """Return the latest time for a subscription at the time `start`, or the end of its next batch towards `newest`.
+    def latest(self, spark: SparkSession, sql: str, columns: str, start: str | None, newest: str | None) -> str | None:
+        """Return the latest offset for a subscription at the offset `start`, or the end of its next batch towards `newest`.
 
         None if it cannot begin yet.
         """
 
-    def batch(self, spark: SparkSession, sql: str, columns: str, start: int | None, end: int) -> DataFrame:
+    def batch(self, spark: SparkSession, sql: str, columns: str, start: str | None, end: str) -> DataFrame:
         """Return the rows after `start`, or from the beginning, and up to `end`."""
 
     def mentioned(self, spark: SparkSession, sql: str) -> dict[str, Any]:
@@ -99,13 +98,12 @@ class Handler:
         return _answer(lambda: {"columns": self._answers.begun(_session(session), sql, place)})
 
     def latest(self, session: JavaObject, sql: str, columns: str, start: str | None, newest: str | None) -> str:
-        """Return the JSON of a time, or of the error."""
-        found = partial(self._answers.latest, _session(session), sql, columns)
-        return _answer(lambda: {"latest": _text(found(_time(start), _time(newest)))})
+        """Return the JSON of an offset, or of the error."""
+        return _answer(lambda: {"latest": self._answers.latest(_session(session), sql, columns, start, newest)})
 
     def batch(self, session: JavaObject, sql: str, columns: str, start: str | None, end: str) -> str:
         """Return the JSON of where the frame is held, or of the error."""
-        return _answer(lambda: _held(self._answers.batch(_session(session), sql, columns, _time(start), int(end))._jdf))
+        return _answer(lambda: _held(self._answers.batch(_session(session), sql, columns, start, end)._jdf))
 
     def mentioned(self, session: JavaObject, sql: str) -> str:
         """Return the JSON of what a statement mentions, or of the error."""
@@ -160,14 +158,6 @@ def _held(result: JavaObject) -> dict[str, Any]:
     key = uuid4().hex
     java_class(SparkContext, HANDLERS).hold(key, result)
     return {"held": key}
-
-
-def _time(text: str | None) -> int | None:
-    return None if text is None else int(text)
-
-
-def _text(time: int | None) -> str | None:
-    return None if time is None else str(time)
 
 
 def register(spark: SparkSession, answers: Answers) -> None:

@@ -1,4 +1,4 @@
-"""SUBSCRIBE as a source of Structured Streaming. An offset is a logical time, so a checkpoint holds the position."""
+"""SUBSCRIBE as a source of Structured Streaming. An offset is a time with its commits, so a checkpoint holds the position."""
 
 from __future__ import annotations
 
@@ -28,6 +28,9 @@ from streamtable.subscribing.relation import Relation
 __all__ = ["batch", "begun", "latest", "of_stream"]
 
 
+_ANEW = "begin with a new checkpoint"
+
+
 class _Begun(NamedTuple):
     """What a stream began with. `place` is its folder in its checkpoint, `tables` are the ids of its tables."""
 
@@ -39,6 +42,21 @@ class _Begun(NamedTuple):
     def read(cls, told: str) -> _Begun:
         columns, place, tables = json.loads(told)
         return cls(columns, place, tuple(tables))
+
+
+class _Offset(NamedTuple):
+    """A time, and what tells its commits from others of their numbers. Offsets of earlier releases are the time alone."""
+
+    time: int
+    commits: tuple[str | None, ...] = ()
+
+    @classmethod
+    def read(cls, text: str) -> _Offset:
+        known = json.loads(text)
+        return cls(known) if isinstance(known, int) else cls(known["time"], tuple(known["commits"]))
+
+    def __str__(self) -> str:
+        return json.dumps(self._asdict())
 
 
 def begun(spark: SparkSession, statement: AnyStatement, place: str) -> str:
@@ -77,37 +95,49 @@ def _keep(spark: SparkSession, place: str, ids: tuple[str, ...]) -> None:
     write_small(spark, f"{place}/streamtable/tables-{name}.json", json.dumps(ids))
 
 
-def latest(spark: SparkSession, statement: AnyStatement, told: str, start: int | None, newest: int | None = None) -> int | None:
-    """Return the latest time before UP TO, for a stream that has come to `start`; None while it cannot begin.
+def latest(spark: SparkSession, statement: AnyStatement, told: str, start: str | None, newest: str | None = None) -> str | None:
+    """Return the latest offset before UP TO, for a stream that has come to `start`; None while it cannot begin.
 
-    With `newest`, such a time: where the next batch ends, there or before it when it is far away.
+    With `newest`, such an offset: where the next batch ends, there or before it when it is far away.
     """
     stream = _Begun.read(told)
     subscribe = _checked(statement, stream.columns)
     with opened(spark, subscribe.relation) as feed:
-        _same(spark, stream, subscribe, feed.relation.inputs, start)
+        known = {_Offset.read(each): each for each in (start, newest) if each is not None}
+        position = None if start is None else _Offset.read(start)
+        _same(spark, stream, subscribe, feed.relation.inputs, position)
+        begin = None if position is None else position.time
         if newest is None:
-            return _latest(subscribe, feed.relation, start)
-        return _end(subscribe, feed.relation, start, newest)
+            time = _latest(subscribe, feed.relation, begin)
+        else:
+            time = _end(subscribe, feed.relation, begin, _Offset.read(newest).time)
+        if time is None:
+            return None
+        same = (text for offset, text in known.items() if offset.time == time)  # one that differs would be another batch
+        return next(same, None) or str(_Offset(time, feed.relation.inputs.commits_of(time)))
 
 
-def _same(spark: SparkSession, stream: _Begun, subscribe: Subscribe, inputs: Inputs, position: int | None) -> None:
-    """Raise HistoryLost if a table was created again since the position. One that was replaced in its place goes on."""
-    if inputs.ids == stream.tables:
-        return
-    known = [each for each in _kept(spark, stream.place) if isinstance(each, list)]
-    if list(inputs.ids) in known:
-        return
-    if position is not None and known:
-        if len(known[0]) != len(inputs.ids):
-            message = (
-                f"the stream of {to_sql(subscribe)} reads other tables than when it came to {position}: its position means nothing"
-            )
-            raise HistoryLost(message, hint="begin with a new checkpoint")
-        if table := inputs.recreated(known[0], position):
-            message = f"{table} was dropped and created again since the stream of {to_sql(subscribe)} came to {position}: "
-            raise HistoryLost(message + "the history of the one before is lost", hint="begin with a new checkpoint")
-    _keep(spark, stream.place, inputs.ids)
+def _same(spark: SparkSession, stream: _Begun, subscribe: Subscribe, inputs: Inputs, position: _Offset | None) -> None:
+    """Raise HistoryLost if a table was created again since the position, or an older copy took its place.
+
+    One that was replaced in its place goes on.
+    """
+    known = [] if inputs.ids == stream.tables else [each for each in _kept(spark, stream.place) if isinstance(each, list)]
+    same = inputs.ids == stream.tables or list(inputs.ids) in known
+    if position is not None:
+        name, came = f"the stream of {to_sql(subscribe)}", f"came to {position.time}"
+        if not same and known:
+            if len(known[0]) != len(inputs.ids):
+                message = f"{name} reads other tables than when it {came}: its position means nothing"
+                raise HistoryLost(message, hint=_ANEW)
+            if table := inputs.recreated(known[0], position.time):
+                message = f"{table} was dropped and created again since {name} {came}: the history of the one before is lost"
+                raise HistoryLost(message, hint=_ANEW)
+        if table := inputs.overwritten(position.time, position.commits):
+            message = f"{table} has other commits than when {name} {came}: an older copy took its place, or it was created again. "
+            raise HistoryLost(message + "The history of the one before is lost", hint=_ANEW)
+    if not same:
+        _keep(spark, stream.place, inputs.ids)
 
 
 def _latest(subscribe: Subscribe, relation: Relation, start: int | None) -> int | None:
@@ -134,13 +164,17 @@ def _end(subscribe: Subscribe, relation: Relation, start: int | None, newest: in
     return next(islice(relation.steps(begin, newest), relation.together - 1, None), newest)
 
 
-def of_stream(spark: SparkSession, statement: AnyStatement, told: str, start: int | None, end: int) -> DataFrame:
+def of_stream(spark: SparkSession, statement: AnyStatement, told: str, start: str | None, end: str) -> DataFrame:
     """Return the rows of a batch of a stream."""
     stream = _Begun.read(told)
     subscribe = _checked(statement, stream.columns)
     with opened(spark, subscribe.relation) as feed:
-        _same(spark, stream, subscribe, feed.relation.inputs, end if start is None else start)
-        return _batch(feed, subscribe, start, end)
+        known = [None if each is None else _Offset.read(each) for each in (start, end)]
+        for each in known:
+            _same(spark, stream, subscribe, feed.relation.inputs, each)
+        begin, until = (None if each is None else each.time for each in known)
+        assert until is not None, "a batch has an end"
+        return _batch(feed, subscribe, begin, until)
 
 
 def batch(spark: SparkSession, statement: AnyStatement, columns: str, start: int | None, end: int) -> DataFrame:
