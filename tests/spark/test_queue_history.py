@@ -151,6 +151,23 @@ def test_a_stream_lost_rows_when_another_table_took_the_place_of_its_own(s: Spar
         run()
 
 
+def test_two_columns_of_one_name_in_a_stream_which_an_earlier_release_began(s: SparkSession, tmp_path: Path) -> None:
+    def run() -> None:
+        rows = s.readStream.format("streamtable").option("subscribe", "(SELECT n, n + 1 AS n FROM long_read)").load()
+        written = rows.toDF("time", "diff", "a", "b").writeStream.option("checkpointLocation", str(tmp_path))
+        written.trigger(availableNow=True).toTable("received_of_both", format="delta").awaitTermination()
+
+    s.sql("CREATE TABLE long_read (n INT) USING delta")
+    s.sql("INSERT INTO long_read VALUES (1)")
+    run()
+    (offset,) = (tmp_path / "offsets").glob("[0-9]*")
+    (tmp_path / "offsets" / f".{offset.name}.crc").unlink(missing_ok=True)
+    offset.write_text("\n".join([*offset.read_text().splitlines()[:-1], "1"]))
+    s.sql("INSERT INTO long_read VALUES (2)")
+    run()
+    assert sorted(answer(s, "SELECT * FROM received_of_both")) == [(1, 1, 1, 2), (2, 1, 2, 3)]
+
+
 @pytest.mark.parametrize(
     "ddl",
     [

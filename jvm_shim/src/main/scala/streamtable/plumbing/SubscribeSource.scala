@@ -71,11 +71,16 @@ package org.apache.spark.sql.streamtable {
       rows.sparkSession.internalCreateDataFrame(asBegun(rows).queryExecution.toRdd, schema, isStreaming = true)
     }
 
-    /** The columns that the stream began with, by their names: those of its tables may have moved since, and others come. */
+    /**
+     * The columns that the stream began with, by their names: those of its tables may have moved since, and others come. Several columns
+     * of a query that have one name keep their order.
+     */
     private def asBegun(rows: classic.DataFrame): classic.DataFrame = {
-      val columns = schema.map { field =>
+      val columns = schema.zipWithIndex.map { case (field, place) =>
         rows.queryExecution.analyzed.output
-          .find(now => now.name == field.name && now.dataType.sameType(field.dataType))
+          .filter(_.name == field.name)
+          .lift(schema.take(place).count(_.name == field.name))
+          .filter(_.dataType.sameType(field.dataType))
           .getOrElse(throw StreamTableException(
             "STREAMTABLE_SOURCE_CHANGED",
             "42804",
