@@ -125,6 +125,27 @@ def test_exactly_once_whatever_fails(s: SparkSession) -> None:
     assert [each.consumer.name for each in crowd.consumers()] == ["p", "q", "r"]
 
 
+def test_a_table_that_forgets_its_batches_could_get_one_twice(s: SparkSession) -> None:
+    s.sql("CREATE QUEUE told (n INT)")
+    queue = open_queue(s, "told")
+    queue.register("c")
+    s.sql("INSERT INTO told VALUES (1)")
+    s.sql("CREATE TABLE forgets (timestamp BIGINT, n INT) USING delta")
+    s.sql("ALTER TABLE forgets SET TBLPROPERTIES (delta.setTransactionRetentionDuration = 'interval 1 day')")
+
+    def copied() -> None:
+        with queue.batch("c") as batch:
+            assert batch is not None
+            batch.append_to("forgets")
+
+    with pytest.raises(InvalidStatement, match=r"forgets has the property delta.setTransactionRetentionDuration(.|\n)*UNSET"):
+        copied()
+    s.sql("ALTER TABLE forgets UNSET TBLPROPERTIES (delta.setTransactionRetentionDuration)")
+    copied()
+    assert answer(s, "SELECT * FROM forgets") == [(1, 1)]
+    s.sql("DROP QUEUE told FORCE")
+
+
 def test_what_could_not_be_done_comes_again(s: SparkSession) -> None:
     queue = open_queue(s, "changes")
     queue.register("picky", at=0)

@@ -17,6 +17,7 @@ from streamtable.delta.version import Version
 
 __all__ = [
     "ALWAYS",
+    "FORGETS",
     "NEVER",
     "Located",
     "Retained",
@@ -40,6 +41,9 @@ __all__ = [
     "transactions",
     "versions",
 ]
+
+FORGETS = "delta.setTransactionRetentionDuration"
+"""The property of a table by which Delta forgets numbers of `transactions` after some time."""
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from streamtable.delta.commit import append_once
-from streamtable.delta.tables import find_table, transactions
+from streamtable.delta.tables import FORGETS, find_table, state, transactions
 from streamtable.engine import clock
-from streamtable.errors import ConsumerNotFound
+from streamtable.errors import ConsumerNotFound, InvalidStatement
 from streamtable.language.names import Name
 from streamtable.language.parse import parse_name
 from streamtable.language.queue.ast import Limits
@@ -69,6 +69,7 @@ class OpenBatch:
         """Append the events without `retries`, or rows made of them, to a Delta table: once, even if the batch is repeated.
 
         Raises HistoryLost if an older copy of the consumer's folder took its place, and the table has more than that knows of.
+        Raises InvalidStatement for a table that forgets which batches it has.
         """
         written = self._unordered.drop(RETRIES) if rows is None else rows
         with history.explained(self._queue, self._consumer):
@@ -80,6 +81,10 @@ class OpenBatch:
         located = find_table(session, parse_name(table).parts)
         if located.kind != "delta":
             return False  # it is made, or the writer says what is wrong
+        if FORGETS in state(session, located.path).properties:
+            message = f"{table} has the property {FORGETS}: it forgets batches, and a batch that is repeated later would come twice"
+            hint = f"ALTER TABLE {table} UNSET TBLPROPERTIES ({FORGETS}), or append to another table"
+            raise InvalidStatement(message, hint=hint)
         found = transactions(session, located.path, self._consumer.application(self._queue))
         return appends.has_batch(self._queue, self._consumer, self.info, table, found, self._latest)
 

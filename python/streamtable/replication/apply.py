@@ -13,7 +13,7 @@ from streamtable.delta.column_ids import NamesInFiles
 from streamtable.delta.commit_ids import is_same, version_at
 from streamtable.delta.rows import read
 from streamtable.delta.summaries import CommitSummary, commits
-from streamtable.delta.tables import Located, Version, retained, state, transaction
+from streamtable.delta.tables import FORGETS, Located, Version, retained, state, transaction
 from streamtable.engine.load import Load
 from streamtable.errors import ConcurrentRefresh, HistoryLost, InvalidStatement, ReplicationConflict
 from streamtable.jvm.failures import cancelled
@@ -26,7 +26,6 @@ __all__ = ["AppliedTable"]
 
 _log = logging.getLogger(__name__)
 
-_FORGETS = "delta.setTransactionRetentionDuration"
 _TRUNCATE = "TRUNCATE"
 _KINDS = {"insert": "numTargetRowsInserted", "update": "numTargetRowsUpdated", "delete": "numTargetRowsDeleted"}
 """The kinds of changes of rows, and the names of MERGE's counts."""
@@ -52,7 +51,7 @@ class AppliedTable:
         # What the table itself records was committed with its rows; what the relation does came with none.
         self._recorded = self._transaction()
         written = self.relation.written
-        if self._recorded is None and _FORGETS in found.properties:
+        if self._recorded is None and FORGETS in found.properties:
             written = None  # Delta forgets numbers that are older than this: that one is missing tells nothing
         self._is_older = written is not None and (self._recorded is None or self._recorded < written)
         known = [each for each in (self._recorded, self.relation.position) if each is not None]
