@@ -200,6 +200,54 @@ def test_what_came_under_a_name_that_stands_for_another_column_is_not_read(s: Sp
     s.sql("CLOSE slow")
 
 
+def test_files_of_another_type_are_not_read_as_the_type_of_now(s: SparkSession, tmp_path: Path) -> None:
+    s.sql("CREATE TABLE retyped (id INT, n INT, p DECIMAL(10,2)) USING delta")
+    s.sql("CREATE QUEUE of_retyped ON retyped")
+    s.sql("REGISTER CONSUMER c ON of_retyped")
+    s.sql("INSERT INTO retyped VALUES (1, 100000, 1.50)")
+    s.sql("CREATE OR REPLACE TABLE retyped (id INT, n SMALLINT, p BIGINT) USING delta")
+    told = "the column n of .*retyped is another one than at version"
+    for sql in ("NEXT BATCH FROM of_retyped FOR c", "SUBSCRIBE retyped AS OF 1", "SUBSCRIBE (SELECT n FROM retyped) AS OF 1"):
+        with pytest.raises(SourceChanged, match=told):
+            s.sql(sql).collect()
+    rows = s.readStream.format("streamtable").option("subscribe", "retyped AS OF 1").load()
+    stream = rows.writeStream.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).format("noop").start()
+    with pytest.raises(Exception, match=told):
+        stream.awaitTermination()
+    assert sorted(answer(s, "SUBSCRIBE (SELECT id FROM retyped) AS OF 1")) == [(1, 1, 1), (2, -1, 1)], "it is as it was"
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "properties"),
+    [("n INT", "n INT NOT NULL", ""), ("n INT", None, "delta.columnMapping.mode = 'name'")],
+    ids=["without NULL", "without a mapping"],
+)
+def test_what_the_columns_of_now_do_not_tell_is_not_read(s: SparkSession, before: str, now: str | None, properties: str) -> None:
+    s.sql(f"CREATE OR REPLACE TABLE stored ({before}) USING delta TBLPROPERTIES ({properties or 'x = 1'})")
+    s.sql("CREATE QUEUE of_stored ON stored")
+    s.sql("REGISTER CONSUMER c ON of_stored")
+    s.sql("INSERT INTO stored VALUES (NULL), (1)")
+    if now:
+        s.sql(f"CREATE OR REPLACE TABLE stored ({now}) USING delta")
+    else:
+        s.sql("ALTER TABLE stored SET TBLPROPERTIES (delta.columnMapping.mode = 'none')")
+    with pytest.raises(SourceChanged, match="the column n of .*stored is another one than at version"):
+        s.sql("NEXT BATCH FROM of_stored FOR c").collect()
+    s.sql("DROP QUEUE of_stored FORCE")
+
+
+def test_files_of_a_narrower_type_are_read_as_the_wider_type_of_now(s: SparkSession) -> None:
+    kinds = "b TINYINT, i INT, j INT, l BIGINT, f FLOAT, d DATE, p DECIMAL(4,2), a ARRAY<INT>"
+    s.sql(f"CREATE TABLE widened ({kinds}) USING delta")
+    values = "1, 2, 3, 4, 0.5, DATE '2026-01-02', 1.25, array(7)"
+    s.sql(f"INSERT INTO widened VALUES ({values})")
+    wider = "b INT, i DOUBLE, j DECIMAL(12,2), l DECIMAL(20,0), f DOUBLE, d TIMESTAMP_NTZ, p DECIMAL(8,4), a ARRAY<BIGINT>"
+    s.sql(f"CREATE OR REPLACE TABLE widened ({wider}) USING delta TBLPROPERTIES ('delta.feature.timestampNtz' = 'supported')")
+    (expected,) = answer(s, f"SELECT 1L, 1L, * EXCEPT (col6), col6 :: TIMESTAMP_NTZ FROM VALUES ({values})")
+    came = s.sql("SUBSCRIBE widened AS OF 1 UP TO 2").collect()
+    assert [(*row[:7], *row[8:], row.d) for row in came] == [expected]
+
+
 def test_a_consumer_that_stays_behind_for_longer_than_the_history_is_kept_is_told(s: SparkSession) -> None:
     s.sql("CREATE TABLE old (n INT) USING delta TBLPROPERTIES (delta.checkpointInterval = 2)")
     s.sql("CREATE QUEUE of_old ON old")

@@ -142,6 +142,21 @@ def test_what_came_under_a_name_that_stands_for_another_column_is_not_applied(s:
     assert rows_of(s, "m") == [(1, None), (2, 2)]
 
 
+def test_files_of_another_type_are_not_applied_as_the_type_of_now(s: SparkSession) -> None:
+    run(s, "CREATE TABLE sender.r (id INT, n INT) USING delta", "CREATE TABLE r (id INT, n BIGINT) USING delta")
+    run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.r WITH (publish = 'insert')")
+    follow(s)
+    run(s, "INSERT INTO sender.r VALUES (1, 100000)")
+    rows = (
+        s.sql("SELECT 2 AS id, CAST(2 AS SMALLINT) AS n").write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+    )
+    rows.saveAsTable("sender.r")
+    with pytest.raises(HistoryLost, match="the column n of .* is another one than at version 0"):
+        s.sql("APPLY SUBSCRIPTION s")
+    run(s, "ALTER SUBSCRIPTION s REFRESH PUBLICATION", "APPLY SUBSCRIPTION s")
+    assert rows_of(s, "r") == [(2, 2)]
+
+
 def test_a_copy_into_a_table_that_is_gone_does_not_count(s: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t", "CREATE SUBSCRIPTION s CONNECTION 'database=sender' PUBLICATION p")
 

@@ -1,4 +1,4 @@
-"""Names of columns that stood for another column at a version that is still to be read."""
+"""Names and types of columns that were others at a version that is still to be read."""
 
 from __future__ import annotations
 
@@ -10,20 +10,32 @@ from typing import Any
 import pytest
 
 from streamtable.delta import column_ids
+from streamtable.delta.widening import widens
 
 SPARK: Any = SimpleNamespace(_jsparkSession=None)
 
 
 def schema(**columns: Any) -> str:
-    """Return a schema: what files call each column, or with an underscore its parts."""
+    """Return a schema: what files call each column, or its parts; a dictionary with a type, that of a column without mapping."""
     return json.dumps({"type": "struct", "fields": [field(*each) for each in columns.items()]})
 
 
 def field(name: str, stored: Any) -> dict[str, Any]:
+    if isinstance(stored, dict) and "type" in stored:
+        return {"name": name, "nullable": True, "metadata": {}, **stored}
     if isinstance(stored, dict):
         parts = {"type": "struct", "fields": [field(*each) for each in stored.items()]}
-        return {"name": name, "type": {"type": "array", "elementType": parts}, "metadata": {column_ids.PHYSICAL: name}}
-    return {"name": name, "type": "string", "metadata": {column_ids.PHYSICAL: stored} if stored else {}}
+        kind = {"type": "array", "elementType": parts, "containsNull": True}
+        return {"name": name, "type": kind, "nullable": True, "metadata": {column_ids.PHYSICAL: name}}
+    return {"name": name, "type": "string", "nullable": True, "metadata": {column_ids.PHYSICAL: stored} if stored else {}}
+
+
+def typed(kind: Any, nullable: bool = True) -> str:
+    return schema(v={"type": kind, "nullable": nullable})
+
+
+def array(kind: str, contains_null: bool = True) -> dict[str, Any]:
+    return {"type": "array", "elementType": kind, "containsNull": contains_null}
 
 
 @pytest.mark.parametrize(
@@ -40,6 +52,20 @@ def field(name: str, stored: Any) -> dict[str, Any]:
         (schema(v={"a": "c1"}), [schema(v={"a": "c2"})], schema(v={"a": "c2"}), "v.elementType.a"),
         (schema(v="c1"), [], schema(v="c1"), None),
         (schema(v=None), [schema(), schema(v=None)], schema(v=None), None),  # Delta drops no column without column mapping
+        (schema(v="c1"), [schema(v=None)], schema(v=None), "v"),  # column mapping was removed, which wrote the files of now again
+        (schema(v="v"), [schema(v=None)], schema(v=None), None),
+        (typed("integer"), [typed("short")], typed("short"), "v"),
+        (typed("integer"), [typed("long")], typed("long"), None),
+        (typed("integer"), [typed("long"), typed("integer")], typed("integer"), "v"),  # it was wider in between
+        (typed("decimal(10,2)"), [typed("long")], typed("long"), "v"),
+        (typed("decimal(10,2)"), [typed("decimal(10,1)")], typed("decimal(10,1)"), "v"),
+        (typed("integer"), [typed("string")], typed("string"), "v"),
+        (typed("integer"), [typed("integer", nullable=False)], typed("integer", nullable=False), "v"),
+        (typed("integer", nullable=False), [typed("integer")], typed("integer"), None),
+        (typed(array("integer")), [typed(array("short"))], typed(array("short")), "v.elementType"),
+        (typed(array("integer")), [typed(array("long"))], typed(array("long")), None),
+        (typed(array("integer")), [typed("integer")], typed("integer"), "v"),
+        (typed(array("integer")), [typed(array("integer", False))], typed(array("integer", False)), "v.elementType"),
     ],
 )
 def test_a_name_that_stood_for_another_column_is_found(
@@ -52,6 +78,33 @@ def test_a_name_that_stood_for_another_column_is_found(
     monkeypatch.setattr(column_ids, "translated", lambda _: nullcontext())
     names = column_ids.NamesInFiles(SPARK, "/t", ["v", "w"])
     assert (names.other(3), names.other(9)) == (found, None)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "wider"),
+    [
+        ("byte", "short", True),
+        ("short", "byte", False),
+        ("long", "double", False),
+        ("integer", "float", False),
+        ("float", "double", True),
+        ("date", "timestamp_ntz", True),
+        ("date", "timestamp", False),
+        ("byte", "decimal(10,0)", True),
+        ("byte", "decimal(9,0)", False),
+        ("integer", "decimal(12,2)", True),
+        ("integer", "decimal(11,2)", False),
+        ("long", "decimal(20,0)", True),
+        ("long", "decimal(19,0)", False),
+        ("decimal(10,2)", "decimal(12,4)", True),
+        ("decimal(10,2)", "decimal(12,5)", False),
+        ("decimal(10,2)", "decimal(12,1)", False),
+        ("double", "decimal(38,18)", False),
+        ("string", "string", True),
+    ],
+)
+def test_a_type_widens_as_delta_lets_it(before: str, now: str, wider: bool) -> None:
+    assert widens(before, now) == wider
 
 
 def test_a_name_that_comes_again_after_a_look_at_a_table_without_it_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

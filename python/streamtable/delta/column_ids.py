@@ -1,25 +1,40 @@
-"""Names that stood for another column: the history of a table is read by the names of now.
+"""Names that stood for another column: the history of a table is read by the names and types of now.
 
 With column mapping, files know a column by a name of its own. A column that was dropped and added again has another such name, and
 so has one that took the name of another by RENAME. What came under the name before would be NULL, or be of the other column.
+Older files of a table that was replaced may have other types, and Spark cuts a number to a narrower one without an error. Those of
+a table whose mapping was removed have other names.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 
 from streamtable.delta.bridge import bridge, translated
 from streamtable.delta.summaries import KEEP_COLUMNS, commits
 from streamtable.delta.tables import state
+from streamtable.delta.widening import widens
 
 __all__ = ["PHYSICAL", "NamesInFiles"]
 
 PHYSICAL = "delta.columnMapping.physicalName"
 """The key in the metadata of a column under which the log says what the files call it."""
+
+
+class _Stored(NamedTuple):
+    """A column, a field or a part of a type as files have it. `type` is the kind alone of a type with parts."""
+
+    name: str
+    type: str
+    nullable: bool
+
+    def reads(self, before: _Stored) -> bool:
+        """Tell whether the values of `before` are read rightly as this."""
+        return self.name == before.name and self.nullable >= before.nullable and widens(before.type, self.type)
 
 
 class NamesInFiles:
@@ -31,27 +46,27 @@ class NamesInFiles:
         self._clean = (0, -1)
 
     def other(self, since: int) -> str | None:
-        """Return a column, or a field in it, whose name stood for another one at the version `since` or later.
+        """Return a column, or a part of it, that was another one at the version `since` or later: by its name in files or its type.
 
-        Raises HistoryLost where the log does not tell.
+        Delta's widenings of types make no other column. Raises HistoryLost where the log does not tell.
         """
         latest = state(self._session, self._path)
-        if latest.version <= since or PHYSICAL not in latest.schema_json:
+        if latest.version <= since:
             return None
         first, last = self._clean
         known = first <= since <= last
         if known and last == latest.version:
             return None
         now, before = dict(_files(latest.schema_json)), self._before(last if known else since, latest.version)
-        for place, name in before:
-            if now.get(place, name) != name:
+        for place, stored in before:
+            if place in now and not now[place].reads(stored):
                 return ".".join(place)
         if all(place in now for place, _ in before):  # else a column may come again under the name of one that went
             self._clean = (first if known else since, latest.version)
         return None
 
-    def _before(self, since: int, upto: int) -> list[tuple[tuple[str, ...], str]]:
-        """Return what files called the columns, at a version and after each change of columns up to another one."""
+    def _before(self, since: int, upto: int) -> list[tuple[tuple[str, ...], _Stored]]:
+        """Return how files had the columns, at a version and after each change of columns up to another one."""
         changes = [each for each in commits(self._session, self._path, since, upto, complete=False) if each.schema_json]
         if not changes:
             return []
@@ -59,20 +74,29 @@ class NamesInFiles:
         if changes[0].operation not in KEEP_COLUMNS:  # else those before it are the same
             with translated(self._path):
                 schemas.append(bridge(self._session).columnsAt(self._session._jsparkSession, self._path, since))
-        return [(place, name) for schema in schemas for place, name in _files(schema) if place[0] in self._wanted]
+        return [(place, stored) for schema in schemas for place, stored in _files(schema) if place[0] in self._wanted]
 
 
-def _files(schema_json: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the place of each column and field, and what the files call it."""
+def _files(schema_json: str) -> Iterator[tuple[tuple[str, ...], _Stored]]:
+    """Yield the place of each column, field and part, and how files have it."""
     return _parts(json.loads(schema_json), ())
 
 
-def _parts(kind: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+_PARTS = (("elementType", "containsNull"), ("keyType", ""), ("valueType", "valueContainsNull"))
+"""The parts of arrays and maps, and what tells whether there may be NULLs in them."""
+
+
+def _parts(kind: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], _Stored]]:
     if not isinstance(kind, dict):
         return
     for field in kind.get("fields", ()):
-        here = (*place, field["name"].casefold())
-        yield here, field["metadata"].get(PHYSICAL, field["name"])
-        yield from _parts(field["type"], here)
-    for part in ("elementType", "keyType", "valueType"):
-        yield from _parts(kind.get(part), (*place, part))
+        name = field["metadata"].get(PHYSICAL, field["name"])
+        yield from _whole(field["type"], (*place, field["name"].casefold()), name, field["nullable"])
+    for part, nullable in _PARTS:
+        if part in kind:
+            yield from _whole(kind[part], (*place, part), part, kind.get(nullable, False))
+
+
+def _whole(kind: Any, place: tuple[str, ...], name: str, nullable: bool) -> Iterator[tuple[tuple[str, ...], _Stored]]:
+    yield place, _Stored(name, kind["type"] if isinstance(kind, dict) else kind, nullable)
+    yield from _parts(kind, place)

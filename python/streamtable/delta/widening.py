@@ -1,18 +1,35 @@
-"""Changes of types that lose nothing."""
+"""Types that Delta lets a column widen to, whose older files are read rightly as the wider type."""
 
 from __future__ import annotations
 
-from pyspark.sql import SparkSession
-from pyspark.sql.types import AtomicType, DataType
-
-from streamtable.jvm.gateway import java_class
+import re
 
 __all__ = ["widens"]
 
+_WIDER = {
+    "byte": ("short", "integer", "long", "double"),
+    "short": ("integer", "long", "double"),
+    "integer": ("long", "double"),
+    "float": ("double",),
+    "date": ("timestamp_ntz",),
+}
+"""Types as schemas in a log call them, and the wider types; decimals besides."""
 
-def widens(session: SparkSession, old: DataType, new: DataType) -> bool:
-    """Tell whether Delta's type widening takes a column from one type to another."""
-    if not (isinstance(old, AtomicType) and isinstance(new, AtomicType)):
+_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+"""The digits before the point that a decimal has at least, to which Delta widens an integer."""
+
+_DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
+
+
+def widens(before: str, now: str) -> bool:
+    """Tell whether a type is the same as the one before it, or a wider one."""
+    if before == now or now in _WIDER.get(before, ()):
+        return True
+    wide = _DECIMAL.fullmatch(now)
+    if wide is None:
         return False
-    one, other = (session._jsparkSession.parseDataType(each.json()) for each in (old, new))
-    return bool(java_class(session, "org.apache.spark.sql.delta.TypeWidening").isTypeChangeSupported(one, other))
+    digits, scale = int(wide[1]) - int(wide[2]), int(wide[2])
+    if before in _DIGITS:
+        return digits >= _DIGITS[before] and scale >= 0
+    narrow = _DECIMAL.fullmatch(before)
+    return narrow is not None and digits >= int(narrow[1]) - int(narrow[2]) and scale >= int(narrow[2])

@@ -175,8 +175,8 @@ class Retries:
             self._create(wanted)
         found = state(self._spark, self._path)
         event, coming = _event(found.schema), _event(wanted)
-        now, rows = retyped(self._spark, event, coming), read(self._spark, self._path, found.version)
-        if unfit(self._spark, coming, now) and rows.isEmpty():
+        now, rows = retyped(event, coming), read(self._spark, self._path, found.version)
+        if unfit(coming, now) and rows.isEmpty():
             now = coming
         self._check(coming, now)
         if not same_type(now, event):
@@ -212,13 +212,13 @@ class Retries:
     def _fields(self, rows: DataFrame, schema: StructType) -> list[Column]:
         """Return the columns of events. Columns that the captured table got later are NULL. Raises SourceChanged."""
         known = _event(rows.schema)
-        if unfit(self._spark, known, schema) and rows.isEmpty():  # whatever types they have
+        if unfit(known, schema) and rows.isEmpty():  # whatever types they have
             known = StructType()
         self._check(known, schema)
         return fields(F.col(_EVENT), known, schema)
 
     def _check(self, old: StructType, new: StructType) -> None:
-        if name := unfit(self._spark, old, new):
+        if name := unfit(old, new):
             kinds = " and ".join(each[name].dataType.simpleString().upper() for each in (old, new))
             message = f"the column {name} of {self._queue} had another type when {self._consumer.name} put events off: {kinds}"
             raise SourceChanged(message, hint=f"give the column its type back, or {history.anew(self._queue, self._consumer)}")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+from pyspark.sql.types import ArrayType, AtomicType, DataType, MapType, StructField, StructType
 
 from streamtable.delta.widening import widens
 
@@ -16,17 +16,22 @@ def same_type(one: DataType, other: DataType) -> bool:
     return one.simpleString() == other.simpleString()
 
 
-def _fits(session: SparkSession, old: DataType, new: DataType) -> bool:
+def _fits(old: DataType, new: DataType) -> bool:
     """Tell whether a type holds all values of another one. Fields are known by their names, and one that is gone is left out."""
     match old, new:
         case StructType(), StructType():
             now = _types(new)
-            return all(each.name not in now or _fits(session, each.dataType, now[each.name]) for each in old)
+            return all(each.name not in now or _fits(each.dataType, now[each.name]) for each in old)
         case ArrayType(), ArrayType():
-            return _fits(session, old.elementType, new.elementType)
+            return _fits(old.elementType, new.elementType)
         case MapType(), MapType():
-            return same_type(old.keyType, new.keyType) and _fits(session, old.valueType, new.valueType)
-    return same_type(old, new) or widens(session, old, new)
+            return same_type(old.keyType, new.keyType) and _fits(old.valueType, new.valueType)
+    return same_type(old, new) or _widens(old, new)
+
+
+def _widens(old: DataType, new: DataType) -> bool:
+    """Tell whether Delta's type widening takes a column from one type to another."""
+    return isinstance(old, AtomicType) and isinstance(new, AtomicType) and widens(str(old.jsonValue()), str(new.jsonValue()))
 
 
 def fields(value: Column, old: StructType, new: StructType) -> list[Column]:
@@ -53,21 +58,21 @@ def _converted(value: Column, old: DataType, new: DataType) -> Column:
     return value.cast(new)
 
 
-def retyped(session: SparkSession, old: StructType, new: StructType) -> StructType:
+def retyped(old: StructType, new: StructType) -> StructType:
     """Return the old columns, in their new types where those hold the old values."""
     now = _types(new)
     return StructType(
         [
-            StructField(each.name, now[each.name]) if each.name in now and _fits(session, each.dataType, now[each.name]) else each
+            StructField(each.name, now[each.name]) if each.name in now and _fits(each.dataType, now[each.name]) else each
             for each in old
         ]
     )
 
 
-def unfit(session: SparkSession, old: StructType, new: StructType) -> str | None:
+def unfit(old: StructType, new: StructType) -> str | None:
     """Return the name of a column whose new type does not hold the old values, or None."""
     now = _types(new)
-    return next((each.name for each in old if each.name in now and not _fits(session, each.dataType, now[each.name])), None)
+    return next((each.name for each in old if each.name in now and not _fits(each.dataType, now[each.name])), None)
 
 
 def _types(struct: StructType) -> dict[str, DataType]:
