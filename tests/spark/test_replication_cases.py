@@ -351,6 +351,19 @@ def test_a_condition_without_subqueries(s: SparkSession) -> None:
             s.sql(f"CREATE PUBLICATION sender.p FOR TABLE sender.t WHERE ({condition})")
 
 
+def test_a_slot_confirms_no_version_of_a_table_that_was_created_again(s: SparkSession) -> None:
+    run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t")
+    follow(s)
+    applied(s, "INSERT INTO sender.t VALUES (2, 2)", "INSERT INTO sender.t VALUES (3, 3)")
+    look = "SELECT confirmed_version, lag FROM replication_slots('sender.s')"
+    assert answer(s, look) == [(3, 0)]
+    run(s, "DROP TABLE sender.t", f"CREATE TABLE sender.t (id INT, v INT) {KEYED}")
+    with pytest.raises(HistoryLost, match="was dropped and created again"):
+        s.sql("APPLY SUBSCRIPTION s")
+    run(s, "INSERT INTO sender.t VALUES (4, 4)")
+    assert answer(s, look) == [(0, 1)]
+
+
 def test_since_when_a_slot_is_inactive(s: SparkSession) -> None:
     run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t")
     follow(s)

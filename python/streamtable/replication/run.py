@@ -91,7 +91,11 @@ def apply(spark: SparkSession, name: Name) -> list[Progress]:
         disabled = {"enabled": False} if lasting and subscription.disable_on_error else {}
         if disabled or relations != before:
             subscription.change(spark, relations.values(), **disabled)
-        reached = {".".join(tables[each.table][0].name): each.position for each in progress if each.position is not None}
+        reached = {
+            ".".join(tables[each.table][0].name): (relations[each.table].source_id, each.position)
+            for each in progress
+            if each.position is not None
+        }
         followed = {each.source_id for each in relations.values()}
         if away:  # nobody knows which of the slot's other tables are those
             followed |= {each.table_id for each in slots.positions(slot).values()}

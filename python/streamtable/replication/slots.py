@@ -70,11 +70,12 @@ def advance(
     spark: SparkSession,
     slot: CatalogObject,
     tables: Iterable[Published],
-    confirmed: Mapping[str, int],
+    confirmed: Mapping[str, tuple[str, int]],
     followed: Collection[str] = (),
 ) -> CatalogObject:
     """Add new tables at their current versions, remove tables that are not listed, and confirm applied versions.
 
+    What is `confirmed` of a table has the id with the version: of one that was created again the version of before says nothing.
     Tables whose ids are `followed` keep their positions even if they are not listed, because their publication may be created
     again. If two processes move a slot at once, the second one fails. The slot is then behind until the next time, which does no
     harm.
@@ -86,8 +87,9 @@ def advance(
         known = before.get(name)
         if known is None or known.table_id != table.table_id:
             known = _at_present(spark, name, table, now)
-        done = confirmed.get(name, known.confirmed)
-        after[name] = replace(known, confirmed=done, confirmed_at=now) if done > known.confirmed else known
+        table_id, done = confirmed.get(name, (known.table_id, known.confirmed))
+        moves = table_id == known.table_id and done > known.confirmed
+        after[name] = replace(known, confirmed=done, confirmed_at=now) if moves else known
     if after == before:
         return slot
     return objects.change(spark, slot, content(after))
