@@ -13,7 +13,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import rows_of
-from tests.spark.statements import answer, folder
+from tests.spark.statements import answer, folder, vacuum
 from tests.spark.test_replication import overtake
 from tests.spark.work import Work
 
@@ -349,6 +349,17 @@ def test_a_condition_without_subqueries(s: SparkSession) -> None:
     for condition in ("v > (SELECT avg(v) FROM sender.t)", "id IN (SELECT id FROM t)", "EXISTS (SELECT 1 FROM t WHERE t.id = v)"):
         with pytest.raises(InvalidStatement, match=r"the condition on spark_catalog.sender.t has a subquery"):
             s.sql(f"CREATE PUBLICATION sender.p FOR TABLE sender.t WHERE ({condition})")
+
+
+def test_a_table_whose_changes_were_compacted_and_vacuumed_is_copied_anew(s: SparkSession) -> None:
+    run(s, "CREATE PUBLICATION sender.p FOR TABLE sender.t")
+    follow(s)
+    run(s, "INSERT INTO sender.t VALUES (2, 2)", "INSERT INTO sender.t VALUES (3, 3)", "OPTIMIZE sender.t")
+    vacuum(s, "sender.t")
+    with pytest.raises(HistoryLost, match="does not hold any more"):
+        s.sql("APPLY SUBSCRIPTION s")
+    run(s, "DELETE FROM t", "ALTER SUBSCRIPTION s REFRESH PUBLICATION")
+    assert applied(s) == [(1, 1), (2, 2), (3, 3)]
 
 
 def test_a_slot_confirms_no_version_of_a_table_that_was_created_again(s: SparkSession) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from tests.spark.statements import answer, close_cursors, folder, version
+from tests.spark.statements import answer, close_cursors, folder, vacuum, version
 
 from streamtable import subscribe
 from streamtable.errors import CursorExists, CursorNotFound, HistoryLost, InvalidStatement, SourceChanged, SourceUnavailable
@@ -274,6 +274,19 @@ def test_what_is_retained(s: SparkSession) -> None:
             s.sql("FETCH slow")
     with pytest.raises(HistoryLost, match="its changes are there from AS OF 5 on"):
         s.sql("SUBSCRIBE old AS OF 3 WITH (SNAPSHOT FALSE)").collect()
+
+
+def test_what_a_compaction_and_a_vacuum_leave_of_a_table_that_is_only_appended_to(s: SparkSession) -> None:
+    s.sql("CREATE TABLE appended (a INT) USING delta")
+    for n in range(4):
+        s.sql(f"INSERT INTO appended VALUES ({n})")
+    s.sql("OPTIMIZE appended")
+    vacuum(s, "appended")
+    s.sql("INSERT INTO appended VALUES (4)")
+    for relation in ("appended", "(SELECT a FROM appended)"):
+        assert answer(s, f"SUBSCRIBE {relation} AS OF AT LEAST 1 WITH (SNAPSHOT FALSE)") == [(8, 1, 4)]
+        with pytest.raises(HistoryLost, match="its changes are there from AS OF 4 on"):
+            s.sql(f"SUBSCRIBE {relation} AS OF 1 WITH (SNAPSHOT FALSE)").collect()
 
 
 def test_what_a_cleaned_up_log_retains(s: SparkSession) -> None:

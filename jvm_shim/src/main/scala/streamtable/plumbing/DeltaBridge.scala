@@ -7,11 +7,10 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession}
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.connector.catalog.{CatalogManager, CatalogV2Util, Identifier, TableCatalog, V1Table}
-import org.apache.spark.sql.delta.{DeltaColumnMapping, DeltaConfigs, DeltaHistoryManager, DeltaLog, Snapshot}
+import org.apache.spark.sql.delta.{DeltaColumnMapping, DeltaConfigs, DeltaLog, Snapshot}
 import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.skipping.clustering.ClusteredTableUtils
-import org.apache.spark.sql.delta.util.DeltaFileOperations.absolutePath
 import org.apache.spark.sql.functions.{col, when, lit}
 import org.apache.spark.sql.streamtable.{CatalogEntry, Places, StreamTableException}
 import org.json4s._
@@ -231,19 +230,7 @@ object DeltaBridge {
   def holdsFiles(spark: SparkSession, path: String, version: Long): Boolean = spark.withActive {
     val log = DeltaLog.forTable(spark, path)
     val actions = log.getChanges(version).takeWhile(_._1 == version).flatMap(_._2).toSeq
-    !gone(log, actions.collect { case r: RemoveFile => r; case c: AddCDCFile => c })
-  }
-
-  /** Whether one of the files, or of their deletion vectors, is not there any more. */
-  private def gone(log: DeltaLog, files: Seq[FileAction]): Boolean = {
-    val conf = log.newDeltaHadoopConf()
-    files
-      .flatMap { file =>
-        val vector = Option(file.deletionVector).filter(_.isOnDisk).map(_.absolutePath(log.dataPath))
-        absolutePath(log.dataPath.toString, file.path) +: vector.toSeq
-      }
-      .distinct
-      .exists(file => !file.getFileSystem(conf).exists(file)) // a clone names files of other buckets
+    !Retained.gone(log, actions.collect { case r: RemoveFile => r; case c: AddCDCFile => c })
   }
 
   /** How many files a compaction would save (small ones beyond the first of a partition) or rewrite (with a part `deleted` of their rows). */
@@ -268,26 +255,9 @@ object DeltaBridge {
       .withColumn("__streamtable_row", place.getField("row_index"))
   }
 
-  /**
-   * What is there to be read of the past: the first commit in the log, the first version that it can rebuild, and of the commits after
-   * `after` those whose removed files (`rows`, which older versions need) or changed rows (`changes`) are gone.
-   */
+  /** What is there to be read of the past: see Retained. */
   def retained(spark: SparkSession, path: String, after: Long): String = spark.withActive {
-    val log = DeltaLog.forTable(spark, path)
-    val first = DeltaHistoryManager.getEarliestDeltaFile(log)
-    val lost = log
-      .getChanges(math.max(after + 1, first))
-      .map { case (version, actions) =>
-        val removed = actions.collect { case r: RemoveFile => r }
-        val feed = actions.collect { case c: AddCDCFile => c }
-        (version, gone(log, removed), gone(log, if (feed.isEmpty) removed.filter(_.dataChange) else feed))
-      }
-      .toList
-    compact(
-      render(
-        ("commits" -> first) ~ ("tables" -> log.history.getEarliestRecreatableCommit) ~
-          ("lost_rows" -> lost.collect { case (version, true, _) => version }) ~
-          ("lost_changes" -> lost.collect { case (version, _, true) => version })))
+    compact(render(Retained.of(spark, path, after)))
   }
 
   /** The rows that came (+1) and went (-1) in the versions (after, upto], as the column `__streamtable_weight`, each with its version. */
