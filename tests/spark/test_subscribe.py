@@ -289,6 +289,25 @@ def test_what_a_compaction_and_a_vacuum_leave_of_a_table_that_is_only_appended_t
             s.sql(f"SUBSCRIBE {relation} AS OF 1 WITH (SNAPSHOT FALSE)").collect()
 
 
+def test_sessions_with_other_settings_share_no_rows(s: SparkSession) -> None:
+    s.sql("CREATE TABLE clocks (at TIMESTAMP) USING delta")
+    s.sql("INSERT INTO clocks VALUES (TIMESTAMP '2026-01-01 00:00:00Z')")
+    told = []
+    sessions = [s.newSession() for _ in range(2)]
+    for each, zone in zip(sessions, ("UTC", "Asia/Tokyo"), strict=True):
+        for sql in ("USE subscribed", f"SET TIME ZONE '{zone}'", "DECLARE c CURSOR FOR SUBSCRIBE clocks AS OF 0"):
+            each.sql(sql)
+        told += answer(each, "COPY (SUBSCRIBE clocks AS OF 0 UP TO 2) TO STDOUT")
+    assert told == [("1\t1\t2026-01-01 00:00:00",), ("1\t1\t2026-01-01 09:00:00",)]
+    for each in sessions:
+        each.sql("CLOSE c")
+    for file in folder(s, "clocks").glob("*.parquet"):
+        file.unlink()
+    sessions[0].conf.set("spark.sql.files.ignoreMissingFiles", "true")
+    with pytest.raises(HistoryLost, match="were vacuumed"):
+        sessions[0].sql("SUBSCRIBE clocks AS OF 0").collect()
+
+
 def test_what_a_cleaned_up_log_retains(s: SparkSession) -> None:
     s.sql("CREATE TABLE logged (a INT) USING delta TBLPROPERTIES (delta.checkpointInterval = 2)")
     for n in range(1, 5):

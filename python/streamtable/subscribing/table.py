@@ -12,10 +12,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from streamtable.algebra.columns import WEIGHT
+from streamtable.catalog.entries import CATALOG
 from streamtable.delta.column_ids import PHYSICAL, NamesInFiles
 from streamtable.delta.rows import COMMIT_VERSION, change_set, read
 from streamtable.delta.tables import Located
 from streamtable.errors import SourceChanged
+from streamtable.sessions.captured import captured_settings
+from streamtable.sessions.internal import give_back, lend
 from streamtable.sql.builder import qualified
 from streamtable.subscribing.inputs import Input, Inputs
 from streamtable.subscribing.relation import TIME, ids, plain, refuse_other_columns
@@ -27,21 +30,22 @@ _COMMITS = 100
 
 
 class TableRelation:
-    """One Delta table."""
+    """One Delta table. It is read in a session of ours, with the settings of the caller that decide which values a reader gets."""
 
     together = 1  # its steps are of many commits
 
     def __init__(self, session: SparkSession, located: Located) -> None:
         opened = Input.of(session, located.path, located.name)
-        self._session = session
         self._path = located.path
         self.schema = plain(StructType.fromJson(json.loads(opened.schema_json)))
         self._names = NamesInFiles(session, located.path, self.schema.names)
         self.inputs = Inputs(session, [opened], partial(_fits, _identities(opened.schema_json)))
+        self._settings = captured_settings(session)
+        self._session = lend(session, (CATALOG, "default"), self._settings)
 
     @property
     def identity(self) -> Hashable:
-        return self.inputs.opened
+        return (self.inputs.opened, tuple(self._settings.items()))
 
     def snapshot(self, time: int) -> DataFrame:
         rows = read(self._session, self._path, time).select(*self._columns())
@@ -60,7 +64,7 @@ class TableRelation:
         yield rows.select(COMMIT_VERSION, WEIGHT.id, *self._columns()).toDF(TIME, WEIGHT.id, *ids(self.schema))
 
     def close(self) -> None:
-        """Hold nothing."""
+        give_back(self._session)
 
     def _columns(self) -> list[str]:
         return [qualified((each.name,)) for each in self.schema]
