@@ -29,7 +29,8 @@ QUERIES = {
     "joined_groups": "SELECT r.w, g.n FROM r JOIN (SELECT k, count(DISTINCT v) AS n FROM l GROUP BY k) g ON r.k = g.k",
     "total": "SELECT count(*) AS n, min(v) AS least FROM l",
     "different": "SELECT DISTINCT k FROM l EXCEPT SELECT k FROM r",
-    "no_rule": "SELECT k, v FROM l LIMIT 1000",
+    "no_rule": "SELECT k, s FROM (SELECT k, sum(CAST(v AS DOUBLE)) OVER (ORDER BY k) AS s FROM l) WHERE s > 0",
+    "lists": "SELECT k, array_join(array_sort(collect_list(v)), ' ') AS vs, size(collect_set(v)) AS n FROM l GROUP BY k",
 }
 CHANGES = (
     "INSERT INTO l VALUES (1, 10), (1, 11), (2, 20), (NULL, 1)",
@@ -78,6 +79,24 @@ def test_queries_of_all_kinds_are_what_they_would_be_computed_anew(s: SparkSessi
     rest = answer(s, f"SUBSCRIBE ({joined}) AS OF {until} WITH (SNAPSHOT FALSE, PROGRESS)")  # as a client that comes back
     assert ({row[0] for row in rest if not row[1]}, rest[0][:2]) == ({until + 1}, (until, True))
     assert {row[0] for row in answer(s, f"SUBSCRIBE ({joined}) AS OF 0 UP TO {until}")} == {until - 1_000_000_000}
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("SELECT collect_list(v) AS vs FROM l", r"collect_list\(.*\) depends on the order of rows"),
+        ("SELECT array_sort(collect_list(v)) AS a, collect_list(v)[0] AS b FROM l", "depends on the order of rows"),
+        ("SELECT array_sort(transform(collect_list(v), (x, i) -> x + i)) AS vs FROM l", "depends on the order of rows"),
+        ("SELECT k + 1 AS k FROM (SELECT first(k) AS k FROM l)", r"first\(.*\) depends on the order of rows"),
+        ("SELECT first(v) AS v FROM (SELECT v FROM l ORDER BY k)", "takes its rows in the order of ORDER BY below"),
+        ("SELECT * FROM l LIMIT 2", "which rows LIMIT takes is left open"),
+        ("SELECT * FROM r WHERE k IN (SELECT k FROM l LIMIT 1)", "which rows LIMIT takes is left open"),
+    ],
+)
+def test_what_nothing_decides_has_no_changes(s: SparkSession, query: str, told: str) -> None:
+    for sql in (f"SUBSCRIBE ({query})", f"CREATE QUEUE undecided FOR SUBSCRIBE ({query})"):
+        with pytest.raises(NotSupported, match=rf"{told}(.|\n)*create a stream table of the query"):
+            s.sql(sql)
 
 
 def test_estimates_of_rows_are_not_taken_for_counts(s: SparkSession) -> None:

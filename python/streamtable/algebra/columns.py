@@ -96,7 +96,7 @@ class Call:
 
     `null_on_overflow`: a sum that overflows is NULL, not an error. Sums of decimals without ANSI are such sums.
     `other_mode`: the call is of a view whose sums overflow in another way than those of the query. `uncounted`: no count of the
-    values is stored beside a sum.
+    values is stored beside a sum. `any_order`: what reads its list gives one value for all orders of it.
     """
 
     id: str
@@ -110,6 +110,7 @@ class Call:
     null_on_overflow: bool = False
     other_mode: bool = False
     uncounted: bool = False
+    any_order: bool = False
 
     @property
     def output(self) -> Column:

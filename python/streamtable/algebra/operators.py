@@ -243,12 +243,13 @@ class TopK:
 
 @dataclass(frozen=True)
 class Unsupported:
-    """An operator without a delta rule, for the `reason`. Only a full refresh can maintain it."""
+    """An operator without a delta rule, for the `reason`. Only a full refresh can maintain it. `open`: nothing decides its rows."""
 
     name: str
     inputs: tuple[Operator, ...]
     columns: tuple[Column, ...]
     reason: str
+    open: bool = False
 
 
 Operator: TypeAlias = (

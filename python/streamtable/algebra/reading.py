@@ -29,6 +29,7 @@ from streamtable.algebra.operators import (
     Window,
     WorkingTable,
 )
+from streamtable.algebra.orders import is_open, is_sorted, takes_order
 from streamtable.algebra.set_operations import set_operation
 from streamtable.algebra.sources import Source
 from streamtable.errors import InvalidQuery
@@ -135,8 +136,8 @@ class _Reader:
             case name:
                 return self.unsupported(node, f"{name} has no delta rule yet")
 
-    def unsupported(self, node: Json, reason: str, name: str | None = None) -> Unsupported:
-        return Unsupported(name or node["op"], self.inputs(node), self.columns(node), reason)
+    def unsupported(self, node: Json, reason: str, name: str | None = None, left_open: bool = False) -> Unsupported:
+        return Unsupported(name or node["op"], self.inputs(node), self.columns(node), reason, left_open)
 
     def join(self, node: Json) -> Operator:
         """Read a join; RIGHT, FULL and existence joins are composed of left outer, semi and anti joins."""
@@ -189,10 +190,12 @@ class _Reader:
         if below["op"] == "Project":
             return Project(self.limit(node, below["children"][0]), self.items(below["list"]))
         if below["op"] != "Sort" or below.get("within_partitions") or node.get("shuffled"):
-            return self.unsupported(node, "which rows LIMIT takes is left open without ORDER BY: they would be others each time")
+            reason = "which rows LIMIT takes is left open without ORDER BY: they would be others each time"
+            return self.unsupported(node, reason, left_open=True)
         if below["open"]:
             names = ", ".join(c["name"] for c in below["open"])
-            return self.unsupported(node, f"which of equal rows LIMIT takes is left open: rows cannot be ordered by {names}")
+            reason = f"which of equal rows LIMIT takes is left open: rows cannot be ordered by {names}"
+            return self.unsupported(node, reason, left_open=True)
         return TopK(self.child(below), self.order(below["order"]), node.get("count"), node["offset"])
 
     def order(self, nodes: list[Json]) -> tuple[Order, ...]:
@@ -247,12 +250,12 @@ class _Reader:
 
     def aggregate(self, node: Json) -> Operator:
         keys = self.items(node["keys"])
-        ordered = [call["text"] for call in node["calls"] if _takes_order(call)]
-        if ordered and _is_sorted(node["children"][0]):
+        ordered = [call["text"] for call in node["calls"] if takes_order(call)]
+        if ordered and is_sorted(node["children"][0]):
             reason = (
                 f"{', '.join(ordered)} takes its rows in the order of ORDER BY below: write max_by, min_by or an order of its own"
             )
-            return self.unsupported(node, reason)
+            return self.unsupported(node, reason, left_open=any(map(_is_open, node["calls"])))
         grouped = Aggregate(self.child(node), keys, tuple(self.call(call) for call in node["calls"]))
         return Project(grouped, self.items(node["list"]))
 
@@ -269,26 +272,12 @@ class _Reader:
             state=tuple(self.column(c) for c in finish["state"]) if finish else (),
             null_on_overflow=node.get("overflow") == "NULL",
             other_mode=node.get("overflow") == "OTHER",
+            any_order=node.get("any_order", False),
         )
 
 
-_ANY_ORDER = (
-    *("Count", "CountIf", "Min", "Max", "MaxBy", "MinBy", "MaxMinByK", "BoolAnd", "BoolOr", "BitAndAgg", "BitOrAgg", "BitXorAgg"),
-    *("Percentile", "Median", "HyperLogLogPlusPlus", "BitmapConstructAgg", "BitmapOrAgg"),
-)
-"""Aggregates whose value is one for the bag of their rows."""
-
-
-def _takes_order(call: Json) -> bool:
-    """Tell whether the value of an aggregate depends on the order of its rows, be it by rounding."""
-    if call["function"] in ("Sum", "Average"):
-        return any(each["type"] in ("DOUBLE", "FLOAT") for each in call["arguments"])
-    return call["function"] not in _ANY_ORDER
-
-
-def _is_sorted(node: Json) -> bool:
-    """Tell whether rows come in an order, which Spark keeps below an aggregate and a delta does not."""
-    return node["op"] == "Sort" or (node["op"] in ("Project", "Filter") and _is_sorted(node["children"][0]))
+def _is_open(call: Json) -> bool:
+    return is_open(call["function"], call["text"], call.get("any_order", False))
 
 
 def _loop(node: Json) -> Source:

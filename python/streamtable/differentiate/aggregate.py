@@ -49,18 +49,14 @@ becomes
 
 from __future__ import annotations
 
-import re
-
 from streamtable.algebra.columns import WEIGHT
 from streamtable.algebra.operators import Aggregate, Operator, StoredRows
+from streamtable.algebra.orders import is_open
 from streamtable.differentiate.deltas import Deltas, Moved
 from streamtable.differentiate.scalars import refusal
 from streamtable.differentiate.states import Kind, states_of
 
 __all__ = ["delta", "left_open", "reads", "refuses"]
-
-_BY_ORDER = re.compile(r"First|Last|AnyValue|CollectList|CollectSet|ListAgg|Mode|ApproximatePercentile|HistogramNumeric|Kll.*")
-"""Functions whose value depends on the order in which Spark meets the rows of the group, or on chance."""
 
 
 def refuses(operator: Aggregate) -> str | None:
@@ -80,9 +76,7 @@ def refuses(operator: Aggregate) -> str | None:
 
 def left_open(operator: Aggregate) -> str | None:
     """Name the calls whose value depends on the order of rows. They are computed again with their group, as any VALUE."""
-    calls = [
-        each.value.text for each in operator.calls if _BY_ORDER.fullmatch(each.function) and "WITHIN GROUP" not in each.value.text
-    ]
+    calls = [each.value.text for each in operator.calls if is_open(each.function, each.value.text, each.any_order)]
     if not calls:
         return None
     return f"the value of {', '.join(calls)} depends on the order of rows, which Spark leaves open: a refresh may change it"

@@ -7,11 +7,13 @@ equal values comes first. So what such a value leads to, above it, has to come f
 from __future__ import annotations
 
 from streamtable.algebra.identity import comparable
-from streamtable.algebra.operators import Aggregate, Operator
+from streamtable.algebra.operators import Aggregate, Operator, Unsupported, Window
 from streamtable.algebra.trees import walk
+from streamtable.differentiate import aggregate
+from streamtable.differentiate.scalars import refusal
 from streamtable.differentiate.states import Kind, State, states_of
 
-__all__ = ["undecided"]
+__all__ = ["left_open", "undecided"]
 
 _DECIDED = ("Count", "Sum", "Min", "Max", "MaxBy", "MinBy")
 """Functions that give one value, if equal values of its type are the same. `Ties.scala` decides between rows of equal order."""
@@ -26,3 +28,20 @@ def _is_open(state: State) -> bool:
     if not comparable(state.column.type):
         return True
     return state.kind is Kind.VALUE and (state.call is None or state.call.function not in _DECIDED)
+
+
+def left_open(tree: Operator) -> str | None:
+    """Say which rows or values of the tree nothing decides, beside the rounding of floating sums; None where all are decided."""
+    return next(filter(None, map(_open_in, walk(tree))), None)
+
+
+def _open_in(node: Operator) -> str | None:
+    match node:
+        case Unsupported(reason=reason, open=True):
+            return reason
+        case Aggregate():
+            return aggregate.left_open(node)
+        case Window(items=items):
+            return refusal(item.value for item in items if item.value.open)
+        case _:
+            return None

@@ -72,7 +72,7 @@ def _used(node: Json, wanted: bool) -> Iterator[str]:
         yield from _used(child, node["op"] in _BY_PLACE or node.get("unknown", False))
 
 
-_SINCE = frozenset({"ranks", "bounded"})
+_SINCE = frozenset({"ranks", "bounded", "any_order"})
 """Facts about expressions that plans of earlier releases lack."""
 
 

@@ -22,6 +22,7 @@ from streamtable.delta.tables import Version
 from streamtable.differentiate import affected_groups
 from streamtable.differentiate.deltas import Deltas, Shared
 from streamtable.differentiate.registry import RULES, obstacle
+from streamtable.differentiate.undecided import left_open
 from streamtable.engine.pinned import pinned_query
 from streamtable.engine.sources import Sources
 from streamtable.engine.workspace import Workspace
@@ -202,6 +203,8 @@ def _check(analysed: AnalysedQuery, query: Query) -> None:
         raise NotSupported(
             f"the query reads {unversioned}, which has no history", hint="read Delta tables, by repeatable functions"
         )
+    if reason := left_open(analysed.tree):
+        raise NotSupported(f"the rows that go could be others than those that came: {reason}", hint=_STREAM_TABLE)
 
 
 def _check_texts(query: Query, bound: BoundQuery) -> None:

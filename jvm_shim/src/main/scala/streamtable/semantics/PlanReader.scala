@@ -457,15 +457,35 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
       case alias @ Alias(child, _) => (alias.toAttribute, overResults(child))
       case other => (other.toAttribute, overResults(other))
     }
+    val inOrder = x.aggregateExpressions.flatMap(readInOrder).toSet
     described("Aggregate", x) ~
       ("keys" -> keys.map { case (_, key, out, _) =>
         ("id" -> name(out)) ~ ("name" -> out.name) ~ ("value" -> expression(key))
       }.toList) ~
-      ("calls" -> calls.values.map { case (call, out) => aggregateCall(call, out) }.toList) ~
+      ("calls" -> calls.map { case (meant, (call, out)) =>
+        ("any_order" -> Option.when(isList(call) && !inOrder(meant))(true)) ~ aggregateCall(call, out)
+      }.toList) ~
       ("list" -> list.map { case (out, e) =>
         ("id" -> name(out)) ~ ("name" -> out.name) ~ ("value" -> expression(e))
       }.toList) ~
       below(x)
+  }
+
+  /** The calls whose lists are read by more than functions that give one value for all orders of a list. */
+  private def readInOrder(e: Expression): Seq[Expression] = e match {
+    case call: AggregateExpression => Seq(call.canonicalized)
+    case _: SortArray | _: ArraySort | _: Size | _: ArrayMin | _: ArrayMax | _: ArrayContains | _: ArrayExists
+        if isList(e.children.head) =>
+      e.children.tail.flatMap(readInOrder)
+    case other => other.children.flatMap(readInOrder)
+  }
+
+  private def isList(e: Expression): Boolean = e match {
+    case call: AggregateExpression => call.aggregateFunction.isInstanceOf[Collect[_]]
+    case ArrayDistinct(list) => isList(list)
+    case ArrayTransform(list, LambdaFunction(_, Seq(_), _)) => isList(list) // a second argument would be the place in the list
+    case ArrayFilter(list, LambdaFunction(_, Seq(_), _)) => isList(list)
+    case _ => false
   }
 
   private def aggregateCall(call: AggregateExpression, out: Attribute): JObject = {
