@@ -25,9 +25,12 @@ private[streamtable] object Retained {
   def of(spark: SparkSession, path: String, after: Long): JValue = {
     val log = DeltaLog.forTable(spark, path)
     val first = DeltaHistoryManager.getEarliestDeltaFile(log)
-    val commits = log.getChanges(math.max(after + 1, first)).map { case (version, actions) =>
-      filesOf(log, version, actions)
-    }.toList
+    val commits = log
+      .getChanges(math.max(after + 1, first))
+      .map { case (version, actions) =>
+        filesOf(log, version, actions)
+      }
+      .toList
     val removed = commits.flatMap(_.removed).toSet
     val (conf, known) = (log.newDeltaHadoopConf(), mutable.Map[Path, Boolean]())
     def lost(files: Seq[Path]) = files.exists(file => known.getOrElseUpdate(file, isGone(file, conf)))
@@ -52,8 +55,7 @@ private[streamtable] object Retained {
       places(actions.collect { case r: RemoveFile => r }),
       places(actions.collect { case f: FileAction if f.dataChange => f }),
       places(actions.collect { case c: AddCDCFile => c }),
-      actions.exists { case m: Metadata => !feeds(m); case _ => false }
-    )
+      actions.exists { case m: Metadata => !feeds(m); case _ => false })
   }
 
   private def feeds(metadata: Metadata): Boolean =

@@ -483,7 +483,8 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
   private def isList(e: Expression): Boolean = e match {
     case call: AggregateExpression => call.aggregateFunction.isInstanceOf[Collect[_]]
     case ArrayDistinct(list) => isList(list)
-    case ArrayTransform(list, LambdaFunction(_, Seq(_), _)) => isList(list) // a second argument would be the place in the list
+    case ArrayTransform(list, LambdaFunction(_, Seq(_), _)) =>
+      isList(list) // a second argument would be the place in the list
     case ArrayFilter(list, LambdaFunction(_, Seq(_), _)) => isList(list)
     case _ => false
   }
