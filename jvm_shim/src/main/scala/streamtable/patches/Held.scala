@@ -7,7 +7,17 @@ import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.{InternalRow, TableIdentifier}
 import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Cast, Literal}
-import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LocalRelation, LogicalPlan, Statistics}
+import org.apache.spark.sql.catalyst.plans.logical.{
+  Filter,
+  LeafNode,
+  LocalRelation,
+  LogicalPlan,
+  Project,
+  Statistics,
+  SubqueryAlias,
+  Union,
+  View
+}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.util.TypeUtils
 import org.apache.spark.sql.classic.{Dataset, SparkSession}
@@ -102,10 +112,10 @@ object Held {
     Dataset.ofRows(whole.sparkSession, LocalRelation(whole.queryExecution.analyzed.output))
   }
 
-  /** Whether `frame` reads nothing but such relations. */
-  def isHeld(frame: Object): Boolean = frame.asInstanceOf[Dataset[_]].queryExecution.analyzed.collectLeaves().forall {
-    case _: LocalRelation | _: HeldRows => true
-    case _ => false
+  /** Whether `frame` has no more rows than the relations of the driver that it reads. */
+  def isHeld(frame: Object): Boolean = !frame.asInstanceOf[Dataset[_]].queryExecution.analyzed.exists {
+    case _: LocalRelation | _: HeldRows | _: Project | _: Filter | _: Union | _: SubqueryAlias | _: View => false
+    case _ => true
   }
 
   /** Names `frame` in its session as a temporary view; Spark's own way there plans and runs a command. */

@@ -97,7 +97,8 @@ private[streamtable] object Commits {
       if (replaceAll) (current.map(_.remove), current.flatMap(_.numLogicalRecords).sum)
       else if (remove == null || remove.bitmaps.isEmpty) (Nil, 0L)
       else (without(log, current, remove), remove.count)
-    val comes = if (add == null) Nil else pending.write(add)
+    // Of few rows Spark would make a file in each of many tasks.
+    val comes = if (add == null) Nil else pending.write(if (Held.isHeld(add)) add.coalesce(1) else add)
     val number = SetTransaction(application, applicationVersion, Some(System.currentTimeMillis()))
     val added = comes.collect { case a: AddFile => a.numLogicalRecords.getOrElse(0L) }.sum
     val mode = if (replaceAll) SaveMode.Overwrite else SaveMode.Append
