@@ -90,12 +90,12 @@ def test_what_on_configuration_change_asks_holds_the_expectations() -> None:
 
     def run(sql: str) -> SimpleNamespace:
         asked.append(sql)
-        return SimpleNamespace(rows=[{"reason": "the table is rebuilt"}])
+        return SimpleNamespace(rows=[{"operator": "Replace", "reason": "the table is rebuilt"}])
 
     config = Config(expectations=[{"name": "positive", "condition": "day > 0"}])
     package = Package(config=config, model={"columns": {}}, run_query=run)
     query = "select 1 as day"
-    assert package.effect("shop.t", package.clauses(query), query) == "the table is rebuilt"
+    assert package.told("shop.t", package.clauses(query), query)[-1]["reason"] == "the table is rebuilt"
     explained = parse(asked[0])
     assert isinstance(explained, ExplainCreate)
     assert explained.create.expectations == (Expectation("positive", Condition("day > 0")),)

@@ -129,16 +129,29 @@ def test_what_a_killed_run_left_of_either_kind_is_in_no_models_way() -> None:
     assert server.done[-1] == "alter stream table shop.t__dbt_tmp rename to shop.t" and dropped == ["shop.t"]
 
 
-def test_no_table_without_the_frozen_rows_takes_the_place_of_one_that_has_them() -> None:
-    server = Server()
+def refused(server: Server, **config: object) -> str:
+    """Replace a table that a queue follows, whose replacement is refused, and return why the macro does nothing."""
 
     def refuse(text: str) -> None:
         raise ValueError(text)
 
     exceptions = SimpleNamespace(raise_compiler_error=refuse)
-    package = Package(config=Config(frozen_where="day < 5"), run_query=server.run, exceptions=exceptions, execute=True)
-    with pytest.raises(ValueError, match="shop.t: a table made beside it would lose its frozen rows: it is refused: other columns"):
-        package.replace(Relation("t"), Relation("t"), "", "select 1 as one", "it is refused: other columns")
+    package = Package(config=Config(**config), run_query=server.run, exceptions=exceptions, execute=True)
+    told = [{"operator": "Held by", "reason": "shop.q"}, {"operator": "Replace", "reason": "it is refused: other columns"}]
+    with pytest.raises(ValueError, match=r"shop\.t: a table made beside it would .*: it is refused: other columns") as found:
+        package.replace(Relation("t"), Relation("t"), "", "select 1 as one", told)
+    return str(found.value)
+
+
+def test_no_table_without_the_frozen_rows_takes_the_place_of_one_that_has_them() -> None:
+    server = Server()
+    assert "would lose its frozen rows" in refused(server, frozen_where="day < 5")
+    assert server.done == []
+
+
+def test_no_table_takes_the_place_of_one_that_a_queue_follows() -> None:
+    server = Server()
+    assert "would not be followed by shop.q; drop these first" in refused(server)
     assert server.done == []
 
 

@@ -118,7 +118,7 @@ def entry_of(name: str = "c.s.t") -> Any:
 
 
 def started_with(address: str) -> Any:
-    return MagicMock(**{"sparkContext.getConf.return_value.get.return_value": address})
+    return MagicMock(**{"sparkContext._conf.get.return_value": address})
 
 
 @contextmanager
