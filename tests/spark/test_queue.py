@@ -370,7 +370,7 @@ def test_events_of_a_type_that_does_not_hold_those_put_off_are_refused(s: SparkS
     s.sql("INSERT INTO retyped VALUES (1)")
     assert [row[-2:] for row in answer(s, "NEXT BATCH FROM of_retyped FOR c")] == [(1, 0)]
     for statement in ("RETRY EVENTS FROM of_retyped FOR c", "SHOW DEAD LETTERS FROM of_retyped FOR c"):
-        with pytest.raises(SourceChanged, match=r"the column n of .*of_retyped had another type when c put events off"):
+        with pytest.raises(SourceChanged, match=r"the column n of .*of_retyped had another type when a consumer put events off"):
             s.sql(statement).collect()
     s.sql("UNREGISTER CONSUMER c ON of_retyped")
     s.sql("REGISTER CONSUMER c ON of_retyped AT 3")

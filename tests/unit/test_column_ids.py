@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from streamtable.delta import column_ids
+from streamtable.delta.tables import TableState
 from streamtable.delta.widening import widens
 
 SPARK: Any = SimpleNamespace(_jsparkSession=None)
@@ -36,6 +37,16 @@ def typed(kind: Any, nullable: bool = True) -> str:
 
 def array(kind: str, contains_null: bool = True) -> dict[str, Any]:
     return {"type": "array", "elementType": kind, "containsNull": contains_null}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(column_ids, "_clean", {})
+
+
+def at(version: int, schema_json: str) -> TableState:
+    """Return the state of a table."""
+    return TableState("/t", "id", version, {}, schema_json, (), None)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +82,7 @@ def array(kind: str, contains_null: bool = True) -> dict[str, Any]:
 def test_a_name_that_stood_for_another_column_is_found(
     then: str, since: list[str], now: str, found: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(column_ids, "state", lambda *_: SimpleNamespace(version=9, schema_json=now))
+    monkeypatch.setattr(column_ids, "state", lambda *_: at(9, now))
     made = [SimpleNamespace(schema_json=each, operation="RENAME COLUMN") for each in (None, *since)]
     monkeypatch.setattr(column_ids, "commits", lambda *_, **__: made)
     monkeypatch.setattr(column_ids, "bridge", lambda _: SimpleNamespace(columnsAt=lambda *_: then))
@@ -114,7 +125,7 @@ def test_a_name_that_comes_again_after_a_look_at_a_table_without_it_is_found(mon
     def commits(_: object, path: str, after: int, upto: int, complete: bool) -> list[Any]:
         return [SimpleNamespace(schema_json=log[n], operation="x") for n in log if after < n <= upto]
 
-    monkeypatch.setattr(column_ids, "state", lambda *_: SimpleNamespace(version=latest, schema_json=log[latest]))
+    monkeypatch.setattr(column_ids, "state", lambda *_: at(latest, log[latest]))
     monkeypatch.setattr(column_ids, "commits", commits)
     monkeypatch.setattr(column_ids, "translated", lambda _: nullcontext())
     monkeypatch.setattr(column_ids, "bridge", lambda _: SimpleNamespace(columnsAt=lambda _, path, version: log[version]))
@@ -131,7 +142,7 @@ def test_only_commits_that_were_not_looked_at_are_read_again(monkeypatch: pytest
         asked.append((after, upto))
         return [SimpleNamespace(schema_json=schema(v="c1"), operation="SET TBLPROPERTIES")]
 
-    monkeypatch.setattr(column_ids, "state", lambda *_: SimpleNamespace(version=latest, schema_json=schema(v="c1")))
+    monkeypatch.setattr(column_ids, "state", lambda *_: at(latest, schema(v="c1")))
     monkeypatch.setattr(column_ids, "commits", commits)  # and no columns of a version: the first commit keeps them
     names = column_ids.NamesInFiles(SPARK, "/t", ["v"])
     assert [names.other(since) for since in (3, 4, 8)] == [None] * 3

@@ -37,6 +37,9 @@ from streamtable.sql.builder import cast, column, number, string
 
 __all__ = ["BoundQuery", "read_plan"]
 
+_BY_CHANCE = ("Sample", "GlobalLimit", "LocalLimit", "Tail")
+"""Operators of Spark whose rows nothing decides, and that no rule reads."""
+
 Json = Mapping[str, Any]
 
 
@@ -134,7 +137,7 @@ class _Reader:
             case name if not node.get("children"):
                 return self.unsupported(node, f"{name} is no Delta table, so it has no change history")
             case name:
-                return self.unsupported(node, f"{name} has no delta rule yet")
+                return self.unsupported(node, f"{name} has no delta rule yet", left_open=name in _BY_CHANCE)
 
     def unsupported(self, node: Json, reason: str, name: str | None = None, left_open: bool = False) -> Unsupported:
         return Unsupported(name or node["op"], self.inputs(node), self.columns(node), reason, left_open)

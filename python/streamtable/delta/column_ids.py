@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from pyspark.sql import SparkSession
 
 from streamtable.delta.bridge import bridge, translated
+from streamtable.delta.commit_ids import is_same
 from streamtable.delta.summaries import KEEP_COLUMNS, commits
-from streamtable.delta.tables import state
+from streamtable.delta.tables import Version, state
 from streamtable.delta.widening import widens
 
 __all__ = ["PHYSICAL", "NamesInFiles"]
@@ -37,13 +38,21 @@ class _Stored(NamedTuple):
         return self.name == before.name and self.nullable >= before.nullable and widens(before.type, self.type)
 
 
+_Clean: TypeAlias = tuple[int, Version]
+"""The first and the last of the versions among which no column was another one."""
+
+_clean = dict[tuple[str, str, frozenset[str]], _Clean]()
+"""What this process has looked at, by table and columns: a stream opens its table for each batch, and a log may be long."""
+
+_REMEMBERED = 1000
+
+
 class NamesInFiles:
-    """The columns of a table that somebody reads. It remembers the versions that it has looked at."""
+    """The columns of a table that somebody reads."""
 
     def __init__(self, session: SparkSession, path: str, columns: Collection[str]) -> None:
         self._session, self._path = session, path
-        self._wanted = {each.casefold() for each in columns}
-        self._clean = (0, -1)
+        self._wanted = frozenset(each.casefold() for each in columns)
 
     def other(self, since: int) -> str | None:
         """Return a column, or a part of it, that was another one at the version `since` or later: by its name in files or its type.
@@ -53,16 +62,20 @@ class NamesInFiles:
         latest = state(self._session, self._path)
         if latest.version <= since:
             return None
-        first, last = self._clean
-        known = first <= since <= last
-        if known and last == latest.version:
+        of = (self._path, latest.table_id, self._wanted)
+        clean = _clean.get(of)
+        if clean and not (clean[0] <= since <= clean[1].number and is_same(self._session, self._path, clean[1], latest.latest)):
+            clean = None
+        if clean and clean[1].number == latest.version:
             return None
-        now, before = dict(_files(latest.schema_json)), self._before(last if known else since, latest.version)
+        now, before = dict(_files(latest.schema_json)), self._before(clean[1].number if clean else since, latest.version)
         for place, stored in before:
             if place in now and not now[place].reads(stored):
                 return ".".join(place)
         if all(place in now for place, _ in before):  # else a column may come again under the name of one that went
-            self._clean = (first if known else since, latest.version)
+            if len(_clean) >= _REMEMBERED:
+                _clean.clear()
+            _clean[of] = (clean[0] if clean else since, latest.latest)
         return None
 
     def _before(self, since: int, upto: int) -> list[tuple[tuple[str, ...], _Stored]]:
@@ -71,7 +84,7 @@ class NamesInFiles:
         if not changes:
             return []
         schemas = [each.schema_json for each in changes if each.schema_json]
-        if changes[0].operation not in KEEP_COLUMNS:  # else those before it are the same
+        if changes[0].operation not in (*KEEP_COLUMNS, "ADD COLUMNS"):  # else those before it are among those after it
             with translated(self._path):
                 schemas.append(bridge(self._session).columnsAt(self._session._jsparkSession, self._path, since))
         return [(place, stored) for schema in schemas for place, stored in _files(schema) if place[0] in self._wanted]

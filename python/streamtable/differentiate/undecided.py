@@ -39,8 +39,11 @@ def _open_in(node: Operator) -> str | None:
     match node:
         case Unsupported(reason=reason, open=True):
             return reason
-        case Aggregate():
-            return aggregate.left_open(node)
+        case Aggregate(keys=keys, calls=calls):
+            scalars = [*(key.value for key in keys), *(each.value for each in calls)]
+            spelt = [each.text for each in scalars if "COLLATE" in each.type]
+            spellings = f"which of the equal spellings of {spelt[0]} a group shows is left open" if spelt else None
+            return aggregate.left_open(node) or spellings
         case Window(items=items):
             return refusal(item.value for item in items if item.value.open)
         case _:

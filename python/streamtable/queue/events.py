@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
+from streamtable.algebra.columns import WEIGHT
 from streamtable.errors import InvalidStatement, NotSupported, RefreshError, StorageFailed
 from streamtable.queue import history
 from streamtable.queue.consumers import Consumer
@@ -16,7 +17,7 @@ from streamtable.sessions.internal import handed_to, lent
 from streamtable.subscribing import micro_batches
 from streamtable.subscribing.feed import opened
 from streamtable.subscribing.output import Output
-from streamtable.subscribing.relation import TIME, ids
+from streamtable.subscribing.relation import TIME, Relation, ids
 from streamtable.subscribing.subscription import schema_of
 
 __all__ = ["UNREADABLE", "frame", "schema", "session_context"]
@@ -25,6 +26,8 @@ UNREADABLE = (RefreshError, StorageFailed, InvalidStatement, NotSupported)
 """The errors of a queue whose source is gone, or has another meaning than at CREATE QUEUE."""
 
 _NTH = "nth"
+_REWRITE = ("DELETE", "UPDATE", "MERGE")
+"""Operations that may write rows anew which they do not touch."""
 
 
 def schema(spark: SparkSession, queue: Queue) -> StructType:
@@ -89,12 +92,21 @@ def _inserted(session: SparkSession, queue: Queue, start: int, end: int) -> Data
     with opened(session, queue.subscribe.relation) as feed:
         relation = feed.relation
         names = ids(relation.schema)
-        columns = StructType([StructField(name, each.dataType) for name, each in zip(names, relation.schema, strict=True)])
-        output = Output(columns, relation.inputs.times.type, None, progress=False)
+        rewriting = [step.time for step in relation.inputs.commits(start, end) if step.operation in _REWRITE]
         with feed.lent(start, end) as changes:
-            net = output.frame(changes, several=False)
-        came = net.where(F.col("diff") > 0).withColumn(_NTH, F.explode(F.sequence(F.lit(1), "diff")))
-        return came.select("timestamp", *names).toDF("timestamp", *relation.schema.names)
+            came = changes.where(F.col(WEIGHT.id) > 0).where(~F.col(TIME).isin(rewriting)).select(TIME, *names)
+            if rewriting:
+                came = came.union(_netted(relation, changes.where(F.col(TIME).isin(rewriting))))
+        return came.toDF("timestamp", *relation.schema.names)
+
+
+def _netted(relation: Relation, changes: DataFrame) -> DataFrame:
+    """Return the rows that came more often than they went, at the same time."""
+    names = ids(relation.schema)
+    columns = StructType([StructField(name, each.dataType) for name, each in zip(names, relation.schema, strict=True)])
+    net = Output(columns, relation.inputs.times.type, None, progress=False).frame(changes, several=False)
+    came = net.where(F.col("diff") > 0).withColumn(_NTH, F.explode(F.sequence(F.lit(1), "diff")))
+    return came.select("timestamp", *names)
 
 
 def _merged(session: SparkSession, queue: Queue, start: int, end: int) -> DataFrame:

@@ -30,7 +30,7 @@ from streamtable.errors import ConcurrentRefresh, HistoryLost, InvalidStatement,
 from streamtable.language.names import Condition
 from streamtable.query.rejected import rejection
 from streamtable.query.rewrite import rewritten
-from streamtable.queue import consumers, events, history
+from streamtable.queue import consumers, events
 from streamtable.queue.consumers import Batch, Consumer
 from streamtable.queue.definition import RETRIES, Queue
 from streamtable.queue.retyped import fields, retyped, same_type, unfit
@@ -220,8 +220,9 @@ class Retries:
     def _check(self, old: StructType, new: StructType) -> None:
         if name := unfit(old, new):
             kinds = " and ".join(each[name].dataType.simpleString().upper() for each in (old, new))
-            message = f"the column {name} of {self._queue} had another type when {self._consumer.name} put events off: {kinds}"
-            raise SourceChanged(message, hint=f"give the column its type back, or {history.anew(self._queue, self._consumer)}")
+            message = f"the column {name} of {self._queue} had another type when a consumer put events off: {kinds}"
+            anew = "UNREGISTER each consumer that put events off before, and REGISTER it again"
+            raise SourceChanged(message, hint=f"give the column its type back, or {anew}")
 
     def _mine(self, version: int, located: bool = False) -> DataFrame:
         """Read the rows of this consumer."""

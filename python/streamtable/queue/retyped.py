@@ -59,14 +59,30 @@ def _converted(value: Column, old: DataType, new: DataType) -> Column:
 
 
 def retyped(old: StructType, new: StructType) -> StructType:
-    """Return the old columns, in their new types where those hold the old values."""
+    """Return the old columns, in types that hold the values of both where the new ones hold the old values."""
     now = _types(new)
     return StructType(
         [
-            StructField(each.name, now[each.name]) if each.name in now and _fits(each.dataType, now[each.name]) else each
+            StructField(each.name, _grown(each.dataType, now[each.name]))
+            if each.name in now and _fits(each.dataType, now[each.name])
+            else each
             for each in old
         ]
     )
+
+
+def _grown(old: DataType, new: DataType) -> DataType:
+    """Return a type for the values of two. Events that were put off keep fields that are gone."""
+    match old, new:
+        case StructType(), StructType():
+            now, known = _types(new), _types(old)
+            fields = [StructField(each.name, _grown(each.dataType, now.get(each.name, each.dataType))) for each in old]
+            return StructType([*fields, *(StructField(each.name, each.dataType) for each in new if each.name not in known)])
+        case ArrayType(), ArrayType():
+            return ArrayType(_grown(old.elementType, new.elementType))
+        case MapType(), MapType():
+            return MapType(old.keyType, _grown(old.valueType, new.valueType))
+    return new if _widens(old, new) else old
 
 
 def unfit(old: StructType, new: StructType) -> str | None:

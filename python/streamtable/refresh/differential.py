@@ -207,14 +207,15 @@ class Differential:
                 workspace.name(f"{step.name}_recomputed", workspace.query(step.recomputed(self.sources)))
         else:
             workspace.name(f"{step.name}_merged", merged)
-        workspace.name(f"{step.name}_moved", self._kept(workspace.query(step.moved(again))))
+        workspace.name(f"{step.name}_moved", self._kept(step, workspace.query(step.moved(again))))
         workspace.name(f"{step.name}_delta", workspace.query(step.delta()))
         if f"{step.name}_new" in self.read:
             workspace.name(f"{step.name}_new", workspace.query(step.new()))
 
-    def _kept(self, moved: DataFrame) -> DataFrame:
+    def _kept(self, step: AggregateStep, moved: DataFrame) -> DataFrame:
         """Keep the moves of groups. The driver holds a few: they are located and written without another plan."""
-        if self.load is None or self.load.changed > limits.DRIVER_ROWS:
+        # The load counts no rows that the clock moves. A value of a whole group may be as long as the group.
+        if self.load is None or self.load.changed > limits.DRIVER_ROWS or CLOCK in self.changed or step.recomputes_always:
             return self.workspace.persist(moved)
         if not all(isinstance(node, _NO_MORE) for node in walk(self.analysed.tree)):
             return self.workspace.persist(moved)

@@ -463,7 +463,8 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
         ("id" -> name(out)) ~ ("name" -> out.name) ~ ("value" -> expression(key))
       }.toList) ~
       ("calls" -> calls.map { case (meant, (call, out)) =>
-        ("any_order" -> Option.when(isList(call) && !inOrder(meant))(true)) ~ aggregateCall(call, out)
+        ("any_order" -> Option.when(SubqueriesAsJoins.isOfOneRow(call) || isList(call) && !inOrder(meant))(true)) ~
+          aggregateCall(call, out)
       }.toList) ~
       ("list" -> list.map { case (out, e) =>
         ("id" -> name(out)) ~ ("name" -> out.name) ~ ("value" -> expression(e))
@@ -474,20 +475,26 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
   /** The calls whose lists are read by more than functions that give one value for all orders of a list. */
   private def readInOrder(e: Expression): Seq[Expression] = e match {
     case call: AggregateExpression => Seq(call.canonicalized)
-    case _: SortArray | _: ArraySort | _: Size | _: ArrayMin | _: ArrayMax | _: ArrayContains | _: ArrayExists
-        if isList(e.children.head) =>
-      e.children.tail.flatMap(readInOrder)
+    case _: Size | _: ArrayContains | _: ArrayExists if isList(e.children.head) => e.children.tail.flatMap(readInOrder)
+    case _: SortArray | _: ArrayMin | _: ArrayMax if isExactList(e.children.head) => e.children.tail.flatMap(readInOrder)
+    // A comparator of the query's own may leave ties.
+    case ArraySort(list, LambdaFunction(body, Seq(a, b), _), _)
+        if isExactList(list) && body.semanticEquals(ArraySort.comparator(a, b)) =>
+      Nil
     case other => other.children.flatMap(readInOrder)
   }
 
   private def isList(e: Expression): Boolean = e match {
     case call: AggregateExpression => call.aggregateFunction.isInstanceOf[Collect[_]]
-    case ArrayDistinct(list) => isList(list)
-    case ArrayTransform(list, LambdaFunction(_, Seq(_), _)) =>
-      isList(list) // a second argument would be the place in the list
-    case ArrayFilter(list, LambdaFunction(_, Seq(_), _)) => isList(list)
+    case ArrayDistinct(list) => isExactList(list)
+    case ArrayTransform(list, LambdaFunction(body, Seq(_), _)) =>
+      isList(list) && readInOrder(body).isEmpty // a second argument would be the place in the list
+    case ArrayFilter(list, LambdaFunction(body, Seq(_), _)) => isList(list) && readInOrder(body).isEmpty
     case _ => false
   }
+
+  /** Whether equal values in the list are the same: a sort leaves others in the order in which they came. */
+  private def isExactList(e: Expression): Boolean = isList(e) && Telling.isExact(e.dataType)
 
   private def aggregateCall(call: AggregateExpression, out: Attribute): JObject = {
     val function = call.aggregateFunction

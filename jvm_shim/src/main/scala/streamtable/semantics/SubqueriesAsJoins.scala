@@ -5,11 +5,12 @@ import scala.collection.mutable.ArrayBuffer
 import org.apache.spark.SparkThrowable
 import org.apache.spark.sql.catalyst.analysis.{EliminateSubqueryAliases, EliminateView, UpdateAttributeNullability}
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateFunction, Count, First, Max}
+import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, AggregateFunction, Count, First, Max}
 import org.apache.spark.sql.catalyst.optimizer._
 import org.apache.spark.sql.catalyst.planning.PhysicalAggregation
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
 
 /**
@@ -19,7 +20,11 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
  * subquery gives one row, which its LEFT SINGLE join does. Both are written as joins with aggregates here. A subquery that no rule
  * takes away stays where it is, and whoever reads the plan sees it.
  */
-private object SubqueriesAsJoins {
+private object SubqueriesAsJoins extends PredicateHelper {
+  private val ofOneRow = TreeNodeTag[Unit]("streamtable.ofOneRow")
+
+  /** Whether a call gives the value of a subquery's only row. */
+  def isOfOneRow(call: AggregateExpression): Boolean = call.getTagValue(ofOneRow).isDefined
 
   def apply(analyzed: LogicalPlan): LogicalPlan = {
     val plain = ReplaceExpressions(EliminateView(EliminateSubqueryAliases(InlineCTE(alwaysInline = true)(analyzed))))
@@ -40,7 +45,8 @@ private object SubqueriesAsJoins {
     val projected = if (bare.exists(subqueryInKeys)) PullOutGroupingExpressions(bare) else bare
     // Of a subquery the aggregate, too: Spark looks there for what a COUNT is where no row is.
     val split = projected.transformUpWithSubqueries(splitAggregate)
-    val pulled = PullupCorrelatedPredicates(PullOutNestedDataOuterRefExpressions(OptimizeOneRowRelationSubquery(split)))
+    val overOneRow = OptimizeOneRowRelationSubquery(split).transformUpWithSubqueries { case node => unnamed(node) }
+    val pulled = PullupCorrelatedPredicates(PullOutNestedDataOuterRefExpressions(overOneRow))
     val inner = pulled.transformAllExpressions { case s: SubqueryExpression => s.withNewPlan(joined(s.plan)) }
     val rules = Seq(
       uncorrelated _,
@@ -58,6 +64,12 @@ private object SubqueriesAsJoins {
     }
     .flatten
     .exists(_.exists(_.isInstanceOf[Generate]))
+
+  /** Names within expressions, as of a subquery that became one, are numbered anew each time. */
+  private def unnamed(node: LogicalPlan): LogicalPlan = node match {
+    case _: Filter | _: Join | _: Sort | _: Generate => node.mapExpressions(trimAliases)
+    case _ => node.mapExpressions(trimNonTopLevelAliases)
+  }
 
   private def subqueryInKeys(plan: LogicalPlan): Boolean = plan match {
     case a: Aggregate => a.groupingExpressions.exists(_.containsPattern(PLAN_EXPRESSION))
@@ -147,7 +159,9 @@ private object SubqueriesAsJoins {
   /** The value of the only row of a group: its maximum is cheap to maintain; where there is none, any. */
   private def only(value: Attribute): Alias = {
     val function: AggregateFunction = if (RowOrdering.isOrderable(value.dataType)) Max(value) else new First(value)
-    Alias(function.toAggregateExpression(), value.name)()
+    val call = function.toAggregateExpression()
+    call.setTagValue(ofOneRow, ())
+    Alias(call, value.name)()
   }
 
   private def checked(rows: Alias, value: Alias): Expression = {
@@ -164,9 +178,9 @@ private object SubqueriesAsJoins {
    */
   private def single(plan: LogicalPlan): LogicalPlan = plan.transformUp {
     case join @ Join(left, right, LeftSingle, Some(condition), _)
-        if splitConjunction(condition).forall(keyed(right, _)) =>
+        if splitConjunctivePredicates(condition).forall(keyed(right, _)) =>
       val keys = ArrayBuffer.empty[Alias]
-      val over = splitConjunction(condition).map {
+      val over = splitConjunctivePredicates(condition).map {
         case e @ Equality(a, b) if e.references.exists(right.outputSet.contains) =>
           val key = if (reads(a, right)) a else b
           keys += Alias(key, Meaning.text(key))()
@@ -179,11 +193,6 @@ private object SubqueriesAsJoins {
         right.output.zip(partners).map { case (a, partner) => Alias(checked(rows, partner), a.name)(a.exprId) }
       val outer = join.copy(right = grouped, joinType = LeftOuter, condition = Some(over.reduceLeft(And(_, _))))
       Project(join.output.map(a => values.find(_.exprId == a.exprId).getOrElse(a)), outer)
-  }
-
-  private def splitConjunction(e: Expression): Seq[Expression] = e match {
-    case And(a, b) => splitConjunction(a) ++ splitConjunction(b)
-    case other => Seq(other)
   }
 
   /** Whether a condition compares what is made of the right side alone, or does not read it. */
