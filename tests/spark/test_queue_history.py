@@ -311,13 +311,14 @@ def test_rows_that_a_rewritten_file_keeps_are_no_events(s: SparkSession) -> None
         s.conf.unset("spark.databricks.delta.delete.deletionVectors.persistent")
         s.conf.unset("spark.databricks.delta.update.deletionVectors.persistent")
     s.sql("INSERT INTO kept SELECT -0D, map('a', n) FROM VALUES (4), (4) AS t(n)")
-    s.sql("INSERT INTO kept VALUES (0, map('a', 4))")
+    s.sql("INSERT OVERWRITE kept VALUES (0, map('a', 4)), (1, map('a', 1))")  # what it brings are events, also those that are there
     events = answer(s, "NEXT BATCH FROM kept FOR c")
     assert sorted(((time, str(diff), tags) for time, diff, tags, _ in events), key=str) == [
         (3, "1.0", {"a": 2}),
         (4, "-0.0", {"a": 4}),
         (4, "-0.0", {"a": 4}),
         (5, "0.0", {"a": 4}),
+        (5, "1.0", {"a": 1}),
     ]
 
 
