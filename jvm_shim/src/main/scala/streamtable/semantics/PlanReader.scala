@@ -476,7 +476,8 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
   private def readInOrder(e: Expression): Seq[Expression] = e match {
     case call: AggregateExpression => Seq(call.canonicalized)
     case _: Size | _: ArrayContains | _: ArrayExists if isList(e.children.head) => e.children.tail.flatMap(readInOrder)
-    case _: SortArray | _: ArrayMin | _: ArrayMax if isExactList(e.children.head) => e.children.tail.flatMap(readInOrder)
+    case _: SortArray | _: ArrayMin | _: ArrayMax if isExactList(e.children.head) =>
+      e.children.tail.flatMap(readInOrder)
     // A comparator of the query's own may leave ties.
     case ArraySort(list, LambdaFunction(body, Seq(a, b), _), _)
         if isExactList(list) && body.semanticEquals(ArraySort.comparator(a, b)) =>
