@@ -183,7 +183,10 @@ class Retries:
             self._retype(found, now, rows)
         others = [each for each in wanted if each.name != _EVENT]
         lacking = [each for each in coming if each.name not in now.names]
-        if lacking or not {each.name for each in others} <= {*found.schema.names}:
+        complete = not lacking and {each.name for each in others} <= {*found.schema.names}
+        if complete and same_type(now, event):
+            return found.version
+        if not complete:
             add_columns(self._spark, self._path, StructType([*others, StructField(_EVENT, StructType([*now, *lacking]))]))
         return state(self._spark, self._path).version
 

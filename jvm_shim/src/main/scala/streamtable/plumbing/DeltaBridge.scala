@@ -160,9 +160,7 @@ object DeltaBridge {
           ("rows" -> rows) ~ ("uncounted_bytes" -> bytes) ~ ("feed_bytes" -> actions.collect { case c: AddCDCFile =>
             c.size
           }.sum) ~
-          ("feed" -> actions.collectFirst { case m: Metadata =>
-            m.configuration.get("delta.enableChangeDataFeed").contains("true")
-          }) ~
+          ("feed" -> actions.collectFirst { case m: Metadata => Retained.feeds(m) }) ~
           ("schema" -> actions.collectFirst { case m: Metadata => m.schemaString }) ~
           ("user_metadata" -> info.flatMap(_.userMetadata)) ~ ("metrics" -> info.flatMap(
             _.operationMetrics)) ~ ("timestamp" -> info.flatMap(i => Option(i.timestamp)).map(_.getTime))

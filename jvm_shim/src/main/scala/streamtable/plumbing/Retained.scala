@@ -58,7 +58,8 @@ private[streamtable] object Retained {
       actions.exists { case m: Metadata => !feeds(m); case _ => false })
   }
 
-  private def feeds(metadata: Metadata): Boolean =
+  /** Whether a version has a change data feed, by its metadata. */
+  def feeds(metadata: Metadata): Boolean =
     metadata.configuration.get("delta.enableChangeDataFeed").contains("true")
 
   /** Whether one of the files, or of their deletion vectors, is not there any more. */

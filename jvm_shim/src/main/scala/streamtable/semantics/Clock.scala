@@ -22,7 +22,7 @@ import org.apache.spark.sql.types._
  * Only filters and projections read the clock in the plan that is handed over. Where another operator does, a projection below it
  * computes what depends on the clock, so that a row changes by the clock only if that value does.
  */
-private object Clock {
+private object Clock extends PredicateHelper {
   val now: AttributeReference = AttributeReference("__streamtable_now", TimestampType, nullable = false)()
 
   def isRead(e: Expression): Boolean = e.exists { case a: Attribute => a.exprId == now.exprId; case _ => false }
@@ -101,7 +101,7 @@ private object Clock {
 
   /** An inner join is a product that is filtered; an outer one filters the side that it may pad, or compares with a column of the other. */
   private def overJoin(join: Join): LogicalPlan = {
-    val (clocked, rest) = split(join.condition.get).partition(isRead)
+    val (clocked, rest) = splitConjunctivePredicates(join.condition.get).partition(isRead)
     def withColumn(conjuncts: Seq[Expression]): Join = {
       val instant = Alias(now, now.name)()
       val compared = conjuncts.map(_.transform { case a: Attribute if a.exprId == now.exprId => instant.toAttribute })
@@ -118,10 +118,6 @@ private object Clock {
         join.copy(left = Filter(clocked.reduce(And), join.left), condition = rest.reduceOption(And))
       case _ => Project(join.output, withColumn(clocked))
     }
-  }
-
-  private def split(e: Expression): Seq[Expression] = e match {
-    case And(l, r) => split(l) ++ split(r); case other => Seq(other)
   }
 
   private def within(e: Expression, side: LogicalPlan): Boolean = (e.references - now).subsetOf(side.outputSet)

@@ -233,7 +233,7 @@ object PlanReader {
   }
 }
 
-private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId, String]) {
+private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId, String]) extends PredicateHelper {
   import PlanReader.{name, sourceName, DeltaSource}
 
   /**
@@ -347,8 +347,7 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
   }.toList
 
   private def conjuncts(condition: Option[Expression]): List[JObject] = {
-    def split(e: Expression): Seq[Expression] = e match { case And(l, r) => split(l) ++ split(r); case o => Seq(o) }
-    condition.toList.flatMap(split).map {
+    condition.toList.flatMap(splitConjunctivePredicates).map {
       case e @ Equality(left, right) =>
         expression(e) ~ ("sides" -> List(expression(left), expression(right))) ~ bounded(e)
       case e => expression(e) ~ bounded(e)

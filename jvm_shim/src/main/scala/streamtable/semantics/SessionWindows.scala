@@ -11,7 +11,7 @@ import org.apache.spark.sql.types._
  * GROUP BY that has it as a key, what overlaps or touches among rows with equal other keys. The plan that is handed over says so in window
  * functions over the other keys, and its columns bear no mark: a grouping of ours would merge by it as well.
  */
-private object SessionWindows {
+private object SessionWindows extends PredicateHelper {
 
   def isMarked(e: Expression): Boolean = e match {
     case named: NamedExpression => named.resolved && named.metadata.contains(SessionWindow.marker)
@@ -64,7 +64,7 @@ private object SessionWindows {
   }
 
   /** What Spark may move below one side of a join, by itself or by what it infers of an equality. */
-  private def moved(condition: Expression, join: Join): Option[String] = conjuncts(condition)
+  private def moved(condition: Expression, join: Join): Option[String] = splitConjunctivePredicates(condition)
     .find(c =>
       readsSessions(c, join) && (c.isInstanceOf[EqualTo] || join.joinType == LeftSemi || join.joinType == LeftAnti ||
         join.children.exists(side => c.references.subsetOf(side.outputSet))))
@@ -72,10 +72,6 @@ private object SessionWindows {
 
   private def below(condition: Expression): String =
     s"Spark may move ${condition.sql} below the sessions, which it then merges without the other rows"
-
-  private def conjuncts(e: Expression): Seq[Expression] = e match {
-    case And(l, r) => conjuncts(l) ++ conjuncts(r); case other => Seq(other)
-  }
 
   private def readsSessions(condition: Expression, child: LogicalPlan): Boolean =
     condition.references.intersect(ofSessions(child)).nonEmpty
