@@ -322,6 +322,19 @@ def test_rows_that_a_rewritten_file_keeps_are_no_events(s: SparkSession) -> None
     ]
 
 
+def test_rows_that_restored_files_bring_again_are_no_events(s: SparkSession) -> None:
+    s.sql("CREATE QUEUE restored (n INT)")
+    s.sql("REGISTER CONSUMER c ON restored")
+    for n in (1, 2):
+        s.sql(f"INSERT INTO restored VALUES ({n})")
+    s.sql("OPTIMIZE restored")
+    assert sorted(row[1] for row in answer(s, "NEXT BATCH FROM restored FOR c")) == [1, 2]
+    s.sql("FINISH BATCH FROM restored FOR c")
+    s.sql("RESTORE TABLE restored TO VERSION AS OF 2")
+    s.sql("INSERT INTO restored VALUES (3)")
+    assert [row[1] for row in answer(s, "NEXT BATCH FROM restored FOR c")] == [3]
+
+
 def test_a_client_that_comes_back_late_finishes_its_own_batch_alone(s: SparkSession) -> None:
     s.sql("CREATE QUEUE late (n INT) WITH (max_count = 1)")
     s.sql("REGISTER CONSUMER c ON late")

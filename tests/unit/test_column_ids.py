@@ -44,9 +44,9 @@ def _nothing_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(column_ids, "_clean", {})
 
 
-def at(version: int, schema_json: str) -> TableState:
+def at(version: int, schema_json: str, table_id: str = "id", commit: str | None = None) -> TableState:
     """Return the state of a table."""
-    return TableState("/t", "id", version, {}, schema_json, (), None)
+    return TableState("/t", table_id, version, {}, schema_json, (), None, commit=commit)
 
 
 @pytest.mark.parametrize(
@@ -149,3 +149,15 @@ def test_only_commits_that_were_not_looked_at_are_read_again(monkeypatch: pytest
     latest = 12
     assert [names.other(since) for since in (8, 2)] == [None] * 2
     assert asked == [(3, 9), (9, 12), (2, 12)]
+
+
+@pytest.mark.parametrize("another", [at(9, schema(v="c1"), table_id="made again"), at(9, schema(v="c1"), commit="of a copy")])
+def test_what_was_seen_of_a_table_is_not_said_of_another_one_in_its_place(
+    another: TableState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_before, now = schema(v="c1"), at(9, schema(v="c1"), commit="first")
+    monkeypatch.setattr(column_ids, "state", lambda *_: now)
+    monkeypatch.setattr(column_ids, "commits", lambda *_, **__: [SimpleNamespace(schema_json=of_before, operation="CLUSTER BY")])
+    assert column_ids.NamesInFiles(SPARK, "/t", ["v"]).other(3) is None
+    of_before, now = schema(v="c2"), another
+    assert column_ids.NamesInFiles(SPARK, "/t", ["v"]).other(3) == "v"

@@ -37,8 +37,8 @@ from streamtable.sql.builder import cast, column, number, string
 
 __all__ = ["BoundQuery", "read_plan"]
 
-_BY_CHANCE = ("Sample", "GlobalLimit", "LocalLimit", "Tail")
-"""Operators of Spark whose rows nothing decides, and that no rule reads."""
+_BY_CHANCE = ("Sample", "GlobalLimit", "LocalLimit", "Offset", "Tail")
+"""Operators of Spark that no rule reads, and that choose among rows: an order that decides is not looked for."""
 
 Json = Mapping[str, Any]
 

@@ -40,7 +40,7 @@ def _open_in(node: Operator) -> str | None:
         case Unsupported(reason=reason, open=True):
             return reason
         case Aggregate(keys=keys, calls=calls):
-            scalars = [*(key.value for key in keys), *(each.value for each in calls)]
+            scalars = [*(key.value for key in keys), *(each.value for each in calls if not each.any_order)]
             spelt = [each.text for each in scalars if "COLLATE" in each.type]
             spellings = f"which of the equal spellings of {spelt[0]} a group shows is left open" if spelt else None
             return aggregate.left_open(node) or spellings

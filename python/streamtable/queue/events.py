@@ -26,8 +26,8 @@ UNREADABLE = (RefreshError, StorageFailed, InvalidStatement, NotSupported)
 """The errors of a queue whose source is gone, or has another meaning than at CREATE QUEUE."""
 
 _NTH = "nth"
-_REWRITE = ("DELETE", "UPDATE", "MERGE")
-"""Operations that may write rows anew which they do not touch."""
+_NEW_ROWS = ("WRITE", "STREAMING UPDATE", "COPY INTO")
+"""Operations each of whose rows is an event, also where an equal one leaves. Others may write rows anew which they do not touch."""
 
 
 def schema(spark: SparkSession, queue: Queue) -> StructType:
@@ -92,7 +92,7 @@ def _inserted(session: SparkSession, queue: Queue, start: int, end: int) -> Data
     with opened(session, queue.subscribe.relation) as feed:
         relation = feed.relation
         names = ids(relation.schema)
-        rewriting = [step.time for step in relation.inputs.commits(start, end) if step.operation in _REWRITE]
+        rewriting = [step.time for step in relation.inputs.commits(start, end) if step.operation not in _NEW_ROWS]
         with feed.lent(start, end) as changes:
             came = changes.where(F.col(WEIGHT.id) > 0).where(~F.col(TIME).isin(rewriting)).select(TIME, *names)
             if rewriting:

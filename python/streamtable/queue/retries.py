@@ -196,9 +196,8 @@ class Retries:
             # A table without a mapping takes only some names of columns.
             properties = {"delta.enableDeletionVectors": "true", "delta.columnMapping.mode": "name"}
             nullable = schema.toNullable().json()
-            ours = f"{self._application}.create"
-            metadata = Metadata(schema_json=nullable, properties=properties)
-            commit(self._spark, self._path, -1, Transaction(ours, 0), metadata=metadata)
+            by, metadata = Transaction(f"{self._application}.create", 0), Metadata(schema_json=nullable, properties=properties)
+            commit(self._spark, self._path, -1, by, metadata=metadata)
 
     def _retype(self, found: TableState, event: StructType, rows: DataFrame) -> None:
         """Write the table anew, with events of other types. Its rows keep the versions that brought them."""
