@@ -99,11 +99,11 @@ def forbidden_imports(source: str, path: Path) -> list[str]:
 def too_long(source: str, path: Path) -> list[str]:
     """Return what exceeds the bounds in a file."""
     lines = source.count("\n")
-    functions = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef))
-    lengths = {node.name: (node.end_lineno or 0) - node.lineno + 1 for node in functions}
+    functions = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    lengths = [(node.name, (node.end_lineno or 0) - node.lineno + 1) for node in functions]
     return [
         *([f"{path} has {lines} lines"] if lines > LONGEST_FILE and str(path) not in ANY_LENGTH else []),
-        *(f"{path}: {name} has {length} lines" for name, length in lengths.items() if length > LONGEST_FUNCTION),
+        *(f"{path}: {name} has {length} lines" for name, length in lengths if length > LONGEST_FUNCTION),
     ]
 
 
@@ -243,7 +243,8 @@ def test_a_right_import_is_left_alone(path: str, source: str) -> None:
 
 def test_what_is_too_long_is_found() -> None:
     function = "def f():\n" + "    g()\n" * LONGEST_FUNCTION
-    assert too_long(function, Path("sql/x.py")) == ["sql/x.py: f has 61 lines"]
+    for each in (function, f"{function}class C:\n    def f(self):\n        g()\n", f"async {function}"):
+        assert too_long(each, Path("sql/x.py")) == ["sql/x.py: f has 61 lines"]
     assert too_long("x = 1\n" * (LONGEST_FILE + 1), Path("sql/x.py")) == ["sql/x.py has 301 lines"]
 
 
