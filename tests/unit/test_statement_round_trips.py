@@ -91,7 +91,6 @@ from streamtable.language.stream_table.schedule import Calculated, Cron, Every, 
 from streamtable.language.stream_table.scheduler import AlterScheduler
 from streamtable.language.stream_table.state import SetState, StateMode
 from streamtable.language.subscribe.ast import (
-    MAXIMUM_TIMEOUT_MS,
     CloseCursor,
     CopyToStdout,
     Debezium,
@@ -106,6 +105,7 @@ from streamtable.language.subscribe.ast import (
 from streamtable.language.write import to_sql
 
 KEYWORDS = keywords()
+DAY_MS = 86_400_000
 
 
 characters = st.characters(exclude_categories=["Cs"])
@@ -192,7 +192,7 @@ subscribing = (
     subscribes
     | st.builds(CopyToStdout, subscribes)
     | st.builds(DeclareCursor, identifiers, subscribes)
-    | st.builds(Fetch, identifiers, st.none() | st.integers(0, 2**31 - 1), st.none() | st.integers(0, MAXIMUM_TIMEOUT_MS))
+    | st.builds(Fetch, identifiers, st.none() | st.integers(0, 2**31 - 1), st.none() | st.integers(0, DAY_MS))
     | st.builds(CloseCursor, identifiers)
 )
 conditions = st.none() | st.sampled_from(["a > 1", "')' = a -- )", "/* ( */ (b) IN (1)"])

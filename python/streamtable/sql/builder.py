@@ -22,7 +22,6 @@ __all__ = [
     "identifier",
     "literal",
     "number",
-    "product",
     "qualified",
     "recursive",
     "select",
@@ -189,11 +188,3 @@ def text(expression: exp.Expr, pretty: bool = False) -> str:
     for nested in reversed(list(whole.find_all(exp.Subquery))):
         nested.set("this", exp.Var(this=nested.this.sql(dialect=_Spark, comments=False, copy=False)))
     return whole.sql(dialect=_Spark, comments=False, copy=False)
-
-
-def product(factors: Sequence[exp.Expr]) -> exp.Expr:
-    """Multiply expressions."""
-    folded = factors[0]
-    for factor in factors[1:]:
-        folded = exp.Mul(this=folded, expression=factor)
-    return folded

@@ -64,10 +64,6 @@ def drawn(graph: nx.DiGraph[str]) -> Drawing:
     return Drawing(places, paths, width, bottom)
 
 
-Lane = tuple[str, int]
-"""The place in a column for the edges of a node that cross it."""
-
-
 def _height(node: Hashable) -> float:
     return LANE_HEIGHT if isinstance(node, tuple) else BOX_HEIGHT
 

@@ -7,9 +7,6 @@ from typing import TypeAlias
 
 from streamtable.language.names import Name, Query
 
-MAXIMUM_TIMEOUT_MS = 86_400_000
-"""A day."""
-
 
 @dataclass(frozen=True)
 class Upsert:
