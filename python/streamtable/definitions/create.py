@@ -40,8 +40,11 @@ class Dropped:
     left: tuple[str, ...]
 
 
-def create(spark: SparkSession, statement: CreateStreamTable) -> Outcome:
-    """Create the stream table and fill it. Raises InvalidStatement and its kinds, NotIncremental; then nothing is left behind."""
+def create(spark: SparkSession, statement: CreateStreamTable, *, again: bool = True) -> Outcome:
+    """Create the stream table and fill it. Raises InvalidStatement and its kinds, NotIncremental; then nothing is left behind.
+
+    `again`: begin once more if another session took the name meanwhile.
+    """
     started = time.perf_counter()
     located, existing = find(spark, statement.name)
     full = ".".join(located.name)
@@ -69,9 +72,9 @@ def create(spark: SparkSession, statement: CreateStreamTable) -> Outcome:
                 done = Outcome(full, Action.NO_DATA, "", 0, 0, 0, entry.state.version)
             publish(spark, entry, analysed.bound)
     except Exception:
-        if existing or find_table(spark, statement.name.parts).kind == "none":
+        if existing or not again or find_table(spark, statement.name.parts).kind == "none":
             raise
-        return create(spark, statement)  # another session took the name meanwhile: answer as if it had been first
+        return create(spark, statement, again=False)  # answer as if the other session had been first
     finally:
         release(analysed)
     reason = CREATED if statement.with_data else CREATED_EMPTY

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -25,7 +26,7 @@ from streamtable.language.names import Query
 from streamtable.language.stream_table.ast import CreateStreamTable
 from streamtable.language.stream_table.state import StateMode
 from streamtable.query.expectations import Judged, form_of, judge, refuse_volatile
-from streamtable.query.fingerprint import Json, _used, fingerprint_of
+from streamtable.query.fingerprint import Json, fingerprint_of, used_columns
 from streamtable.query.frozen import Frozen, freeze, refuse_moving
 from streamtable.query.rejected import rejection
 from streamtable.query.rewrite import rewritten
@@ -106,41 +107,42 @@ def analyse(
     """
     expectations = of.expectations if of is not None else ()
     reader, name = java_class(session, f"{SHIM}.PlanReader"), uuid.uuid4().hex
-    try:
-        pins = _pinned(session, query)
-        _check_names(json.loads(pins.gone()))
-        frame = frame_of(session, pins.frame())
-        if frozen := freeze(frame, of) if of is not None else None:
-            frame = frozen.outside(frozen.whole)
-        whole, frame = judge(frame, of) if of is not None and expectations else (frame, frame)
-        plan = reader.read(whole._jdf, name)
-        bound = replace(read_plan(plan, name), columns=pins.columns(), texts=pins.texts(), used=_listed(_mentioned(plan)))
-        if expectations:
-            refuse_volatile(bound.tree, expectations)
-        if frozen:
-            refuse_moving(bound.tree, frozen)
-    except InvalidStatement:
-        _forget(session, name)
-        raise
-    except PySparkException as error:
-        rejected = rejection(session, query, error)
-        _forget(session, name)
-        raise rejected from error
-    except RecursionError as error:
-        _forget(session, name)
-        raise _too_deep() from error
-    judging, mode = form_of(expectations), of.state if of is not None else StateMode.ALL
-    try:
+    with _freed_if_it_fails(session, name):
+        try:
+            pins = _pinned(session, query)
+            _check_names(json.loads(pins.gone()))
+            frame = frame_of(session, pins.frame())
+            if frozen := freeze(frame, of) if of is not None else None:
+                frame = frozen.outside(frozen.whole)
+            whole, frame = judge(frame, of) if of is not None and expectations else (frame, frame)
+            plan = reader.read(whole._jdf, name)
+            bound = replace(read_plan(plan, name), columns=pins.columns(), texts=pins.texts(), used=_listed(_mentioned(plan)))
+            if expectations:
+                refuse_volatile(bound.tree, expectations)
+            if frozen:
+                refuse_moving(bound.tree, frozen)
+        except InvalidStatement:
+            raise
+        except PySparkException as error:
+            raise rejection(session, query, error) from error
+        judging, mode = form_of(expectations), of.state if of is not None else StateMode.ALL
         formed, fingerprint = stored(session, bound.tree, mode, before, lambda form: fingerprint_of(plan, form + judging))
         tree = normalise(formed.tree)
-    except Exception as error:
-        _forget(session, name)
-        if isinstance(error, RecursionError):
-            raise _too_deep() from error
-        raise
     judged = Judged(whole, tree, expectations) if expectations else None
     kept = judged.kept if judged else tree if trusted else uncounted(tree)
     return AnalysedQuery(session, frame, bound, kept, fingerprint, plan, None, formed.states, judged, frozen, trusted)
+
+
+@contextmanager
+def _freed_if_it_fails(session: SparkSession, reading: str) -> Iterator[None]:
+    """Free the registered expressions and the session of an analysis that fails."""
+    try:
+        yield
+    except BaseException as error:
+        _forget(session, reading)
+        if isinstance(error, RecursionError):
+            raise _too_deep() from error
+        raise
 
 
 def _pinned(session: SparkSession, query: Query) -> Any:
@@ -180,7 +182,7 @@ def _too_deep() -> InvalidQuery:
 def _mentioned(plan: str) -> dict[str, set[str]]:
     """Return the columns of each table, by its path, that a plan mentions."""
     document = json.loads(plan)
-    mentioned, found = set(_used(document["plan"], wanted=True)), {each["path"]: set[str]() for each in document["sources"]}
+    mentioned, found = set(used_columns(document["plan"], wanted=True)), {each["path"]: set[str]() for each in document["sources"]}
     for node in _nodes(document["plan"]):
         if node.get("path") in found:  # else it is a constant: a table at a fixed version
             found[node["path"]] |= {each["name"] for each in node["output"] if each["id"] in mentioned}

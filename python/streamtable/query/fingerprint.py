@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["fingerprint_of"]
+__all__ = ["Json", "fingerprint_of", "used_columns"]
 
 Json = Mapping[str, Any]
 
@@ -24,7 +24,7 @@ def fingerprint_of(plan: str, form: str = "") -> str:
     ids = [each["table_id"] for each in sources]
     # Copies of a table's files share its id, so the order of their paths in the plan tells them apart.
     document["sources"] = ids if len(set(ids)) == len({each["path"] for each in sources}) else sources
-    used = _without(document, set(_used(document["plan"], wanted=True)))
+    used = _without(document, set(used_columns(document["plan"], wanted=True)))
     renamed = json.dumps(_numbered(used, {}), separators=(",", ":"))
     stable = re.sub(r'"(number|leaf)":\d+,?|"loop":"\w+",?|"(fails|rounds)":true,?|"tells":\[[^]]*\],?', "", renamed)
     return hashlib.sha256((json.dumps(stable) + form).encode()).hexdigest()[:16]
@@ -62,14 +62,14 @@ _WITHOUT_NAMES = frozenset({"Constant", "Expand"})
 """Operators that give values to their columns by position: the name of a column does not tell which values these are."""
 
 
-def _used(node: Json, wanted: bool) -> Iterator[str]:
+def used_columns(node: Json, wanted: bool) -> Iterator[str]:
     """Yield the ids that a plan uses, not those that it only hands on. With `wanted`, its own output counts as used."""
     mentioned = {key: value for key, value in node.items() if key != "children" and (wanted or key != "output")}
     numbers = dict[str, str]()
     _numbered(mentioned, numbers)
     yield from numbers
     for child in node.get("children", ()):
-        yield from _used(child, node["op"] in _BY_PLACE or node.get("unknown", False))
+        yield from used_columns(child, node["op"] in _BY_PLACE or node.get("unknown", False))
 
 
 _SINCE = frozenset({"ranks", "bounded", "any_order"})
