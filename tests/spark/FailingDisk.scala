@@ -30,8 +30,19 @@ object FailingDisk {
     act
   }
 
-  private[streamtable] def look[A](act: => A): A =
+  private val looked = new AtomicInteger
+  @volatile private var refused = 0
+
+  /** Lets one look at files fail, counted from 1, and no other; none where it is 0. */
+  def refuse(look: Int): Unit = { looked.set(0); refused = look }
+
+  /** How many looks there were since then. */
+  def looks: Int = looked.get
+
+  private[streamtable] def look[A](act: => A): A = {
+    if (looked.incrementAndGet() == refused) throw new IOException("/disk: Forbidden")
     if (dead && at > 0 && count.get >= at) throw new IOException(s"/disk: $text") else act
+  }
 }
 
 class FailingDisk extends LocalDisk {

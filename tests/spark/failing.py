@@ -226,6 +226,38 @@ class Found:
         return {row[0].removeprefix("spark_catalog.") for query in queries for row in self.rows(query)}
 
 
+WRITES: dict[str, Callable[[SparkSession, str], object]] = {
+    "append": lambda spark, place: spark.sql("SELECT 9 AS id").write.format("delta").mode("append").save(place),
+    "overwrite": lambda spark, place: spark.sql("SELECT 9 AS id").write.format("delta").mode("overwrite").save(place),
+    "replace": lambda spark, place: spark.sql(f"CREATE OR REPLACE TABLE second USING delta LOCATION '{place}' AS SELECT 9 AS id"),
+    "directory": lambda spark, place: spark.sql(f"INSERT OVERWRITE DIRECTORY '{place}' USING parquet SELECT 9 AS id"),
+}
+"""Writes to the place of a stream table."""
+
+
+def looking(spark: SparkSession) -> None:
+    """Write to a stream table while one look at its files fails, each in turn; print how often, and by which errors it is refused."""
+    disk, logs = java_class(spark, f"{SHIM}.FailingDisk"), java_class(spark, "org.apache.spark.sql.delta.DeltaLog")
+    place = f"{Path.cwd()}/spark-warehouse/st"
+    spark.sql("CREATE STREAM TABLE st AS SELECT id FROM VALUES (1) AS t(id)")
+    files = sorted(Path(place).rglob("*"))
+    for name, write in WRITES.items():
+        looks, at = 1, 0
+        while at < looks:
+            at += 1
+            logs.clearCache()
+            disk.refuse(at)
+            try:
+                write(spark, place)
+            except Exception as error:  # whichever it is, the table stays as it was
+                sys.stdout.write(f"{name}|{'Forbidden' if 'Forbidden' in str(error) else type(error).__name__}\n")
+            else:
+                sys.stdout.write(f"{name}|written at look {at}\n")
+            looks = max(looks, disk.looks())
+            disk.refuse(0)
+            assert sorted(Path(place).rglob("*")) == files, (name, at)
+
+
 def main(spark: SparkSession, step: int, names: str) -> None:
     """Try every case at each `step`-th event, with a fault and with a kill, and print how many there were."""
     failing = Failing(spark, Path.cwd() / "spark-warehouse")

@@ -15,6 +15,7 @@ from tests.pipeline import in_turn
 
 from streamtable.catalog.accepted import accept
 from streamtable.errors import DirectWriteRefused
+from streamtable.jvm.gateway import java_class
 
 pytestmark = pytest.mark.core
 
@@ -304,6 +305,16 @@ def test_a_table_whose_folder_is_gone_can_be_dropped(spark: SparkSession, tmp_pa
     shutil.rmtree(tmp_path / "gone")
     spark.sql("DROP TABLE folderless")
     assert not spark.catalog.tableExists("folderless")
+
+
+def test_a_table_whose_files_cannot_be_looked_at_can_be_dropped(spark: SparkSession, tmp_path: Path) -> None:
+    spark.sql(f"CREATE TABLE unreachable USING delta LOCATION '{tmp_path / 'broken'}' AS SELECT 1 AS id")
+    (tmp_path / "broken" / "_delta_log" / f"{1:020}.json").write_text("{")
+    java_class(spark, "org.apache.spark.sql.delta.DeltaLog").clearCache()
+    with pytest.raises(Exception, match="(?i)json"):
+        spark.sql("CREATE OR REPLACE TABLE unreachable USING delta AS SELECT 2 AS id")
+    spark.sql("DROP TABLE unreachable")
+    assert not spark.catalog.tableExists("unreachable")
 
 
 def test_dropping_what_does_not_exist_is_sparks_business(spark: SparkSession) -> None:

@@ -123,7 +123,7 @@ def test_a_link_in_place_of_a_folder_is_not_followed(shop: SparkSession, tmp_pat
             if what == "log":
                 shop.sql("DROP TABLE st")
             else:
-                with pytest.raises(DirectWriteRefused, match=r"files of the stream table .*victim(.|\n)*remove the link"):
+                with pytest.raises(DirectWriteRefused, match=r"files of the stream table .*victim(.|\n)*remove a link"):
                     shop.sql("DROP TABLE st")
         else:
             assert told[0][1].startswith("DROPPED"), (what, told)

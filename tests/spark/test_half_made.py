@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 from tests.spark.cases.every import CASES
+from tests.spark.failing import WRITES
 from tests.spark.killed import ended, run
 from tests.spark.scala import compile_scala
 
 PROGRAM = """
 import sys
-from tests.spark.failing import main
+from tests.spark.failing import looking, main
 
 disk = "org.apache.spark.sql.streamtable.Failing"
 spark = session(1, {
@@ -22,7 +23,10 @@ spark = session(1, {
     "spark.hadoop.fs.file.impl": f"{disk}FileSystem",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": f"{disk}FileContext",
 })
-main(spark, int(sys.argv[2]), sys.argv[3])
+if len(sys.argv) > 2:
+    main(spark, int(sys.argv[2]), sys.argv[3])
+else:
+    looking(spark)
 """
 
 
@@ -40,6 +44,15 @@ def test_statements_at_some_file_events(tmp_path: Path) -> None:
     assert len(found) == 8
     assert all(count for count, _ in found.values()), found
     assert any(failed for _, failed in found.values()), found
+
+
+def test_no_write_to_a_stream_table_passes_where_a_look_at_its_files_fails(tmp_path: Path) -> None:
+    compile_scala("FailingDisk.scala", tmp_path)
+    done = run(tmp_path, PROGRAM, str(tmp_path))
+    ended(done, 0)
+    told = {line for line in done.stdout.splitlines() if "|" in line}
+    refused = {f"{name}|{how}" for name in WRITES for how in ("Forbidden", "DirectWriteRefused")}
+    assert told == refused
 
 
 @pytest.mark.fuzz

@@ -99,7 +99,7 @@ def test_a_name_of_another_format_that_was_led_there_takes_no_files_along(shop: 
     own = folder(shop, "sales").parent / "led"
     with as_without_streamtable(shop):
         shop.sql(f"ALTER TABLE led SET LOCATION '{place.format(st=st, home=st.parent)}'")
-    with pytest.raises(DirectWriteRefused, match=r"files of the stream table .*st(.|\n)*lead the name elsewhere"):
+    with pytest.raises(DirectWriteRefused, match=r"files of the stream table .*st(.|\n)*point this name at another folder"):
         shop.sql("DROP TABLE led")
     shop.sql(f"ALTER TABLE led SET LOCATION '{own}'")
     shop.sql("DROP TABLE led")

@@ -1,10 +1,9 @@
 package org.apache.spark.sql.delta.streamtable
 
-import java.io.FileNotFoundException
 import java.util.{Map => JavaMap}
 
 import org.apache.hadoop.fs.Path
-import org.apache.spark.sql.{AnalysisException, DataFrame, SparkSession}
+import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.connector.catalog.{CatalogManager, CatalogV2Util, Identifier, TableCatalog, V1Table}
 import org.apache.spark.sql.delta.{DeltaColumnMapping, DeltaConfigs, DeltaLog, Snapshot}
@@ -12,7 +11,7 @@ import org.apache.spark.sql.delta.catalog.DeltaTableV2
 import org.apache.spark.sql.delta.actions._
 import org.apache.spark.sql.delta.skipping.clustering.ClusteredTableUtils
 import org.apache.spark.sql.functions.{col, when, lit}
-import org.apache.spark.sql.streamtable.{CatalogEntry, Places, StreamTableException}
+import org.apache.spark.sql.streamtable.{CatalogEntry, IfThere, Places}
 import org.json4s._
 import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.{compact, parse, render}
@@ -32,7 +31,7 @@ object DeltaBridge {
       if (names.size > 2) (catalogs.catalog(names.head), names.tail) else (catalogs.currentCatalog, names)
     val namespace = if (rest.size > 1) rest.init.toArray else catalogs.currentNamespace
     val identifier = Identifier.of(namespace, rest.last)
-    val (kind, path, entry) = ifThere(catalog.asInstanceOf[TableCatalog].loadTable(identifier)) match {
+    val (kind, path, entry) = IfThere(catalog.asInstanceOf[TableCatalog].loadTable(identifier)) match {
       case Some(t: DeltaTableV2) => ("delta", t.path.toString, t.catalogTable)
       case Some(t: V1Table) if t.catalogTable.tableType.name == "VIEW" => ("view", "", None)
       case Some(_) => ("other", "", None)
@@ -59,20 +58,6 @@ object DeltaBridge {
   def tellCatalog(spark: SparkSession, database: String, table: String): Unit = spark.withActive {
     CatalogColumns.tell(spark, TableIdentifier(table, Some(database)))
   }
-
-  /** None for what is not there. Any other failure, of the storage or by an interrupt, says nothing about that. */
-  private def ifThere[T](look: => T): Option[T] =
-    try Some(look)
-    catch {
-      case e: StreamTableException if e.getCondition == "STREAMTABLE_NOT_SUPPORTED" => throw e
-      case e: AnalysisException if e.getCause == null => None
-      case e
-          if Iterator
-            .iterate[Throwable](e)(_.getCause)
-            .takeWhile(_ != null)
-            .exists(_.isInstanceOf[FileNotFoundException]) =>
-        None
-    }
 
   /** The latest version and what is recorded in it; no Spark job when the version's checksum is there. */
   def state(spark: SparkSession, path: String): String = spark.withActive {
@@ -124,7 +109,7 @@ object DeltaBridge {
   /** Table id, latest version and what tells its commit, of each path, in one call; null for a table that is gone. */
   def versions(spark: SparkSession, paths: String): String = spark.withActive {
     compact(render(JArray(strings(paths).map { path =>
-      ifThere(Snapshots.latest(spark, path))
+      IfThere(Snapshots.latest(spark, path))
         .map { s =>
           val commit: JValue = CommitIds.of(s).map(JString(_)).getOrElse(JNull)
           JArray(List(JString(s.metadata.id), JLong(s.version), commit))
@@ -340,7 +325,7 @@ object DeltaBridge {
   def names(spark: SparkSession, path: String): String = {
     val folder = new Path(path)
     val fs = folder.getFileSystem(spark.sessionState.newHadoopConf())
-    val found = ifThere(fs.listStatus(folder).map(_.getPath.getName).toList).getOrElse(Nil)
+    val found = IfThere(fs.listStatus(folder).map(_.getPath.getName).toList).getOrElse(Nil)
     compact(render(JArray(found.map(JString(_)))))
   }
 

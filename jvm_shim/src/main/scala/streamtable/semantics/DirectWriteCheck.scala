@@ -3,6 +3,7 @@ package org.apache.spark.sql.streamtable
 import java.lang.ref.WeakReference
 
 import scala.util.Try
+import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
 import org.json4s.JString
@@ -184,7 +185,12 @@ case class DirectWriteCheck(session: SparkSession, replaces: Boolean = false) ex
     case w if Versions.constrained(w).isDefined =>
       Write("ALTER TABLE", Versions.constrained(w).flatMap(inPlan), redefine)
     case w: DropTable =>
-      Write("DROP TABLE", named(w.child), name => s"use DROP STREAM TABLE $name", changesShape = true, ofTheName = true)
+      Write(
+        "DROP TABLE",
+        dropped(w.child),
+        name => s"use DROP STREAM TABLE $name",
+        changesShape = true,
+        ofTheName = true)
     case w: ReplaceTable =>
       Write("CREATE OR REPLACE TABLE", replaced(w.name, w.tableSpec), redefine, changesShape = true)
     case w: ReplaceTableAsSelect =>
@@ -271,13 +277,25 @@ case class DirectWriteCheck(session: SparkSession, replaces: Boolean = false) ex
   /** The table that a name stands for, if it exists: Spark leaves it unread in DROP and REPLACE. */
   private def named(plan: LogicalPlan): Option[Target] = plan match {
     case ResolvedIdentifier(catalog, identifier) =>
-      Try(catalog.asTableCatalog.loadTable(identifier)).toOption.flatMap {
-        case delta: DeltaTableV2 => readOrNot(delta)
+      IfThere(catalog.asTableCatalog.loadTable(identifier)).flatMap {
+        case delta: DeltaTableV2 => read(delta)
         case other: V1Table => led(other.catalogTable)
         case _ => None
       }
     case _ => None
   }
+
+  /** A table whose files cannot be looked at is what the catalog says that it is: it can still be dropped. */
+  private def dropped(plan: LogicalPlan): Option[Target] =
+    try named(plan)
+    catch {
+      case NonFatal(e) =>
+        plan match {
+          case ResolvedIdentifier(catalog, name) if isSessionCatalog(catalog) =>
+            entryOf(name.asTableIdentifier).map(unread).orElse(throw e)
+          case _ => throw e
+        }
+    }
 
   /** The table of a name, or the one at the place of a new name. */
   private def replaced(name: LogicalPlan, spec: TableSpecBase): Option[Target] =
@@ -294,7 +312,7 @@ case class DirectWriteCheck(session: SparkSession, replaces: Boolean = false) ex
     Option.when(name.database.isDefined)(Target(name.nameParts.quoted, name.unquotedString, Map.empty, None, None))
 
   private def atPath(path: String, catalogTable: Option[CatalogTable]): Option[Target] =
-    Try(DeltaTableV2(session, new Path(path), catalogTable)).toOption.flatMap(readOrNot)
+    IfThere(DeltaTableV2(session, new Path(path), catalogTable)).flatMap(read)
 }
 
 private object DirectWriteCheck {
@@ -374,10 +392,17 @@ private object DirectWriteCheck {
       Option.when(snapshot.version >= 0)(snapshot.metadata.id))
   }
 
-  /** A table whose log cannot be read is what the catalog says that it is: it can still be dropped. */
-  private def readOrNot(delta: DeltaTableV2): Option[Target] =
-    Try(table(delta)).toOption.orElse(delta.catalogTable.map(entry =>
-      Target(nameOf(Some(entry), delta.path), delta.path.toString, Map.empty, Some(entry), None)))
+  /** A table whose log is gone is what the catalog says that it is. */
+  private def read(delta: DeltaTableV2): Option[Target] =
+    IfThere(table(delta)).orElse(delta.catalogTable.map(unread))
+
+  private def unread(entry: CatalogTable) =
+    Target(
+      entry.identifier.nameParts.quoted,
+      entry.storage.locationUri.fold("")(_.toString),
+      Map.empty,
+      Some(entry),
+      None)
 
   private def nameOf(catalogTable: Option[CatalogTable], path: Path) =
     catalogTable.map(_.identifier.nameParts.quoted).getOrElse(s"delta.`$path`")
@@ -386,8 +411,9 @@ private object DirectWriteCheck {
     throw StreamTableException(
       "STREAMTABLE_DIRECT_WRITE",
       "42809",
-      s"$what is refused: it would take along the files of $owner.",
-      "lead the name elsewhere (ALTER ... SET LOCATION), or remove the link in the place of its folder; or drop it first")
+      s"$what is refused: it would delete or move the files of $owner.",
+      "point this name at another folder (ALTER ... SET LOCATION), or remove a link in the place of its folder; " +
+        s"or drop $owner first")
 
   private def refuse(write: Write, name: String) =
     throw StreamTableException(

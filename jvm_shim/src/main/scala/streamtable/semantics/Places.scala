@@ -63,7 +63,7 @@ private[sql] object Places {
 
   /** The table of Delta in whose folder a path is, if it is in one. Delta itself takes a path in a log for no part of a table. */
   def tableAround(session: SparkSession, path: String): Option[Path] =
-    Try(DeltaTableUtils.findDeltaTableRoot(session, outsideOfLogs(new Path(path)))).toOption.flatten
+    IfThere(DeltaTableUtils.findDeltaTableRoot(session, outsideOfLogs(new Path(path)))).flatten
 
   private def outsideOfLogs(path: Path): Path = Iterator
     .iterate(path)(_.getParent)
