@@ -4,12 +4,11 @@ import java.net.URI
 import java.util.Locale
 import java.util.concurrent.ConcurrentHashMap
 
-import scala.util.Try
 import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.JsonNode
 
-import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.{AnalysisException, SparkSession}
 import org.apache.spark.sql.catalyst.{FunctionIdentifier, TableIdentifier}
 import org.apache.spark.sql.catalyst.analysis._
 import org.apache.spark.sql.catalyst.catalog.{CatalogStorageFormat, LanguageSQL, RoutineLanguage}
@@ -23,8 +22,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * Looks through the plan of a client as it was parsed: all that a statement says is in there by its name, also in subqueries, in the
- * bodies of scripts and in what EXPLAIN, views and functions hold.
+ * Looks through the plan of a client as it was parsed. Such a plan holds everything in a statement by its name: also in
+ * subqueries, in the bodies of scripts, and in the arguments of EXPLAIN, views and functions.
  */
 private[streamtable] final class GuardedPlan(guard: Guard, session: SparkSession) {
   import GuardedPlan._
@@ -181,8 +180,15 @@ private[streamtable] final class GuardedPlan(guard: Guard, session: SparkSession
 
   private def isSource(name: String): Boolean = {
     if (sources.size > 10000) sources.clear()
-    sources.computeIfAbsent(name, each => Try(DataSource.lookupDataSource(each, session.sessionState.conf)).isSuccess)
+    try sources.computeIfAbsent(name, isInstalled(_))
+    catch { case _: AnalysisException => false } // settings decide this, and they change
   }
+
+  private def isInstalled(name: String): Boolean =
+    try {
+      DataSource.lookupDataSource(name, session.sessionState.conf)
+      true
+    } catch { case _: ClassNotFoundException => false }
 
   private def field(of: Product, name: String, value: Any): Unit = value match {
     case Some(_) if name.startsWith("inventory") => guard.refuse("files", "VACUUM with an inventory of files")
