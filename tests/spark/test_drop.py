@@ -57,7 +57,7 @@ def test_drop_of_a_table_with_a_location_leaves_what_others_put_there(shop: Spar
     shop.range(3).write.format("delta").save(str(place / "inner"))
     ((name, status),) = answer(shop, "DROP STREAM TABLE st")
     assert name == "spark_catalog.shop.st"
-    assert status.startswith("DROPPED, left") and all(f"{place}/{each}" in status for each in ("notes.txt", "link", "inner"))
+    assert status.startswith("DROPPED; kept files") and all(f"{place}/{each}" in status for each in ("notes.txt", "link", "inner"))
     left = in_folder(place)
     assert {"notes.txt", "link", "inner", "_SUCCESS"} <= left and not {"_delta_log", "_streamtable", "_change_data"} & left
     assert not own & left
@@ -371,7 +371,7 @@ def test_a_drop_takes_the_folder_along_that_a_killed_rename_had_moved(shop: Spar
     (home / "st").mkdir()
     (home / "st" / "notes.txt").write_text("mine")  # so that it cannot go back
     (told,) = answer(shop, "DROP STREAM TABLE st")
-    assert told[1].startswith("DROPPED, left") and told[1].endswith("/st")
+    assert told[1].startswith("DROPPED; kept files") and told[1].endswith("/st")
     assert not moved.exists() and in_folder(home / "st") == {"notes.txt"}
     shop.sql("DROP STREAM TABLE IF EXISTS other")
     assert not file.exists()

@@ -94,7 +94,7 @@ def test_a_drop_without_a_log_leaves_the_files_and_names_their_folder(shop: Spar
         shop.sql("DROP TABLE st")
     shop.sql("DROP STREAM TABLE reader")
     (told,) = answer(shop, "DROP STREAM TABLE st" if how == "no log" else "DROP TABLE st")
-    assert told == (NAME, f"DROPPED, left what the table's log does not name: file:{place}")
+    assert told == (NAME, f"DROPPED; kept files that are not the table's: file:{place}")
     assert sorted(place.rglob("*")) == before
     with pytest.raises(InvalidStatement, match="is not empty: it holds"):
         shop.sql(f"CREATE STREAM TABLE st AS {ALL}")
@@ -183,7 +183,7 @@ def test_a_second_name_that_was_accepted_takes_no_files_along(shop: SparkSession
     tamper(place, **names)
     before = sorted(place.rglob("*"))
     (told,) = answer(shop, "DROP STREAM TABLE second")
-    assert told == ("spark_catalog.shop.second", f"DROPPED, left what the table's log does not name: file:{place}")
+    assert told == ("spark_catalog.shop.second", f"DROPPED; kept files that are not the table's: file:{place}")
     assert sorted(place.rglob("*")) == before
     assert_exact(shop, "st", ALL)
     assert answer(shop, "DROP STREAM TABLE st") == [(NAME, "DROPPED")]
@@ -258,6 +258,6 @@ def test_files_that_were_written_and_not_committed_stay_at_a_location_and_are_na
         left = place / written.name.replace("part-0", "part-1")
         shutil.copy(written, left)
         (told,) = answer(shop, "DROP STREAM TABLE st")
-        named = f"DROPPED, left what the table's log does not name: file:{left}" if at else "DROPPED"
+        named = f"DROPPED; kept files that are not the table's: file:{left}" if at else "DROPPED"
         assert told == (NAME, named)
         assert left.exists() == bool(at)

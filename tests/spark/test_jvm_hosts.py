@@ -154,7 +154,7 @@ def test_a_python_that_lacks_the_package_or_has_another_does_not_exist_hangs_or_
     assert f"{python}, which is to answer the statement, does not start" in missing
     assert "startSeconds is no whole number" in misspelt
     assert "did not begin to answer within 2 seconds" in hanging and "waiting for a licence" in hanging
-    assert "no answer came from the Python process" in killed and "try again" in killed
+    assert "the Python process did not answer" in killed and "try again" in killed
     assert (tmp_path / "sent_away").exists(), "strangers were let in, or not sent away"
     assert re.search(r"still 1\n.*\tDIFFERENTIAL\t.*\n.*\ttrue\t0\t0\n", done.stdout), done.stdout
     until = time.monotonic() + 30

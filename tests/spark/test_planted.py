@@ -48,7 +48,7 @@ def test_a_frontier_that_cannot_be_read_begins_the_table_anew_and_hides_no_other
         vector = Vector.read(shop, list(found))
         assert [table_of(entry, vector).since is None for _, entry in sorted(found.items())] == [False, True]
         assert [row[:1] for row in answer(shop, "SHOW STREAM TABLES")] == names
-        assert done(shop, "REFRESH STREAM TABLE st")[:2] == ("REINITIALIZE", "what the last refresh recorded cannot be read")
+        assert done(shop, "REFRESH STREAM TABLE st")[:2] == ("REINITIALIZE", "the record of the last refresh cannot be read")
     for function in ("stream_tables", "staleness", "refresh_stats"):
         assert answer(shop, f"SELECT name FROM {function}() WHERE name LIKE '%.shop.%' ORDER BY name") == names
     assert answer(shop, "VERIFY STREAM TABLE st")[0][1] is True

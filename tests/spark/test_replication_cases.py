@@ -460,7 +460,7 @@ def test_what_publications_are_for_is_altered(s: SparkSession) -> None:
         with pytest.raises(InvalidStatement, match=message):
             s.sql(f"ALTER PUBLICATION sender.p {action}")
     for action in ("ADD ALL TABLES", "ADD TABLE sender.u"):
-        with pytest.raises(InvalidStatement, match="ALL TABLES stands alone"):
+        with pytest.raises(InvalidStatement, match="FOR ALL TABLES cannot be combined"):
             s.sql(f"ALTER PUBLICATION sender.p {action}")
         run(s, "ALTER PUBLICATION sender.p SET ALL TABLES")
     for action, message in (("ADD PUBLICATION q, p", "p is already in"), ("DROP PUBLICATION q", "q is not in")):

@@ -100,7 +100,7 @@ def test_a_source_at_the_same_version_by_another_commit_is_not_unchanged(target:
     [
         ({10: "read", 11: "b"}, None),
         ({10: "written again", 11: "b"}, "version 10 .* another one than was read: an older copy of its folder took its place"),
-        ({11: "b"}, "does not hold version 10 any more, which was read: nobody can tell"),  # an older copy that was cleaned up
+        ({11: "b"}, "no longer holds version 10, so an older copy"),  # an older copy that was cleaned up
         ({12: "c"}, "does not hold all versions"),
     ],
 )

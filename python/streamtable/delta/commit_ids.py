@@ -45,8 +45,8 @@ def commits_since(session: SparkSession, path: str, before: Version, upto: int) 
     layout_of(session, path, before.number, found)
     if now.commit is None and before.commit is not None:
         raise HistoryLost(
-            f"the log of the table at {path} does not hold version {before.number} any more, which was read: "
-            "nobody can tell whether an older copy of its folder took its place"
+            f"the log of the table at {path} no longer holds version {before.number}, "
+            "so an older copy of the folder cannot be ruled out"
         )
     return found
 
@@ -64,7 +64,7 @@ def layout_of(session: SparkSession, path: str, after: int, found: Sequence[Comm
         (of_now,) = written
         told |= {of for of in gone if not set(of_now).issuperset(of)} or ({layout(session, path, after)} if after >= 0 else set())
     if len(told | written) > 1:
-        raise HistoryLost(f"{path} was written anew with other partitions, and files of before do not tell their values any more")
+        raise HistoryLost(f"{path} was repartitioned, and Delta cannot read the older files any more")
     return next(iter(told | written), None)
 
 

@@ -71,7 +71,8 @@ def freeze(frame: DataFrame, statement: CreateStreamTable) -> Frozen | None:
         return None
     if statement.expectations:
         raise InvalidStatement(
-            "a table with expectations cannot have frozen rows: the counts are of rows of the query, and frozen rows are not",
+            "a table with expectations cannot have frozen rows: "
+            "expectations count rows of the query, and frozen rows are not among them",
             hint="leave out FROZEN or the CONSTRAINTs; a table that reads this one can have them",
         )
     rows = _as_stored(named_as(statement, frame))

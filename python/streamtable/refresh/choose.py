@@ -20,7 +20,7 @@ __all__ = ["FORGOTTEN", "NOT_POPULATED", "REPLACED", "Action", "Choice", "Facts"
 
 NOT_POPULATED = "the table was not populated yet"
 ASKED = "REFRESH ... FULL was asked for"
-FORGOTTEN = "what the last refresh recorded cannot be read"
+FORGOTTEN = "the record of the last refresh cannot be read"
 REPLACED = "the table was replaced"
 """The reason of a REINITIALIZE that a statement asked for."""
 

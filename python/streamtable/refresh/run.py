@@ -284,7 +284,7 @@ def _instead(run: Run, error: Exception) -> tuple[Run, Choice]:
         case _ if any(storage_trouble(java) for java in causes(java_exception(error))):
             raise error
         case _:
-            return run, Choice(Action.REINITIALIZE, f"the delta could not be computed, and the query could: {root_cause(error)}")
+            return run, Choice(Action.REINITIALIZE, f"the delta failed, so the table was recomputed: {root_cause(error)}")
 
 
 def outcome(entry: Entry, choice: Choice, done: Committed, started: float) -> Outcome:

@@ -214,7 +214,7 @@ def _joined(name: tuple[str, ...], known: Objects, more: Objects | None = None) 
     """Return the tables and schemas of a publication. Raises InvalidStatement for a combination that is not allowed."""
     stored, hint = ".".join(name), "ALTER PUBLICATION ... SET says anew what a publication is for"
     if more and (known.all_tables or more.all_tables):
-        raise InvalidStatement(f"{stored}: ALL TABLES stands alone, nothing can be added to it nor it to others", hint=hint)
+        raise InvalidStatement(f"{stored}: FOR ALL TABLES cannot be combined with other tables or schemas", hint=hint)
     more, names = more or Objects(), {*(table.name for table in known.tables), *known.schemas}
     if again := [each for each in (*(table.name for table in more.tables), *more.schemas) if each in names]:
         raise InvalidStatement(f"{stored} is for {again[0]} already", hint=hint)

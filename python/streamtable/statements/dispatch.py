@@ -190,7 +190,7 @@ def _run(spark: SparkSession, statement: AnyStatement) -> Rows | JavaRows:
 
 
 def _dropped(left: tuple[str, ...]) -> str:
-    return f"DROPPED, left what the table's log does not name: {', '.join(left)}" if left else "DROPPED"
+    return f"DROPPED; kept files that are not the table's: {', '.join(left)}" if left else "DROPPED"
 
 
 def _refresh_all(spark: SparkSession, tables: list[Entry], full: bool) -> list[Outcome]:

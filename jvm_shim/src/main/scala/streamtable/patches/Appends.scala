@@ -31,8 +31,8 @@ private[streamtable] object Appends {
       .getOrElse(snapshot.setTransactions)
 
   /**
-   * Appends by name, after Spark's own analysis, with the numbers of `marks` in the same commit; false, with nothing done, where the
-   * writer is to make the table or to say what is wrong.
+   * Appends by name, after Spark's own analysis, with the numbers of `marks` in the same commit. False, with nothing done, if the
+   * writer has to make the table or to explain the error.
    */
   def once(
       spark: SparkSession,

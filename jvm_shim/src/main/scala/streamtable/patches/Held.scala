@@ -28,8 +28,8 @@ import org.json4s.{JArray, JObject, JString}
 import org.json4s.jackson.JsonMethods.{compact, parse}
 
 /**
- * Rows that the driver has, as a leaf that rules pass by in no time. Of Spark's LocalRelation the rows are part of the node, and each
- * rule that looks for expressions looks through all of them: with 50,000 that was most of the time of a refresh.
+ * Rows that the driver has, as a leaf that rules do not look into. Spark's LocalRelation has its rows in the node, and each rule
+ * that looks for expressions goes through all of them.
  */
 case class HeldRows(output: Seq[Attribute], held: HeldRows.Rows) extends LeafNode with MultiInstanceRelation {
   override def newInstance(): LogicalPlan = copy(output = output.map(_.newInstance()))
@@ -66,7 +66,7 @@ object HeldRows {
 /** Small results that later plans read: as a relation of the driver they are planned, joined and found to be empty without a job. */
 object Held {
 
-  /** So many rows cost the rules nothing to speak of. */
+  /** Up to this many rows stay in a LocalRelation, which Spark's rules scan. */
   private val Folded = 1000
 
   /** The rows of `frame`, of which no more than `most` are expected, as such a relation, by one job; null when there are more. */
@@ -96,10 +96,7 @@ object Held {
   /** The rows of `frame` as such a relation, or null when there are more than `most`: one partition is tried first. */
   def some(frame: Object, most: Int): Object = local(frame.asInstanceOf[Dataset[_]], _.executeTake(most + 1), most)
 
-  /**
-   * Keeps the rows of `frame` from their first use on, and returns the leaf that Spark reads them by: a plan over it is analysed and
-   * compared with what else is kept as one over a table is, however deep the query below.
-   */
+  /** Persists `frame`, and returns a leaf over the cached rows. A plan over the leaf is analysed no deeper than the leaf. */
   def kept(frame: Object): Object = {
     val whole = frame.asInstanceOf[Dataset[_]].persist()
     val cached = whole.sparkSession.sharedState.cacheManager
@@ -157,8 +154,8 @@ object Held {
     }
 
   /**
-   * The least and the greatest value of the columns of such a relation, `{"name": [least, greatest]}`, as text that
-   * reads back as the same value; a column without a value, or of another type, is left out. Of any other frame, nothing.
+   * The least and the greatest value of each column of such a relation, `{"name": [least, greatest]}`, as text that reads back as
+   * the same value. A column without a value, or of another type, is left out. Of any other frame, nothing.
    */
   def extents(frame: Object): String = {
     val (columns, rows) = frame.asInstanceOf[Dataset[_]].queryExecution.analyzed match {

@@ -9,8 +9,8 @@ import org.apache.spark.sql.streamtable.Patches
 import org.apache.spark.sql.types.StructType
 
 /**
- * The files of a relation, listed once. Delta filters its list by a query over it: twice for each scan that is planned, also where there
- * is nothing to filter by, and a refresh plans many queries over the same relations.
+ * The files of a relation, listed once. Delta filters its list by a query, twice for each scan that is planned, even without a
+ * filter. A refresh plans many queries over the same relations.
  */
 private[streamtable] class Listed(index: TahoeFileIndexWithSnapshotDescriptor, files: => Seq[AddFile])
     extends TahoeFileIndexWithSnapshotDescriptor(index.spark, index.deltaLog, index.path, index) {

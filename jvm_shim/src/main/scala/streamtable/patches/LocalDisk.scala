@@ -12,8 +12,8 @@ import org.apache.hadoop.fs.FsConstants.LOCAL_FS_URI
 import org.apache.hadoop.fs.permission.FsPermission
 
 /**
- * The disk of this machine. Without its native library, which Spark does not bring, Hadoop starts a process to set a file's
- * permissions and another to see whether it is a link: a dozen of them in each commit of Delta. Java does both itself.
+ * The disk of this machine. Spark does not bring Hadoop's native library. Without it Hadoop starts a process to set a file's
+ * permissions, and another to see whether it is a link. Java does both itself.
  */
 private[streamtable] class LocalDisk extends RawLocalFileSystem {
 

@@ -10,9 +10,9 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 
 /**
- * Where each of Hadoop's thousand settings was set. Spark broadcasts a copy of them with each scan, and where files have deletion vectors
- * Delta sends one with each task: 5 ms to write and 3 ms to read, of which their values take a tenth. The rest is a compressed stream of
- * its own for the origin of each, for which nobody asks but who prints them.
+ * Where each of Hadoop's thousand settings was set. Spark broadcasts a copy of the settings with each scan, and Delta sends one
+ * with each task if files have deletion vectors. Most of such a copy is a compressed stream of origins, which only a print of the
+ * settings reads.
  */
 object Origins extends Logging {
   private val origins = Try {

@@ -21,8 +21,8 @@ import org.apache.spark.sql.types.{IntegerType, LongType, StructField}
 import org.apache.spark.util.ThreadUtils.parmap
 
 /**
- * What Parquet's page indexes say about rows whose places in their files are known: bounds of a column, by which a scan passes over
- * the pages in which the rows are not. A scan knows no places, but values it knows.
+ * Bounds of a column from Parquet's page indexes, for rows whose positions in their files are known. By such bounds a scan passes
+ * over pages without these rows: it knows no positions, but it knows values.
  */
 private[streamtable] object Pages {
   // Each file costs a few reads of some kilobytes, which is too much for many files, or little ones.
@@ -41,8 +41,8 @@ private[streamtable] object Pages {
   }
 
   /**
-   * A condition that each row of these files fulfils that lies between the first and the last place given for its file, and at most
-   * half of all rows; None where no column has one.
+   * A condition that holds for each row between the first and the last position given for its file, and for at most half of all
+   * rows. None if no column has such a condition.
    */
   def around(log: DeltaLog, table: SnapshotDescriptor, places: Seq[(FileAction, (Long, Long))]): Option[Column] = {
     val inFiles = table.metadata.schema.filterNot(field => table.metadata.partitionColumns.contains(field.name))

@@ -8,9 +8,9 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.DataType
 
 /**
- * A literal that generated code refers to, where Spark's own writes numbers, dates and times into the text: the code of two refreshes
- * whose bounds differ is the same, so that it is compiled once, by Java's compilers too. Everything else takes it for the literal
- * that it is: rules, Parquet's reader, Delta's data skipping.
+ * A literal that generated code refers to. Spark's own literals write numbers, dates and times into the code. Two refreshes with
+ * different bounds therefore share their code, and it is compiled once, by Java's compilers too. Everything else takes it for the
+ * literal that it is: rules, Parquet's reader, Delta's data skipping.
  */
 final class ReferredLiteral(value: Any, dataType: DataType) extends Literal(value, dataType) {
 

@@ -50,8 +50,8 @@ private[streamtable] object Snapshots {
   }
 
   /**
-   * False where the log has another commit in the place of the latest one that was seen: an older copy of the folder was put in its
-   * place, and written to. Lists of files of versions that are no more are forgotten: other versions may get their numbers.
+   * False if the log has another commit of the latest number that was seen: an older copy of the folder took its place, and was
+   * written to. Lists of files of versions that are gone are forgotten, because other versions may get their numbers.
    */
   private def goesOn(latest: Snapshot): Boolean = {
     val of = latest.deltaLog.dataPath
@@ -137,8 +137,9 @@ private[streamtable] object Snapshots {
   }
 
   /**
-   * The table's files at `version`, read with its latest schema: columns that were added since are NULL. With `deleted`, also the rows
-   * that deletion vectors hide: to look each row of a large table up in its vector costs more than to read one narrow column of it.
+   * The table's files at `version`, read with its latest schema: columns that were added since are NULL. With `deleted`, also the
+   * rows that deletion vectors hide. One narrow column of a large table is read faster than each of its rows is looked up in a
+   * vector.
    */
   def frame(spark: SparkSession, path: String, version: Long, deleted: Boolean = false): DataFrame = {
     val log = DeltaLog.forTable(spark, path)

@@ -10,9 +10,8 @@ import org.apache.spark.sql.delta.hooks.UpdateCatalog
 import org.apache.spark.sql.delta.sources.DeltaSQLConf._
 
 /**
- * The columns and the comment of a table as the catalog has them, where Delta is set to hand them on (JDBC's getColumns asks nobody
- * else): as Delta does after its own writes of a table by name, but without the properties, of which a definition may be longer
- * than the fields of a metastore.
+ * Copies a table's columns and comment into the catalog, if Delta's setting asks for it. JDBC's getColumns reads nothing else.
+ * Properties are left out: a definition can be longer than the metastore's fields.
  */
 private[streamtable] object CatalogColumns extends Logging {
 

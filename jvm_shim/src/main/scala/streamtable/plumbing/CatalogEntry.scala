@@ -27,8 +27,8 @@ object CatalogEntry {
     JArray(kept(entry).filter(each => each \ "name" == named(entry.identifier)))
 
   /**
-   * Whether a stream table's definition was accepted for the name of the entry, and for the table of an id if one is there; what cannot
-   * be read could be one.
+   * Whether a stream table's definition was accepted for the name of the entry and, if given, for the id of the table. An entry
+   * that cannot be read counts as one.
    */
   def isStreamTable(entry: CatalogTable, table: Option[String]): Boolean =
     entry.storage.properties.get(property).exists(text => Try(parse(text)).isFailure) ||

@@ -14,8 +14,8 @@ import org.json4s._
 import org.json4s.jackson.JsonMethods.parse
 
 /**
- * What tells a commit from another one of its number, as there is after a table's folder was replaced by an older copy and written to: the
- * id of the transaction that wrote it, or else a digest of its file. Both survive a copy of the folder; the time of a file does not.
+ * Identifies a commit, because its number does not: an older copy of the folder may have taken the table's place. The identity is the
+ * transaction's id, or else a digest of the file. Both survive a copy of the folder; the time of a file does not.
  */
 private[streamtable] object CommitIds {
   private val most = 10000

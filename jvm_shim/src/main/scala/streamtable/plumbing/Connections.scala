@@ -10,11 +10,12 @@ import py4j._
 import org.apache.spark.internal.Logging
 
 /**
- * The connections to Python, one for each thread that uses it. py4j keeps those that threads of this JVM have opened, with a thread of
- * Python's at the other end, also when the thread has ended; servers run each statement in a thread of its own.
+ * The connections to Python, one for each thread that uses it. py4j keeps the connections that threads of this JVM have opened,
+ * even after a thread has ended. Each has a thread of Python's at its other end, and servers run each statement in a thread of its
+ * own.
  *
- * py4j leaves it to TCP when an answer is sent: the end of one of more than 8 KB waits for Python's word that the beginning has come, which
- * Linux puts off for 40 ms. So each connection is told to send at once.
+ * py4j lets TCP decide when an answer is sent. The end of an answer of more than 8 KB then waits until Python acknowledges the
+ * beginning, which Linux delays by 40 ms. So each connection is told to send at once.
  */
 private[streamtable] final class Connections(client: Py4JPythonClient, server: GatewayServer) {
 

@@ -15,8 +15,8 @@ class StreamTableExtension extends (SparkSessionExtensions => Unit) {
         s"take streamtable-shim-${SPARK_VERSION.split('.').take(2).mkString(".")}.jar, which a wheel of the package has.")
     Patches.switchOff(SparkEnv.get.conf.get(Patches.setting, ""))
     extensions.injectParser((session, delegate) => new StreamTableParser(session, delegate))
-    // Twice: what a check rule throws reaches callers as a copy without the SQLSTATE and with the plan in its text,
-    // and what is checked without being analysed, as DeltaTable.merge() is, passes no other rule.
+    // Twice: an error of a check rule reaches callers as a copy without the SQLSTATE and with the plan in its text.
+    // A plan that is checked without being analysed, as that of DeltaTable.merge(), passes no other rule.
     extensions.injectPostHocResolutionRule(session => DirectWriteCheck(session, replaces = true))
     extensions.injectCheckRule(session => plan => DirectWriteCheck(session)(plan))
     extensions.injectPostHocResolutionRule(session => Followed(session))

@@ -170,8 +170,8 @@ object Handlers {
       catch {
         case e: Py4JException =>
           throw notEnabled(
-            "no answer came from the Python process",
-            "try again: where it ended, another is started",
+            "the Python process did not answer",
+            "try again; a process that ended is started anew",
             Some(e))
       } finally registered.connections.tidy()
     val node = mapper.readTree(text)

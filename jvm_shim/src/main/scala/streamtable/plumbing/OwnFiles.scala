@@ -22,9 +22,9 @@ private[streamtable] class OwnFiles(spark: SparkSession, root: Path) {
   private val local = SmallFiles.local(fs)
 
   /**
-   * Deletes them, the log last: as long as it is there, who comes next can go on. What Delta began and did not commit is told by the
-   * names of the files alone, which are those of Spark's own Parquet files as well: it is deleted if it was written by the time `until`,
-   * when no other table used the folder. A log with commits that cannot be read is somebody's table: nothing is deleted then.
+   * Deletes them, the log last: as long as it is there, who comes next can go on. Uncommitted files are recognised by name only, and
+   * Spark's own Parquet files have such names too. So they are deleted only if written by `until`, when no other table used the folder.
+   * A log with commits that cannot be read is somebody's table: nothing is deleted then.
    */
   def delete(until: Long): Unit = if (!link(root)) {
     val known = snapshot
@@ -96,8 +96,8 @@ private[streamtable] class OwnFiles(spark: SparkSession, root: Path) {
   }
 
   /**
-   * Whether Delta began a file, or a DROP that was killed: vectors, for which Delta makes a file before it needs one, and our probe bear
-   * names that nothing else has.
+   * Whether Delta began a file, or a DROP that was killed. Deletion vectors, whose files Delta makes before it needs them, and our
+   * probe bear names that nothing else has.
    */
   private def begun(file: FileStatus, until: Long): Boolean = {
     val name = file.getPath.getName

@@ -31,8 +31,7 @@ private[streamtable] abstract class ParserOfOurs(
   }
 
   /**
-   * A server with a guard puts no variable in place but those that the guard puts there itself, at the door: a text that was looked at
-   * must mean the same to who reads it next.
+   * With a guard, only the guard substitutes variables. Otherwise the text that it checked could differ from the text that is parsed.
    */
   protected def substituted(sql: String): String = if (Guard.always.isDefined) sql else variables.substitute(sql)
 

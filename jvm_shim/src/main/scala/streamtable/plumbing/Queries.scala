@@ -9,8 +9,8 @@ import org.apache.spark.sql.classic.Dataset
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * The text of a query, read by the rule `singleQuery` of Spark's grammar, in which no statement has a place: no command, no INSERT
- * behind a WITH or a FROM, no script. `spark.sql` reads a statement and carries a command out before it returns.
+ * The text of a query, read by the rule `singleQuery` of Spark's grammar. This rule has no place for a statement: no command, no
+ * INSERT behind a WITH or a FROM, no script. `spark.sql` reads a statement and carries a command out before it returns.
  */
 object Queries {
 
@@ -57,7 +57,7 @@ object Queries {
 
   /** The refusal of a query that hands rows to a program. */
   private[streamtable] def runs(program: String) = refused(
-    s"TRANSFORM has the program '$program' run outside of Spark, whose answer nothing can compare with another one",
+    s"TRANSFORM runs '$program' outside Spark, and its output cannot be recomputed reliably",
     "compute with SQL, or write the program's answer into a table and query that")
 
   /** The refusal of a query that Spark analyses and cannot run. */

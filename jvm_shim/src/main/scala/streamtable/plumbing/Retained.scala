@@ -18,9 +18,9 @@ private[streamtable] object Retained {
   private case class Files(version: Long, removed: Seq[Path], changed: Seq[Path], feed: Seq[Path], switchesOff: Boolean)
 
   /**
-   * The first commit in the log, the first version that it can rebuild, and the last commits after `after` whose removed files
-   * (`lost_rows`, which older versions need) or changed rows (`lost_changes`) are gone. Nobody asks the storage for a file that came
-   * and was not removed since.
+   * The first commit in the log, and the first version that it can rebuild. Also the last commits after `after` whose removed
+   * files (`lost_rows`, which older versions need) or changed rows (`lost_changes`) are gone. Nobody asks the storage for a file
+   * that came and was not removed since.
    */
   def of(spark: SparkSession, path: String, after: Long): JValue = {
     val log = DeltaLog.forTable(spark, path)

@@ -63,8 +63,8 @@ object Sessions {
   }
 
   /**
-   * A table that Spark is to read itself, whatever its cache keeps of that: of a table without versions the cache, which all sessions
-   * share, does not know what other processes have written. To those who look into the cache it is another table.
+   * A table that Spark reads itself, whatever its cache holds of it. All sessions share the cache, which does not know what other
+   * processes have written to a table without versions. For a look-up in the cache it is another table.
    */
   def uncached(relation: LeafNode): LogicalPlan = Uncached(relation, number.incrementAndGet())
 

@@ -5,7 +5,8 @@ import org.apache.spark.sql.streamtable.StreamTableException
 
 /**
  * The features of Delta's tables that our change sets and commits know. A feature may put commits elsewhere than into the log, or give
- * files another meaning: of one that is not listed here nobody has made sure, so that the table is refused, read or written.
+ * files another meaning. A table with a feature outside this list is refused for reads and writes, because nobody has checked the
+ * feature.
  */
 private[streamtable] object Features {
   private val known = Set(

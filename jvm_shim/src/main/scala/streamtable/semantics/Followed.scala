@@ -14,8 +14,8 @@ import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.execution.command.{ExecutedCommandExec, ExplainCommand, LeafRunnableCommand}
 
 /**
- * Has a statement that writes wait for the stream tables IMMEDIATE above what it wrote. Where the catalog has no mark that there may be
- * some, the plan stays as it is: a command that may write costs then a look at the properties of one schema. The engine's own writes are
+ * Has a statement that writes wait for the stream tables IMMEDIATE above what it wrote. If the catalog has no mark of such tables,
+ * the plan stays as it is. A command that may write then costs a look at the properties of one schema. The engine's own writes are
  * not followed. EXPLAIN shows the plan of the write itself.
  */
 case class Followed(session: SparkSession) extends Rule[LogicalPlan] {

@@ -10,8 +10,9 @@ import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.parse
 
 /**
- * What Spark may give a meaning beside the value of an expression, as closed lists: the metadata of columns, and the expressions that
- * some rule replaces because they have no value of their own. What is on no list has no delta rule, since a rendered plan might lose it.
+ * Closed lists of what has a meaning beside the value of an expression. They hold the metadata of columns, and the expressions
+ * that some rule replaces because they have no value of their own. What is on no list has no delta rule, since a rendered plan
+ * might lose it.
  */
 private object Known {
 

@@ -12,11 +12,12 @@ import org.apache.spark.sql.types.{ArrayType, DataType, Decimal, MapType, String
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * What tells expressions apart whose text is the same. The text of an expression shows the names of columns, not whose they are; it leaves
- * out variables of lambdas, and arguments that are no expressions: IGNORE NULLS, the patterns of LIKE ANY, the options of from_json.
+ * What tells expressions apart whose text is the same. The text of an expression shows the names of columns, but not their tables.
+ * It leaves out variables of lambdas, and arguments that are no expressions: IGNORE NULLS, the patterns of LIKE ANY, the options
+ * of from_json.
  *
- * Two expressions compute the same value of the same row if their texts, their inputs and these lists are equal. What is not known here is
- * in the list: it may tell apart what is equal, never the reverse.
+ * Two expressions compute the same value of the same row if their texts, their inputs and these lists are equal. What is not known
+ * here is in the list: it may tell apart what is equal, never the reverse.
  */
 private[streamtable] object Meaning {
 
@@ -125,8 +126,8 @@ private[streamtable] object Meaning {
   })
 
   /**
-   * Settings that the expression was made with, where the session has others: it is of a view or a function, which keep theirs, or in
-   * the place of try_add and the like.
+   * Settings that the expression was made with, and that differ from the session's. Such an expression comes from a view or a
+   * function, which keep their settings, or replaces try_add and the like.
    */
   private def ofSettings(e: Expression): Seq[String] = {
     val zone = e match {

@@ -7,8 +7,8 @@ import org.apache.spark.sql.catalyst.plans.logical.{Expand, LogicalPlan}
 import org.apache.spark.sql.catalyst.util.quoteIfNeeded
 
 /**
- * Names that Spark makes of expressions, as for the calls of PIVOT: they hold the tables of columns, which may be renamed, and the numbers
- * of attributes, which differ each time. A plan is the same with other ones.
+ * Names that Spark makes of expressions, as for the calls of PIVOT. They hold the tables of columns, which may be renamed, and the
+ * numbers of attributes, which differ each time. A plan is the same with other names.
  */
 private object Names {
 

@@ -10,8 +10,8 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
 
 /**
- * `st_partition(v, 'column')` is v where Delta gives it back as it is. The log holds the values of partition columns as text, which has no
- * place for an empty one, for bytes that are no UTF-8, and for the second of two hours of one name; such a value is an error here.
+ * `st_partition(v, 'column')` is v where Delta gives it back as it is. The log holds the values of partition columns as text. It
+ * cannot hold an empty text, bytes that are no UTF-8, or the second of two hours of one name: such a value is an error here.
  */
 private[sql] object PartitionValues {
   val identifier: FunctionIdentifier = FunctionIdentifier("st_partition")

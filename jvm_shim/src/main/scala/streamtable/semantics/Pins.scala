@@ -54,17 +54,17 @@ private class PinnedStarExcept(of: UnresolvedStarExceptOrReplace, key: String) e
 }
 
 /**
- * The columns of tables, by name and in order, as they were when a text was read first: `*`, and all else that takes columns by their
- * places or by what is not there, means the same from then on.
+ * The columns of tables, by name and in order, as they were when a text was first read. From then on `*` means the same columns,
+ * as does all else that takes columns by position or by absence.
  *
- * A text is the query itself, or that of a view or a function that it reads; its tables are numbered. The parser marks them, and a rule
- * puts a projection over each whose columns are others by now, before Spark looks at what is above.
+ * A text is the query itself, or that of a view or a function that it reads; its tables are numbered. The parser marks them, and a
+ * rule puts a projection over each whose columns are others by now, before Spark looks at what is above.
  */
 object Pins {
 
   /**
-   * A frame, the columns that its tables were read with, which pin them the next time, those that it reads and that are not there, and
-   * the texts of views and functions that it is made of.
+   * A frame, and the columns that its tables were read with, which pin them the next time. Also the columns that it reads and that are
+   * not there, and the texts of the views and functions that it is made of.
    */
   final class Read(val frame: Object, val columns: String, val gone: String, val texts: String)
 

@@ -29,11 +29,11 @@ import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.{compact, render}
 
 /**
- * Spark's analysed plan, operator by operator, as JSON.
+ * Writes the plan, and the facts about each expression that only Spark knows.
  *
  * Attributes are named `c<exprId>`, unique in the whole plan. Every expression that is more than an attribute is kept in the
- * [[ExpressionRegistry]] and written as its number and its inputs. Nothing is judged here: an operator that is not spelt out below
- * is handed over by name and children, and Python decides what to make of it.
+ * [[ExpressionRegistry]] and written as its number and its inputs. An operator that is not spelt out is handed over by name and
+ * children.
  */
 object PlanReader {
 
@@ -426,7 +426,7 @@ private class PlanReader(reading: ExpressionRegistry.Reading, parts: Map[ExprId,
 
   /**
    * Keys, aggregate calls, and the select list over them. A call is taken apart: its arguments and filter are expressions over the
-   * input, `number` is the call itself, `finish` computes its value from its partial state, where it has one.
+   * input, `number` is the call itself. `finish` computes its value from its partial state, if it has one.
    */
   private def aggregate(x: Aggregate): JObject = {
     // Maps are compared by their sorted entries, and Spark shows them sorted.

@@ -8,8 +8,8 @@ import org.apache.spark.sql.delta.constraints.Constraints
 import org.apache.spark.sql.streamtable.StreamTableException
 
 /**
- * What somebody who may write to the folder of a table of ours can have put there, and what we neither follow nor evaluate: it would be
- * read, written and run as whoever refreshes the table.
+ * Links and expressions that anyone with write access can plant in our folders. We refuse both: they would run with the rights of
+ * whoever refreshes.
  */
 private[streamtable] object Planted {
   private val hidden = "/_streamtable"

@@ -8,21 +8,22 @@ import org.apache.spark.sql.catalyst.trees.TreePattern
 import org.apache.spark.sql.types._
 
 /**
- * Orders that leave the answer open, completed by the other columns of the input: rows that are then still equal are equal in all
- * that tells values apart (`Identity`), so it does not matter which comes first. Spark would take any; a table that is maintained has
- * to take the same ones each time.
+ * Orders that leave the answer open, completed by the other columns of the input. Rows that are then still equal are equal in all
+ * that tells values apart (`Identity`), so it does not matter which comes first. Spark would take any; a table that is maintained
+ * has to take the same ones each time.
  *
- * A RANGE frame ends with the peers of a row, so its order stays as it is, as that of rank and the like. Where a function asks for the
- * order of rows and its RANGE frame is one of rows as well (the whole partition; first_value from its start), it becomes that. What
- * stays open then is for the reader to refuse.
+ * A RANGE frame ends with the peers of a row, so its order stays as it is, as that of rank and the like. Where a function asks for
+ * the order of rows and its RANGE frame is one of rows as well (the whole partition; first_value from its start), it becomes that.
+ * What stays open then is for the reader to refuse.
  *
- * Sums of floating numbers depend on the order of their rows by rounding. Over a whole partition the order is completed as well. The
- * peers of a RANGE frame are summed in any order, which the reader is told (`rounds`).
+ * Sums of floating numbers depend on the order of their rows by rounding. Over a whole partition the order is completed as well.
+ * The peers of a RANGE frame are summed in any order, and the reader is told so (`rounds`).
  *
- * max_by and min_by, of one value or of several, ask for an order too: theirs is completed by the value, where values can be compared.
+ * The functions max_by and min_by, of one value or of several, ask for an order too. It is completed by the value, if values can
+ * be compared.
  *
- * max and min over a window give one of several values that are equal and not the same, such as the two zeros. They become those of the
- * value and of what tells it apart.
+ * The functions max and min over a window give one of several values that are equal and not the same, such as the two zeros. They
+ * become those of the value and of what tells it apart.
  */
 private object Ties {
 
@@ -136,8 +137,8 @@ private object Ties {
   }
 
   /**
-   * A limit directly over its order. Where the order is by columns that are not selected, Spark's analyser puts a projection between
-   * them; in a correlated subquery Spark then takes any rows, because it looks for the order directly below the limit.
+   * A limit directly over its order. If the order is by columns that are not selected, Spark's analyser puts a projection between
+   * them. In a correlated subquery Spark then takes any rows, because it looks for the order directly below the limit.
    */
   private def ordered(plan: LogicalPlan): LogicalPlan = plan match {
     case GlobalLimit(n, LocalLimit(m, Project(list, child))) if hasOrder(child) =>
