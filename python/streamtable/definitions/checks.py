@@ -97,7 +97,7 @@ def analysed_for(
         raise
     canonical = replace(statement, name=Name(located.name), or_replace=False, or_refresh=False, if_not_exists=False)
     canonical = replace(canonical, with_data=True, backfill=None)
-    return Definition(canonical, id_, namespace, settings, analysed.names), analysed
+    return Definition(canonical, id_, namespace, settings, analysed.source_names), analysed
 
 
 def _settings(spark: SparkSession, statement: CreateStreamTable, existing: Entry | None) -> Mapping[str, str]:

@@ -140,7 +140,7 @@ def replace_with(spark: SparkSession, existing: Entry, definition: Definition, a
     state = replace(existing.state, schema_json=schema.json(), properties=kept, partition_columns=partitioned)
     entry = replace(existing, definition=definition, state=state)
     run = begin(entry, analysed, Frontier.of(existing.state.frontier), Vector({}, clock.now()), started, MANUAL)
-    run = replace(run, load=load_of(run.session, run.target, {}, analysed.names))
+    run = replace(run, load=load_of(run.session, run.target, {}, analysed.source_names))
     choice = Choice(Action.REINITIALIZE, REPLACED)
     with reported(spark, entry) as report:
         report.analysed(analysed)

@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 Properties: TypeAlias = Mapping[str, str]
-Told: TypeAlias = str | Callable[[], str]
+LazyText: TypeAlias = str | Callable[[], str]
 """A text, or a function that returns it: it is called when the files of the commit are written."""
 
 _OF_NO_FILE = frozenset(
@@ -97,8 +97,8 @@ class Metadata:
     `layout` beside the fields: the names of the columns that the table is `partitioned_by` and `clustered_by` from now on.
     """
 
-    frontier: Told | None = None
-    history: Told | None = None
+    frontier: LazyText | None = None
+    history: LazyText | None = None
     schema_json: str | None = None
     properties: Mapping[str, str | None] | None = None
 

@@ -25,13 +25,13 @@ from streamtable.engine.workspace import Workspace
 from streamtable.query.analyse import AnalysedQuery
 from streamtable.sql.builder import alias, all_of, call, called, case, cast, column, equal, literal, number, select, subquery, table
 
-__all__ = ["Current", "Measured", "Rows", "by_content", "locate", "measure"]
+__all__ = ["Current", "Measured", "RowFilter", "by_content", "locate", "measure"]
 
 _NARROW = ("BIGINT", "INT", "SMALLINT", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "STRING")
 """Types of a probe column, the cheapest to compare first. Decimals are wide; floats have equal values with different bits."""
 
 
-Rows: TypeAlias = Callable[[DataFrame], DataFrame]
+RowFilter: TypeAlias = Callable[[DataFrame], DataFrame]
 """From rows to some of them."""
 
 
@@ -93,7 +93,7 @@ class Current:
     path: str
     version: int
     ids: Mapping[str, str]
-    within: Rows
+    within: RowFilter
     frozen: bool
 
     @classmethod

@@ -88,7 +88,7 @@ class AnalysedQuery:
         return len({(source.path, str(source)) for source in self.bound.sources}) == len(self.sources)
 
     @property
-    def names(self) -> dict[str, str]:
+    def source_names(self) -> dict[str, str]:
         """Return the names of the tables that the query reads, by path."""
         return {path: str(source) for path, source in self.sources.items()}
 

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 
 from streamtable.delta.rows import read
 from streamtable.delta.tables import state
-from streamtable.engine.locate import Rows
+from streamtable.engine.locate import RowFilter
 from streamtable.engine.workspace import Workspace
 from streamtable.errors import InvalidStatement
 from streamtable.language.names import Name
@@ -54,7 +54,7 @@ class Given:
         """Return the rows as they are there."""
         return read(session, self.path, self.version).select(*(qualified((each,)) for each in self.columns))
 
-    def rows(self, workspace: Workspace, query: DataFrame, outside: Rows) -> DataFrame:
+    def rows(self, workspace: Workspace, query: DataFrame, outside: RowFilter) -> DataFrame:
         """Return the rows, in the columns of the `query`. Raises InvalidStatement where they differ `outside` frozen ones."""
         rows = self.found(workspace.session).toDF(*query.columns)
         if not self.trusted:

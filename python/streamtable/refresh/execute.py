@@ -67,7 +67,7 @@ class Run:
     """Whose rows are the first contents, where CREATE said so."""
 
     @property
-    def names(self) -> Sequence[str]:
+    def column_names(self) -> Sequence[str]:
         return table_columns(self.entry)
 
     @property
@@ -110,7 +110,7 @@ def refresh_incremental(run: Run, choice: Choice) -> Committed:
             workspace,
             run.entry.path,
             run.entry.state.version,
-            run.names,
+            run.column_names,
             run.target,
             frontier.sources,
             arrangements,
@@ -163,7 +163,7 @@ def refresh_full(
         found = _of_states(run, workspace, sources, arrangements) if of_states else None
         query, counts = whole(workspace, run.computed, run.target, found)
         refuse_violations(run.entry.definition.name, run.analysed, run.target, counts)
-        query = query.toDF(*run.names)
+        query = query.toDF(*run.column_names)
         contents = run.given.rows(workspace, query, run.analysed.outside) if run.given else query
         contents = run.analysed.frozen.told(contents) if run.analysed.frozen and not run.keeps_frozen else contents
         run.phases.ended(Phase.COMPUTE)
@@ -204,9 +204,9 @@ def _of_states(run: Run, workspace: Workspace, sources: Sources, arrangements: M
 def _kept_rows(run: Run) -> Iterator[DataFrame]:
     """Yield the rows beside those of the query that the condition of frozen rows judges."""
     if run.keeps_frozen:
-        yield read(run.session, run.entry.path, run.entry.state.version).select(*(qualified((name,)) for name in run.names))
+        yield read(run.session, run.entry.path, run.entry.state.version).select(*(qualified((name,)) for name in run.column_names))
     if run.given:
-        yield run.given.found(run.session).toDF(*run.names)
+        yield run.given.found(run.session).toDF(*run.column_names)
 
 
 def _counts_after(frontier: Frontier, change: Counts | None) -> Counts | None:
@@ -262,7 +262,7 @@ def _others_see_it(run: Run) -> bool:
 def _workspace(run: Run) -> Iterator[tuple[Workspace, Mapping[Aggregate, Arrangement]]]:
     named = jobs_named_after(run.session, run.entry.definition.name, REFRESH_OF)
     with named, Workspace(run.session) as workspace:
-        yield workspace, arrangements_of(run.analysed, run.entry.path, run.names)
+        yield workspace, arrangements_of(run.analysed, run.entry.path, run.column_names)
 
 
 def _other_sources(run: Run) -> Mapping[str, str | None] | None:
@@ -273,7 +273,7 @@ def _other_sources(run: Run) -> Mapping[str, str | None] | None:
     same = same and tuple(json.loads(bound.used)) == run.entry.used
     if same and [*map(set, known)] == [*map(set, now)]:
         return None
-    return replace(definition, sources=run.analysed.names).properties(bound)
+    return replace(definition, sources=run.analysed.source_names).properties(bound)
 
 
 def _pinned(frontier: Frontier, arrangement: Arrangement) -> Version:

@@ -34,7 +34,7 @@ def facts_of(spark: SparkSession, run: Run) -> Facts:
         since = _since(run, frontier) if frontier else {}
     except HistoryLost as error:
         lost = error.reason
-    load = load_of(run.session, run.target, since, analysed.names)
+    load = load_of(run.session, run.target, since, analysed.source_names)
     share = (setting_or_default if run.cause.initiator is Initiator.SCHEDULER else read_setting)(spark, FULL_SHARE)
     runs = frontier.runs_of(analysed.fingerprint) if frontier else ()
     estimated = costs(load, runs) if load and share is None else None

@@ -23,7 +23,7 @@ def targets(definition: Definition, analysed: AnalysedQuery, frontier: Frontier 
     found = target_versions(session, analysed.paths, frontier, vector)
     for path, version in found.items():
         if version is None:
-            raise gone(definition, analysed.names[path])
+            raise gone(definition, analysed.source_names[path])
     target = {path: version for path, version in found.items() if version is not None}
     if granularity := analysed.bound.clock:
         before = frontier.sources.get(CLOCK.path) if frontier else None

@@ -68,7 +68,7 @@ def _refuse_others(entry: Entry, analysed: AnalysedQuery, frontier: Frontier) ->
     """Refuse a query over a table that the frontier does not know: a view reads another one, or a source moved or is a new one."""
     now = versions_or_why(analysed.session, analysed.paths)
     ids = {path: found.table_id for path, found in zip(analysed.paths, now, strict=True) if isinstance(found, Version)}
-    others = [name for path, name in analysed.names.items() if not _is_known(frontier.sources.get(path), ids.get(path))]
+    others = [name for path, name in analysed.source_names.items() if not _is_known(frontier.sources.get(path), ids.get(path))]
     if analysed.bound.clock and CLOCK.path not in frontier.sources:
         others.append(str(CLOCK))
     if others:

@@ -113,7 +113,7 @@ def _replaced(found: Effect, holders: Iterable[str], analysed: AnalysedQuery) ->
     """Tell of the effect in the last row; before it, of other columns, and of those who have to do with a refusal."""
     rows: Rows = [(COLUMNS, True, f"The table gets other columns: {found.columns}")] if found.columns else []
     if refusal := found.refused:
-        rows += [(READS, True, name) for name in analysed.names.values() if refusal.by_columns]
+        rows += [(READS, True, name) for name in analysed.source_names.values() if refusal.by_columns]
         rows += [(READ_BY if refusal.by_columns else FOLLOWED_BY, False, name) for name in refusal.followers]
         rows += [(HELD_BY, False, name) for name in holders]
     return [*rows, (REPLACE, refusal is None, found.does)]
