@@ -459,7 +459,7 @@ def begin_slow_refresh(server: Running, cursor: Any) -> None:
     cursor.execute("CREATE TABLE lengths USING delta AS SELECT 1 AS id, 0 AS length")
     cursor.execute(f"CREATE {SLOW.format('slow')}")
     # It would take minutes. A task notices that it was cancelled when it asks for the next few thousand rows of a file.
-    cursor.execute("INSERT INTO lengths SELECT id, 10000 FROM range(2, 1000000, 1, 1)")  # one task, which leaves a core to others
+    cursor.execute("INSERT INTO lengths SELECT id, 1000 FROM range(2, 1000000, 1, 1)")  # one task, which leaves a core to others
     cursor.execute_async("REFRESH STREAM TABLE slow")
     wait_until(lambda: refreshes_slow(server))
 
