@@ -738,10 +738,13 @@ def test_a_wrong_password_and_a_wrong_port(server: Running, tmp_path: Path) -> N
         pass
 
 
+ONCE = "spark.hadoop.hive.hmshandler.retry.attempts=1"
+"""A setting: otherwise a process tries for 20 s to open a catalog that is in use."""
+
+
 def test_a_second_process_on_the_catalog_of_the_server(server: Running) -> None:
-    refused = subprocess.run(
-        [*COMMAND, "status"], env=hosts.environment_of_commands(), capture_output=True, text=True, cwd=server.folder
-    )
+    command, environment = (*COMMAND, "status", "--conf", ONCE), hosts.environment_of_commands()
+    refused = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=server.folder)
     assert refused.returncode == ExitCode.NO_SESSION
     assert f"another process uses the catalog in {server.folder}" in refused.stderr
     assert "let it be a server (streamtable server)" in refused.stderr
@@ -752,7 +755,12 @@ from pyspark.sql import SparkSession
 from streamtable import configure
 from streamtable.hosts import notebook
 
-quick = {"spark.ui.enabled": "false", "spark.log.level": "OFF", "spark.hadoop.hive.hmshandler.retry.interval": "10ms"}
+quick = {
+    "spark.ui.enabled": "false",
+    "spark.log.level": "OFF",
+    "spark.hadoop.hive.hmshandler.retry.interval": "10ms",
+    "spark.hadoop.hive.hmshandler.retry.attempts": "1",
+}
 spark = configure(SparkSession.builder.config(map=quick)).getOrCreate()
 for ask in (
     lambda: spark.sql("SHOW STREAM TABLES"),
