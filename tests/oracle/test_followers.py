@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.oracle.comparison import rows_of
 from tests.oracle.model import Row, State, Table
+from tests.oracle.scenario import dropped
 from tests.oracle.workload import SETTINGS
 
 from streamtable import open_queue
@@ -424,9 +425,7 @@ def database(spark: SparkSession) -> Iterator[SparkSession]:
     spark.sql("CREATE DATABASE flw")
     spark.sql("USE flw")
     yield spark
-    spark.sql("USE default")
-    for name in ("flw", "flw_whole", "flw_some", "flw_every", "flw_picked"):
-        spark.sql(f"DROP DATABASE IF EXISTS {name} CASCADE")
+    dropped(spark, "flw", "flw_whole", "flw_some", "flw_every", "flw_picked")
 
 
 @pytest.mark.timeout(900)

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.oracle.copies import Copies
-from tests.oracle.scenario import planned_once
+from tests.oracle.scenario import dropped, planned_once
 from tests.oracle.workload import SOURCES, create_sources, statements
 
 # What each query reads, and the query. Doubles are rounded: the order in which Spark adds them is left open.
@@ -51,8 +51,7 @@ def database(spark: SparkSession) -> Iterator[SparkSession]:
     spark.sql("CREATE DATABASE oracle_actions")
     spark.sql("USE oracle_actions")
     yield spark
-    spark.sql("USE default")
-    spark.sql("DROP DATABASE oracle_actions CASCADE")
+    dropped(spark, "oracle_actions")
 
 
 IN_TURN = (

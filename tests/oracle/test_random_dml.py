@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact, bag_of, contents
 from tests.oracle.copies import Copies
-from tests.oracle.scenario import planned_once
+from tests.oracle.scenario import dropped, planned_once
 from tests.oracle.together import together
 from tests.oracle.workload import QUERIES, SOURCES, create_sources, kind_and_table, statements
 
@@ -25,8 +25,7 @@ def database(spark: SparkSession) -> Iterator[SparkSession]:
     spark.sql("CREATE DATABASE oracle")
     spark.sql("USE oracle")
     yield spark
-    spark.sql("USE default")
-    spark.sql("DROP DATABASE oracle CASCADE")
+    dropped(spark, "oracle")
 
 
 def check(

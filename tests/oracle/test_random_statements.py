@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from tests.oracle.scenario import dropped
 from tests.spark.statements import close_cursors
 from tests.unit.grammar import statements_of
 
@@ -96,8 +97,7 @@ def tables(spark: SparkSession) -> Iterator[Path]:
     try:
         yield Path(where.removeprefix("file:"))
     finally:
-        spark.sql("USE default")
-        spark.sql(f"DROP DATABASE {name} CASCADE")
+        dropped(spark, name)
 
 
 def state(spark: SparkSession, place: Path) -> tuple[set[str], set[str], list[tuple[object, ...]]]:

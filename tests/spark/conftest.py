@@ -7,11 +7,9 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.oracle.scenario import planned_once
+from tests.oracle.scenario import dropped, planned_once
 from tests.spark import hosts
 from tests.spark.script import BRIEF, SCRIPT
-
-from streamtable.delta.ddl import as_engine
 
 HURRIED = {
     "scheduler.pollSeconds": "0.2",
@@ -33,9 +31,7 @@ def shop(spark: SparkSession) -> Iterator[SparkSession]:
         spark.sql("CREATE TABLE sales (id INT, region STRING, amount INT) USING delta")
         spark.sql(f"INSERT INTO sales VALUES {SALES}")
         yield spark
-        spark.sql("USE default")
-        with as_engine(spark):  # in Spark's own way, which is quicker than that of DROP SCHEMA
-            spark.sql("DROP DATABASE shop CASCADE")
+        dropped(spark, "shop")
 
 
 @pytest.fixture

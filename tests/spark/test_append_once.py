@@ -12,6 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from tests.oracle.comparison import bag
+from tests.oracle.scenario import dropped
 from tests.pipeline import in_turn
 
 from streamtable.catalog.shared import share
@@ -36,8 +37,7 @@ def s(spark: SparkSession) -> Iterator[SparkSession]:
     spark.sql("CREATE DATABASE once")
     spark.sql("USE once")
     yield spark
-    spark.sql("USE default")
-    spark.sql("DROP DATABASE once CASCADE")
+    dropped(spark, "once")
 
 
 def usual(table: str, rows: DataFrame, application: str, number: int) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
+from tests.oracle.scenario import dropped
 
 from streamtable.catalog.entries import load
 from streamtable.language.names import Name
@@ -28,8 +29,7 @@ def events(spark: SparkSession) -> Iterator[SparkSession]:
     spark.sql(f"CREATE STREAM TABLE st AS {QUERY}")
     yield spark
     spark.conf.set(SHARE, str(before))
-    spark.sql("USE default")
-    spark.sql("DROP DATABASE cost CASCADE")
+    dropped(spark, "cost")
 
 
 def refreshed(spark: SparkSession, statement: str) -> tuple[str, str]:

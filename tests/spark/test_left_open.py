@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
+from tests.oracle.scenario import dropped
 from tests.spark.statements import done
 
 from streamtable.errors import NotIncremental
@@ -32,8 +33,7 @@ def floats(spark: SparkSession) -> Iterator[SparkSession]:
     tenths = "CAST(id AS INT) AS id, CAST(id % 50 AS INT) AS g, id * 0.1D AS d"
     spark.sql(f"CREATE TABLE floats USING delta AS SELECT /*+ REPARTITION(4) */ {tenths} FROM range(1000)")
     yield spark
-    spark.sql("USE default")
-    spark.sql("DROP DATABASE left_open CASCADE")
+    dropped(spark, "left_open")
 
 
 def test_a_sum_of_a_window_is_rounded_as_it_was_before(floats: SparkSession) -> None:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.oracle.scenario import dropped
 from tests.spark.statements import answer
 
 ANSI, CROSS_JOIN, TYPE, ZONE = (
@@ -19,8 +20,7 @@ def s(spark: SparkSession) -> Iterator[SparkSession]:
     spark.sql("CREATE DATABASE modes")
     spark.sql("USE modes")
     yield spark
-    spark.sql("USE default")
-    spark.sql("DROP DATABASE modes CASCADE")
+    dropped(spark, "modes")
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.oracle.scenario import dropped
 from tests.spark.every_statement import DELTA, HIDDEN, OURS, SCRIPTS, SPARK
 from tests.spark.holders import COLUMNS, CONDITIONS, QUERIES
 
@@ -33,8 +34,7 @@ def pure(spark: SparkSession) -> Iterator[SparkSession]:
     spark.sql("CREATE STREAM TABLE kept WITH NO DATA AS SELECT a FROM victim")
     spark.sql("CREATE PUBLICATION published FOR TABLE kept")
     yield spark
-    spark.sql("USE default")
-    spark.sql("DROP DATABASE pure CASCADE")
+    dropped(spark, "pure")
 
 
 def everything(spark: SparkSession) -> list[Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.oracle.scenario import dropped
 from tests.spark.statements import answer
 from tests.spark.test_replication import overtake
 
@@ -40,8 +41,7 @@ def s(spark: SparkSession) -> Iterator[SparkSession]:
     )
     spark.sql("CREATE QUEUE changes FOR SUBSCRIBE accounts ENVELOPE DEBEZIUM (KEY (id))")
     yield spark
-    spark.sql("USE default")
-    spark.sql("DROP DATABASE queued CASCADE")
+    dropped(spark, "queued")
 
 
 def test_batches_repeat_until_they_are_finished(s: SparkSession) -> None:

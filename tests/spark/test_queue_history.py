@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.oracle.scenario import dropped
 from tests.spark.statements import answer
 
 from streamtable import open_queue
@@ -25,8 +26,7 @@ def s(spark: SparkSession) -> Iterator[SparkSession]:
     spark.sql("CREATE DATABASE past")
     spark.sql("USE past")
     yield spark
-    spark.sql("USE default")
-    spark.sql("DROP DATABASE past CASCADE")
+    dropped(spark, "past")
 
 
 def test_a_captured_table_that_is_dropped_and_created_again_is_another_one(s: SparkSession) -> None:

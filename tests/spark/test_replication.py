@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import rows_of
+from tests.oracle.scenario import dropped
 from tests.spark.statements import answer
 
 from streamtable import start_scheduler
@@ -43,9 +44,7 @@ def s(spark: SparkSession) -> Iterator[SparkSession]:
     spark.sql("CREATE DATABASE sub")
     spark.sql("USE sub")
     yield spark
-    spark.sql("USE default")
-    for schema in ("pub", "sub"):
-        spark.sql(f"DROP DATABASE {schema} CASCADE")
+    dropped(spark, "pub", "sub")
 
 
 def test_a_table_follows_another_by_its_key(s: SparkSession) -> None:

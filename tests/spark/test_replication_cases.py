@@ -13,6 +13,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import rows_of
+from tests.oracle.scenario import dropped
 from tests.spark.statements import answer, folder, vacuum
 from tests.spark.test_replication import overtake
 from tests.spark.work import Work
@@ -51,8 +52,7 @@ def s(spark: SparkSession) -> Iterator[SparkSession]:
     run(spark, f"CREATE TABLE sender.t (id INT, v INT) {KEYED}", "INSERT INTO sender.t VALUES (1, 1)")
     run(spark, "CREATE TABLE t (id INT, v INT) USING delta")
     yield spark
-    # Not each by itself: a subscription is dropped by three statements, and every slot, publication and table is a table.
-    run(spark, "USE default", "DROP DATABASE receiver CASCADE", "DROP DATABASE sender CASCADE")
+    dropped(spark, "receiver", "sender")
 
 
 def run(s: SparkSession, *statements: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import rows_of
+from tests.oracle.scenario import dropped
 from tests.spark.statements import answer
 
 from streamtable.errors import InvalidStatement, ReplicationObjectExists, ReplicationObjectNotFound
@@ -26,9 +27,7 @@ def s(spark: SparkSession) -> Iterator[SparkSession]:
     ):
         spark.sql(sql)
     yield spark
-    spark.sql("USE default")
-    for schema in ("pgp", "pgs"):
-        spark.sql(f"DROP DATABASE {schema} CASCADE")
+    dropped(spark, "pgp", "pgs")
 
 
 def refused(s: SparkSession, sql: str, message: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import rows_of
+from tests.oracle.scenario import dropped
 from tests.pipeline import in_turn
 from tests.spark.statements import answer
 
@@ -35,9 +36,7 @@ def s(spark: SparkSession) -> Iterator[SparkSession]:
         spark.sql(f"CREATE DATABASE {schema}")
     spark.sql("USE gets")
     yield spark
-    spark.sql("USE default")
-    for schema in ("sends", "gets"):
-        spark.sql(f"DROP DATABASE {schema} CASCADE")
+    dropped(spark, "sends", "gets")
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from tests.oracle.scenario import dropped
 from tests.spark.statements import answer, close_cursors, folder, vacuum, version
 
 from streamtable import subscribe
@@ -42,8 +43,7 @@ def spark_with_history(spark: SparkSession) -> Iterator[SparkSession]:
         for statement in HISTORY:
             spark.sql(statement.format(name))
     yield spark
-    spark.sql("USE default")
-    spark.sql("DROP DATABASE subscribed CASCADE")
+    dropped(spark, "subscribed")
 
 
 @pytest.fixture

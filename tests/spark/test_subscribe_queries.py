@@ -15,6 +15,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from tests.oracle.scenario import dropped
 from tests.spark.statements import answer, close_cursors, folder
 
 from streamtable import subscribe
@@ -49,8 +50,7 @@ def database(spark: SparkSession) -> Iterator[SparkSession]:
     spark.sql("CREATE TABLE l (k INT, v INT) USING delta")
     spark.sql("CREATE TABLE r (k INT, w INT) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)")
     yield spark
-    spark.sql("USE default")
-    spark.sql("DROP DATABASE subscribed_queries CASCADE")
+    dropped(spark, "subscribed_queries")
 
 
 @pytest.fixture

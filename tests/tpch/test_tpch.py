@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.oracle.copies import Copies
-from tests.oracle.scenario import planned_once
+from tests.oracle.scenario import dropped, planned_once
 from tests.oracle.together import together
 from tests.tpch.data import TABLES, changes, load
 from tests.tpch.queries import QUERIES
@@ -23,8 +23,7 @@ def database(spark: SparkSession) -> Iterator[SparkSession]:
     spark.sql("CREATE DATABASE tpch")
     spark.sql("USE tpch")
     yield spark
-    spark.sql("USE default")
-    spark.sql("DROP DATABASE tpch CASCADE")
+    dropped(spark, "tpch")
 
 
 KINDS = {
