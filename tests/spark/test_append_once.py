@@ -12,7 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from tests.oracle.comparison import bag
-from tests.oracle.scenario import dropped
+from tests.oracle.scenario import dropped, planned_once
 from tests.pipeline import in_turn
 
 from streamtable.catalog.shared import share
@@ -34,9 +34,10 @@ TABLES = {
 
 @pytest.fixture(scope="module")
 def s(spark: SparkSession) -> Iterator[SparkSession]:
-    spark.sql("CREATE DATABASE once")
-    spark.sql("USE once")
-    yield spark
+    with planned_once(spark):
+        spark.sql("CREATE DATABASE once")
+        spark.sql("USE once")
+        yield spark
     dropped(spark, "once")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
-from tests.oracle.scenario import dropped
+from tests.oracle.scenario import dropped, planned_once
 from tests.spark.statements import done
 
 from streamtable.errors import NotIncremental
@@ -28,11 +28,12 @@ LOOKED_AT = {
 
 @pytest.fixture(scope="module")
 def floats(spark: SparkSession) -> Iterator[SparkSession]:
-    spark.sql("CREATE DATABASE left_open")
-    spark.sql("USE left_open")
-    tenths = "CAST(id AS INT) AS id, CAST(id % 50 AS INT) AS g, id * 0.1D AS d"
-    spark.sql(f"CREATE TABLE floats USING delta AS SELECT /*+ REPARTITION(4) */ {tenths} FROM range(1000)")
-    yield spark
+    with planned_once(spark):
+        spark.sql("CREATE DATABASE left_open")
+        spark.sql("USE left_open")
+        tenths = "CAST(id AS INT) AS id, CAST(id % 50 AS INT) AS g, id * 0.1D AS d"
+        spark.sql(f"CREATE TABLE floats USING delta AS SELECT /*+ REPARTITION(4) */ {tenths} FROM range(1000)")
+        yield spark
     dropped(spark, "left_open")
 
 

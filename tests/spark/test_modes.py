@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.oracle.scenario import dropped
+from tests.oracle.scenario import dropped, planned_once
 from tests.spark.statements import answer
 
 ANSI, CROSS_JOIN, TYPE, ZONE = (
@@ -17,9 +17,10 @@ ANSI, CROSS_JOIN, TYPE, ZONE = (
 
 @pytest.fixture
 def s(spark: SparkSession) -> Iterator[SparkSession]:
-    spark.sql("CREATE DATABASE modes")
-    spark.sql("USE modes")
-    yield spark
+    with planned_once(spark):
+        spark.sql("CREATE DATABASE modes")
+        spark.sql("USE modes")
+        yield spark
     dropped(spark, "modes")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.oracle.scenario import dropped
+from tests.oracle.scenario import dropped, planned_once
 from tests.spark.every_statement import DELTA, HIDDEN, OURS, SCRIPTS, SPARK
 from tests.spark.holders import COLUMNS, CONDITIONS, QUERIES
 
@@ -25,15 +25,16 @@ ALL = (*SPARK.values(), *SCRIPTS.values(), *DELTA.values(), *OURS, *HIDDEN)
 
 @pytest.fixture(scope="module")
 def pure(spark: SparkSession) -> Iterator[SparkSession]:
-    spark.sql("CREATE DATABASE pure")
-    spark.sql("USE pure")
-    spark.sql("CREATE TABLE victim USING delta AS SELECT 1 AS a")
-    spark.sql("CREATE TABLE other (a INT) USING delta")
-    spark.sql("CREATE VIEW seen AS SELECT 1 AS a")
-    spark.sql("CREATE FUNCTION one() RETURNS INT RETURN 1")
-    spark.sql("CREATE STREAM TABLE kept WITH NO DATA AS SELECT a FROM victim")
-    spark.sql("CREATE PUBLICATION published FOR TABLE kept")
-    yield spark
+    with planned_once(spark):
+        spark.sql("CREATE DATABASE pure")
+        spark.sql("USE pure")
+        spark.sql("CREATE TABLE victim USING delta AS SELECT 1 AS a")
+        spark.sql("CREATE TABLE other (a INT) USING delta")
+        spark.sql("CREATE VIEW seen AS SELECT 1 AS a")
+        spark.sql("CREATE FUNCTION one() RETURNS INT RETURN 1")
+        spark.sql("CREATE STREAM TABLE kept WITH NO DATA AS SELECT a FROM victim")
+        spark.sql("CREATE PUBLICATION published FOR TABLE kept")
+        yield spark
     dropped(spark, "pure")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.oracle.scenario import dropped
+from tests.oracle.scenario import dropped, planned_once
 from tests.spark.statements import answer
 from tests.spark.test_replication import overtake
 
@@ -34,13 +34,14 @@ from streamtable.queue.reader import ChangeQueue, OpenBatch
 
 @pytest.fixture(scope="module")
 def s(spark: SparkSession) -> Iterator[SparkSession]:
-    spark.sql("CREATE DATABASE queued")
-    spark.sql("USE queued")
-    spark.sql(
-        "CREATE TABLE accounts (id INT, owner STRING, balance INT) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-    )
-    spark.sql("CREATE QUEUE changes FOR SUBSCRIBE accounts ENVELOPE DEBEZIUM (KEY (id))")
-    yield spark
+    with planned_once(spark):
+        spark.sql("CREATE DATABASE queued")
+        spark.sql("USE queued")
+        spark.sql(
+            "CREATE TABLE accounts (id INT, owner STRING, balance INT) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+        )
+        spark.sql("CREATE QUEUE changes FOR SUBSCRIBE accounts ENVELOPE DEBEZIUM (KEY (id))")
+        yield spark
     dropped(spark, "queued")
 
 

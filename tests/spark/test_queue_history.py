@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.oracle.scenario import dropped
+from tests.oracle.scenario import dropped, planned_once
 from tests.spark.statements import answer
 
 from streamtable import open_queue
@@ -23,9 +23,10 @@ from streamtable.queue import definition, space
 
 @pytest.fixture(scope="module")
 def s(spark: SparkSession) -> Iterator[SparkSession]:
-    spark.sql("CREATE DATABASE past")
-    spark.sql("USE past")
-    yield spark
+    with planned_once(spark):
+        spark.sql("CREATE DATABASE past")
+        spark.sql("USE past")
+        yield spark
     dropped(spark, "past")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import rows_of
-from tests.oracle.scenario import dropped
+from tests.oracle.scenario import dropped, planned_once
 from tests.spark.statements import answer
 
 from streamtable import start_scheduler
@@ -40,10 +40,11 @@ KEYED = "USING delta TBLPROPERTIES (streamtable.replicaIdentity = 'id', delta.en
 @pytest.fixture(scope="module")
 def s(spark: SparkSession) -> Iterator[SparkSession]:
     """Return a session in the subscriber's schema; the publisher's is `pub`."""
-    spark.sql("CREATE DATABASE pub")
-    spark.sql("CREATE DATABASE sub")
-    spark.sql("USE sub")
-    yield spark
+    with planned_once(spark):
+        spark.sql("CREATE DATABASE pub")
+        spark.sql("CREATE DATABASE sub")
+        spark.sql("USE sub")
+        yield spark
     dropped(spark, "pub", "sub")
 
 

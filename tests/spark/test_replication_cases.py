@@ -13,7 +13,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import rows_of
-from tests.oracle.scenario import dropped
+from tests.oracle.scenario import dropped, planned_once
 from tests.spark.statements import answer, folder, vacuum
 from tests.spark.test_replication import overtake
 from tests.spark.work import Work
@@ -48,10 +48,11 @@ def s(spark: SparkSession) -> Iterator[SparkSession]:
 
     The table `t` with the key `id` is at either end, that of the publisher has a row.
     """
-    run(spark, "CREATE DATABASE sender", "CREATE DATABASE receiver", "USE receiver")
-    run(spark, f"CREATE TABLE sender.t (id INT, v INT) {KEYED}", "INSERT INTO sender.t VALUES (1, 1)")
-    run(spark, "CREATE TABLE t (id INT, v INT) USING delta")
-    yield spark
+    with planned_once(spark):
+        run(spark, "CREATE DATABASE sender", "CREATE DATABASE receiver", "USE receiver")
+        run(spark, f"CREATE TABLE sender.t (id INT, v INT) {KEYED}", "INSERT INTO sender.t VALUES (1, 1)")
+        run(spark, "CREATE TABLE t (id INT, v INT) USING delta")
+        yield spark
     dropped(spark, "receiver", "sender")
 
 

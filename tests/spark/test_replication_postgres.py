@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import rows_of
-from tests.oracle.scenario import dropped
+from tests.oracle.scenario import dropped, planned_once
 from tests.spark.statements import answer
 
 from streamtable.errors import InvalidStatement, ReplicationObjectExists, ReplicationObjectNotFound
@@ -19,14 +19,15 @@ KEYED = "USING delta TBLPROPERTIES (streamtable.replicaIdentity = 'id')"
 @pytest.fixture(scope="module")
 def s(spark: SparkSession) -> Iterator[SparkSession]:
     """Return a session in the subscriber's schema `pgs`; the publisher's is `pgp`, with the table `t`."""
-    for sql in (
-        "CREATE DATABASE pgp",
-        "CREATE DATABASE pgs",
-        "CREATE TABLE pgp.t (id INT, b INT, s STRING) USING delta",
-        "USE pgs",
-    ):
-        spark.sql(sql)
-    yield spark
+    with planned_once(spark):
+        for sql in (
+            "CREATE DATABASE pgp",
+            "CREATE DATABASE pgs",
+            "CREATE TABLE pgp.t (id INT, b INT, s STRING) USING delta",
+            "USE pgs",
+        ):
+            spark.sql(sql)
+        yield spark
     dropped(spark, "pgp", "pgs")
 
 

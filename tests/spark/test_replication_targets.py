@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import rows_of
-from tests.oracle.scenario import dropped
+from tests.oracle.scenario import dropped, planned_once
 from tests.pipeline import in_turn
 from tests.spark.statements import answer
 
@@ -32,10 +32,11 @@ TARGETS: dict[str, tuple[str, dict[str, str], bool]] = {
 
 @pytest.fixture(scope="module")
 def s(spark: SparkSession) -> Iterator[SparkSession]:
-    for schema in ("sends", "gets"):
-        spark.sql(f"CREATE DATABASE {schema}")
-    spark.sql("USE gets")
-    yield spark
+    with planned_once(spark):
+        for schema in ("sends", "gets"):
+            spark.sql(f"CREATE DATABASE {schema}")
+        spark.sql("USE gets")
+        yield spark
     dropped(spark, "sends", "gets")
 
 

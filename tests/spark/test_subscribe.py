@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from tests.oracle.scenario import dropped
+from tests.oracle.scenario import dropped, planned_once
 from tests.spark.statements import answer, close_cursors, folder, vacuum, version
 
 from streamtable import subscribe
@@ -36,13 +36,14 @@ HISTORY = (
 @pytest.fixture(scope="module")
 def spark_with_history(spark: SparkSession) -> Iterator[SparkSession]:
     """Two tables with the same history: one with a change feed, one without but with deletion vectors."""
-    spark.sql("CREATE DATABASE subscribed")
-    spark.sql("USE subscribed")
-    for name, feature in (("with_feed", "ChangeDataFeed"), ("without_feed", "DeletionVectors")):
-        spark.sql(f"CREATE TABLE {name} (k INT, s STRING, v INT) USING delta TBLPROPERTIES (delta.enable{feature} = true)")
-        for statement in HISTORY:
-            spark.sql(statement.format(name))
-    yield spark
+    with planned_once(spark):
+        spark.sql("CREATE DATABASE subscribed")
+        spark.sql("USE subscribed")
+        for name, feature in (("with_feed", "ChangeDataFeed"), ("without_feed", "DeletionVectors")):
+            spark.sql(f"CREATE TABLE {name} (k INT, s STRING, v INT) USING delta TBLPROPERTIES (delta.enable{feature} = true)")
+            for statement in HISTORY:
+                spark.sql(statement.format(name))
+        yield spark
     dropped(spark, "subscribed")
 
 

@@ -15,7 +15,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from tests.oracle.scenario import dropped
+from tests.oracle.scenario import dropped, planned_once
 from tests.spark.statements import answer, close_cursors, folder
 
 from streamtable import subscribe
@@ -45,11 +45,12 @@ CHANGES = (
 
 @pytest.fixture(scope="module")
 def database(spark: SparkSession) -> Iterator[SparkSession]:
-    spark.sql("CREATE DATABASE subscribed_queries")
-    spark.sql("USE subscribed_queries")
-    spark.sql("CREATE TABLE l (k INT, v INT) USING delta")
-    spark.sql("CREATE TABLE r (k INT, w INT) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)")
-    yield spark
+    with planned_once(spark):
+        spark.sql("CREATE DATABASE subscribed_queries")
+        spark.sql("USE subscribed_queries")
+        spark.sql("CREATE TABLE l (k INT, v INT) USING delta")
+        spark.sql("CREATE TABLE r (k INT, w INT) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)")
+        yield spark
     dropped(spark, "subscribed_queries")
 
 
