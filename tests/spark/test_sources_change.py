@@ -190,35 +190,37 @@ def test_a_view_moves_to_another_stream_table(s: Scenario) -> None:
     assert tuple(health) == ("OK", True)
 
 
-def test_a_function_gets_another_text(s: Scenario) -> None:
+def test_a_function_gets_another_text(spark: SparkSession) -> None:
     """Sessions of refreshes have called it before, and keep what they looked up."""
-    functions = {
-        "plus(x INT)": ("INT", "x + 1", "x + 2"),
-        "nested(x INT)": ("INT", "plus(x)", "plus(x)"),
-        "most()": ("INT", "(SELECT max(v) FROM t)", "(SELECT min(v) FROM t)"),
-        "above(x INT)": ("TABLE(k INT)", "SELECT k FROM t WHERE v > x", "SELECT k FROM t WHERE v >= x"),
-    }
-    for name, (kind, before, _) in functions.items():
-        s.spark.sql(f"CREATE FUNCTION {name} RETURNS {kind} RETURN {before}")
-    queries = {
-        "called": "SELECT k, plus(v) AS v FROM t",
-        "deep": "SELECT nested(k) AS k, sum(nested(v)) AS v FROM t GROUP BY nested(k)",
-        "filtered": "SELECT k, v FROM t WHERE plus(v) > 21",
-        "scalar": "SELECT k, most() AS v FROM t",
-        "rows": "SELECT * FROM above(20)",
-    }
-    for name, query in queries.items():
-        s.stream(name, query)
-    s.step("INSERT INTO t (k, v) VALUES (3, 15)")
-    assert {answer(s, name) for name in queries} == {"NO_DATA"}
-    for name, (kind, _, after) in functions.items():
-        s.spark.sql(f"CREATE OR REPLACE FUNCTION {name} RETURNS {kind} RETURN {after}")
-    s.copies = Copies(s.spark, s.sources)  # what the session of the old ones looked up, it keeps
-    assert {name: answer(s, name) for name in queries} == dict.fromkeys(queries, "REINITIALIZE")
-    assert {answer(s, name) for name in queries} == {"NO_DATA"}
-    s.step("INSERT INTO t (k, v) VALUES (3, 20)")
-    s.spark.sql("DROP FUNCTION plus")
-    assert (answer(s, "called"), answer(s, "rows")) == (SourceUnavailable.__name__, "NO_DATA")
+    with Scenario(spark) as s:
+        s.source("t", "k INT, v INT", "(1, 10), (1, 20), (2, 30)")
+        functions = {
+            "plus(x INT)": ("INT", "x + 1", "x + 2"),
+            "nested(x INT)": ("INT", "plus(x)", "plus(x)"),
+            "most()": ("INT", "(SELECT max(v) FROM t)", "(SELECT min(v) FROM t)"),
+            "above(x INT)": ("TABLE(k INT)", "SELECT k FROM t WHERE v > x", "SELECT k FROM t WHERE v >= x"),
+        }
+        for name, (kind, before, _) in functions.items():
+            spark.sql(f"CREATE FUNCTION {name} RETURNS {kind} RETURN {before}")
+        queries = {
+            "called": "SELECT k, plus(v) AS v FROM t",
+            "deep": "SELECT nested(k) AS k, sum(nested(v)) AS v FROM t GROUP BY nested(k)",
+            "filtered": "SELECT k, v FROM t WHERE plus(v) > 21",
+            "scalar": "SELECT k, most() AS v FROM t",
+            "rows": "SELECT * FROM above(20)",
+        }
+        for name, query in queries.items():
+            s.stream(name, query)
+        s.step("INSERT INTO t (k, v) VALUES (3, 15)")
+        assert {answer(s, name) for name in queries} == {"NO_DATA"}
+        for name, (kind, _, after) in functions.items():
+            spark.sql(f"CREATE OR REPLACE FUNCTION {name} RETURNS {kind} RETURN {after}")
+        s.copies = Copies(spark, s.sources)  # what the session of the old ones looked up, it keeps
+        assert {name: answer(s, name) for name in queries} == dict.fromkeys(queries, "REINITIALIZE")
+        assert {answer(s, name) for name in queries} == {"NO_DATA"}
+        s.step("INSERT INTO t (k, v) VALUES (3, 20)")
+        spark.sql("DROP FUNCTION plus")
+        assert (answer(s, "called"), answer(s, "rows")) == (SourceUnavailable.__name__, "NO_DATA")
 
 
 def test_a_change_that_the_columns_of_the_stream_table_would_follow(s: Scenario) -> None:
