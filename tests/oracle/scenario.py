@@ -86,8 +86,12 @@ class Scenario:
 
     def stream(self, name: str, query: str, mode: str = "DIFFERENTIAL") -> None:
         """Create a stream table. Its first contents are Spark's own answer; what is wrong with them shows after the next step."""
-        self.spark.sql(f"CREATE STREAM TABLE {name} REFRESH MODE {mode} AS {query}")
-        self.queries[name] = query
+        self.streams({name: query}, mode)
+
+    def streams(self, queries: Mapping[str, str], mode: str = "DIFFERENTIAL") -> None:
+        """Create stream tables that do not read each other, together."""
+        together(lambda name: self.spark.sql(f"CREATE STREAM TABLE {name} REFRESH MODE {mode} AS {queries[name]}"), queries)
+        self.queries.update(queries)
 
     def change(self, *statements: str) -> None:
         """Run DML; fail when it leaves every source as it was, because the step would test nothing."""

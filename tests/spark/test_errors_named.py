@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import cycle
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
+from tests.oracle.together import together
 from tests.spark.statements import answer, done
 
 from streamtable import subscribe
@@ -41,7 +43,6 @@ def abc(shop: SparkSession) -> Iterator[SparkSession]:
 
 @pytest.mark.parametrize("some", [SOME, pytest.param((*EXPRESSIONS,), marks=pytest.mark.fuzz)], ids=["some", "all"])
 def test_a_term_of_a_delta_that_fails_where_the_query_does_not(abc: SparkSession, some: tuple[str, ...]) -> None:
-    modes = ("AUTO", "DIFFERENTIAL")
     queries = {f"q{n}": f"SELECT a.k, {EXPRESSIONS[each]} AS d {JOINED}" for n, each in enumerate(some)}
     overflow = f"q{some.index('an overflow')}"
     queries |= {
@@ -51,15 +52,18 @@ def test_a_term_of_a_delta_that_fails_where_the_query_does_not(abc: SparkSession
         "padded": f"SELECT a.k, a.v DIV coalesce(c.w, 1) AS d {JOINED.replace('JOIN c', 'LEFT JOIN c')}",
         "repeated": f"SELECT a.k, e {JOINED} LATERAL VIEW explode(sequence(1, a.v DIV c.w)) AS e",
     }
-    for n, (name, query) in enumerate(queries.items()):
-        abc.sql(f"CREATE STREAM TABLE {name} REFRESH MODE {modes[n % 2]} AS {query}")
-    abc.sql("DELETE FROM b WHERE k = 1")
-    abc.sql("UPDATE c SET w = 0 WHERE k = 1")
-    for name, query in queries.items():
+    modes = dict(zip(queries, cycle(("AUTO", "DIFFERENTIAL")), strict=False))
+
+    def refresh(name: str) -> None:
         action, reason = done(abc, f"REFRESH STREAM TABLE {name}")
         assert action == ("REINITIALIZE" if name == overflow else "DIFFERENTIAL"), (name, reason)
         assert (action == "REINITIALIZE") == ("the delta could not be computed" in reason), reason
-        assert_exact(abc, name, query)
+        assert_exact(abc, name, queries[name])
+
+    together(lambda name: abc.sql(f"CREATE STREAM TABLE {name} REFRESH MODE {modes[name]} AS {queries[name]}"), queries)
+    abc.sql("DELETE FROM b WHERE k = 1")
+    abc.sql("UPDATE c SET w = 0 WHERE k = 1")
+    together(refresh, queries)
     abc.sql("INSERT INTO a VALUES (2, 40)")
     assert done(abc, "REFRESH STREAM TABLE q0")[0] == "DIFFERENTIAL"
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.scenario import Scenario, planned_once
+from tests.oracle.together import together
 from tests.spark.statements import answer, done, shown, version
 
 from streamtable.catalog.entries import load
@@ -352,23 +353,30 @@ def changes(draw: random.Random) -> Iterator[str]:
 def test_counts_are_those_of_a_query_after_any_change(s: Scenario, seed: int, rounds: int) -> None:
     spark, draw = s.spark, random.Random(seed)
     queries = dict(list(QUERIES.items())[seed % 2 :: 2])
-    for name, (query, conditions) in queries.items():
+
+    def create(name: str) -> None:
+        query, conditions = queries[name]
         listed = f"CONSTRAINT kept EXPECT ({conditions['kept']}), CONSTRAINT dropped EXPECT ({conditions['dropped']})"
         spark.sql(f"CREATE STREAM TABLE st_{name} ({listed} ON VIOLATION DROP ROW) REFRESH MODE DIFFERENTIAL AS {query}")
         spark.sql(f"CREATE STREAM TABLE above_{name} REFRESH MODE DIFFERENTIAL AS SELECT count(*) AS n FROM st_{name}")
+
+    def refresh(name: str) -> None:
+        query, conditions = queries[name]
+        action, why = done(spark, f"REFRESH STREAM TABLE above_{name} CASCADE")
+        assert action in ("DIFFERENTIAL", "NO_DATA"), (name, why)
+        assert answer(spark, f"SELECT DISTINCT action FROM refresh_history('st_{name}') WHERE initiated_by <> 'INITIAL'") in (
+            [],
+            [("DIFFERENTIAL",)],
+        )
+        assert counts(spark, f"st_{name}") == counted(spark, query, conditions), name
+        stays = answer(spark, f"SELECT count(*) FROM ({query}) WHERE {conditions['dropped']}")
+        assert answer(spark, f"SELECT n FROM above_{name}") == answer(spark, f"SELECT count(*) FROM st_{name}") == stays
+        verdict: tuple[Any, ...] = answer(spark, f"VERIFY STREAM TABLE st_{name}")[0]
+        assert verdict[1:] == (True, 0, 0), name
+
+    together(create, queries)
     for _ in range(rounds):
         with planned_once(spark):
             for statement in changes(draw):
                 spark.sql(statement)
-        for name, (query, conditions) in queries.items():
-            action, why = done(spark, f"REFRESH STREAM TABLE above_{name} CASCADE")
-            assert action in ("DIFFERENTIAL", "NO_DATA"), (name, why)
-            assert answer(spark, f"SELECT DISTINCT action FROM refresh_history('st_{name}') WHERE initiated_by <> 'INITIAL'") in (
-                [],
-                [("DIFFERENTIAL",)],
-            )
-            assert counts(spark, f"st_{name}") == counted(spark, query, conditions), name
-            stays = answer(spark, f"SELECT count(*) FROM ({query}) WHERE {conditions['dropped']}")
-            assert answer(spark, f"SELECT n FROM above_{name}") == answer(spark, f"SELECT count(*) FROM st_{name}") == stays
-            verdict: tuple[Any, ...] = answer(spark, f"VERIFY STREAM TABLE st_{name}")[0]
-            assert verdict[1:] == (True, 0, 0), name
+        together(refresh, queries)

@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.oracle.scenario import Scenario
+from tests.oracle.together import together
 from tests.versions import needs
 
 from streamtable.algebra.sources import Snapshot, Source
@@ -50,9 +51,7 @@ def test_pattern_27_chained_joins_on_aggregates_into_a_populated_group(s: Scenar
         ["DELETE FROM v WHERE day = 150", "DELETE FROM o WHERE customer = 2"],
         ["INSERT INTO c VALUES (3, 'new')", "UPDATE o SET customer = 2 WHERE amount = 30"],
     ):
-        s.change(*statements)
-        s.refresh("inner_ones")
-        s.refresh("left_ones")
+        s.step(*statements)
 
 
 def test_pattern_28_a_global_aggregate_goes_to_empty_and_back(s: Scenario) -> None:
@@ -293,22 +292,23 @@ def test_a_condition_that_tells_equal_keys_apart_is_not_asked_of_the_group(s: Sc
         "greatest": "SELECT CAST(x AS STRING) AS s, max(g) AS m FROM (SELECT DISTINCT x, g FROM t) GROUP BY CAST(x AS STRING)",
         "between": "SELECT n FROM (SELECT CAST(x AS STRING) AS s, n FROM (SELECT x, count(*) AS n FROM t GROUP BY x)) WHERE s = '0.0'",
     }
-    for name, query in told.items():
-        s.stream(name, query, mode="AUTO")
+    s.streams(told, mode="AUTO")
     fair = {
         "compared": "SELECT x, count(*) AS n FROM t GROUP BY x HAVING x < 1 OR x IN (0, 1.5) OR x IS NULL OR round(x, 1) + x / 2 > 9",
         "shown": "SELECT CAST(x AS STRING) AS s, n FROM (SELECT x, count(*) AS n FROM t WHERE CAST(x AS STRING) <> '-0.0' GROUP BY x)",
         "squared": "SELECT g, sum(power(x, 2)) AS q, count(*) AS n FROM (SELECT DISTINCT g, x FROM t) GROUP BY g",
         "by": "SELECT CAST(x AS STRING) AS s, count(*) AS n FROM t GROUP BY CAST(x AS STRING) HAVING s = '0.0'",
     }
-    for name, query in fair.items():
-        s.stream(name, query)
+    s.streams(fair)
+
+    def refresh(name: str) -> None:
+        done = s.spark.sql(f"REFRESH STREAM TABLE {name}").first()
+        assert done is not None
+        assert (done["action"] == "FULL") == (name in told), done
+        if name not in told:
+            assert done["action"] in ("DIFFERENTIAL", "NO_DATA"), done
+        assert_exact(s.copies.session(), name, s.queries[name])
+
     for change in ("INSERT INTO t VALUES (3, 1, -0.0D), (4, 1, 0.0D)", "DELETE FROM t WHERE id = 4", "DELETE FROM t WHERE id = 1"):
         s.change(change)
-        for name, query in s.queries.items():
-            done = s.spark.sql(f"REFRESH STREAM TABLE {name}").first()
-            assert done is not None
-            assert (done["action"] == "FULL") == (name in told), done
-            if name not in told:
-                assert done["action"] in ("DIFFERENTIAL", "NO_DATA"), done
-            assert_exact(s.spark, name, query)
+        together(refresh, s.queries)

@@ -35,8 +35,7 @@ def s(spark: SparkSession) -> Iterator[Scenario]:
     with Scenario(spark) as scenario:
         scenario.source("t", "k INT, v INT, s STRING, other INT", ROWS, properties=MAPPED)
         scenario.spark.sql("CREATE VIEW w AS SELECT k, v FROM t WHERE v > 5")
-        scenario.stream("sums", QUERY)
-        scenario.stream("through_view", "SELECT k, v FROM w")
+        scenario.streams({"sums": QUERY, "through_view": "SELECT k, v FROM w"})
         scenario.stream("above", "SELECT count(*) AS n, max(total) AS m FROM sums")
         yield scenario
 

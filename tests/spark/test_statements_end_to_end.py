@@ -11,6 +11,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact, bag
+from tests.oracle.together import together
 from tests.pipeline import in_turn
 from tests.spark.statements import answer, detail, done, jobs, properties, shown, version
 
@@ -257,8 +258,7 @@ READERS = {
 
 def test_a_rename_is_told_to_the_readers(shop: SparkSession) -> None:
     shop.sql(f"CREATE STREAM TABLE st AS {ALL}")
-    for name, (query, _) in READERS.items():
-        shop.sql(f"CREATE STREAM TABLE {name} AS {query}")
+    together(lambda name: shop.sql(f"CREATE STREAM TABLE {name} AS {READERS[name][0]}"), READERS)
     shop.sql("CREATE STREAM TABLE top AS SELECT region FROM grouped")
     shop.sql("ALTER STREAM TABLE st RENAME TO busy")
     for name, (_, query) in READERS.items():
@@ -266,9 +266,12 @@ def test_a_rename_is_told_to_the_readers(shop: SparkSession) -> None:
     shop.sql("UPDATE sales SET amount = 5 WHERE id = 3")
     shop.sql("INSERT INTO sales VALUES (77, 'north', 5)")
     shop.sql("REFRESH STREAM TABLE busy")
-    for name, (_, query) in READERS.items():
+
+    def refresh(name: str) -> None:
         assert done(shop, f"REFRESH STREAM TABLE {name}")[0] == "DIFFERENTIAL", name
-        assert_exact(shop, name, query)
+        assert_exact(shop, name, READERS[name][1])
+
+    together(refresh, READERS)
     shop.sql("ALTER STREAM TABLE grouped RENAME TO groups")
     assert done(shop, "REFRESH STREAM TABLE top")[0] == "DIFFERENTIAL"
     with pytest.raises(DependentsExist, match="plain"):
