@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -64,6 +65,11 @@ def starts_spark(config: pytest.Config) -> bool:
     return any(not Path(each.partition("::")[0]).resolve().is_relative_to(UNIT) for each in config.args)
 
 
+def is_whole(config: pytest.Config) -> bool:
+    """Tell whether this is a run as of ./run test, and the process that hands out the tests."""
+    return bool(config.getoption("numprocesses", default=None)) and starts_spark(config)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write what fixtures expect anew, instead of comparing it")
     parser.addoption("--wheel", help="the wheel that tests of an installation install, instead of one that they build")
@@ -91,11 +97,18 @@ def pytest_report_header() -> str:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reports = [each for several in terminalreporter.stats.values() for each in several if getattr(each, "when", None)]
+    if is_whole(terminalreporter.config) and (files := pipeline.of_files(reports)):
+        terminalreporter.section("seconds of files")
+        for file, took in files:
+            terminalreporter.write_line(f"{took:5.0f} {file}")
+    kills = [told for report in reports if report.when == "call" for key, told in report.user_properties if key == "kills"]
+    if kills:
+        tell_kills(terminalreporter, kills)
+
+
+def tell_kills(terminalreporter: pytest.TerminalReporter, kills: Sequence[Any]) -> None:
     """Print what tests recorded of their kills, as a table of docs/explanation/reliability.md."""
-    reports = [each for several in terminalreporter.stats.values() for each in several if getattr(each, "when", None) == "call"]
-    kills = [told for report in reports for key, told in report.user_properties if key == "kills"]
-    if not kills:
-        return
     total = ["all", "", *map(sum, zip(*(told[2:] for told in kills), strict=True))]
     rows = [(name, every, f"{tried} of {events}", *more) for name, every, events, tried, *more in (*kills, total)]
     head = ["date", "statement", "at each n-th event", "events tried", "survived", "seconds"]
@@ -107,9 +120,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
-    # As ./run test does, in the process that hands out the tests.
-    whole = session.config.getoption("numprocesses", default=None) and starts_spark(session.config)
-    with archive.making(archive_of(session.config)) if whole else nullcontext():
+    with archive.making(archive_of(session.config)) if is_whole(session.config) else nullcontext():
         return (yield)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.oracle.queries_of_all_kinds import QUERIES as OF_ALL_KINDS
 from tests.oracle.test_all_of_sql import ELSEWHERE, IN_PATTERNS
-from tests.pipeline import LONGEST, rank
+from tests.pipeline import LONGEST, SHOWN, of_files, rank
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,6 +25,19 @@ def test_long_files_begin_first_after_those_without_spark() -> None:
 @pytest.mark.parametrize("file", LONGEST)
 def test_a_long_file_is_there(file: str) -> None:
     assert (ROOT / file).is_file()
+
+
+def test_files_are_told_that_take_long() -> None:
+    tests = (
+        ("tests/a.py::one", SHOWN / 2),
+        ("tests/b.py::two", SHOWN - 1),
+        ("tests/c.py::x", 2 * SHOWN),
+        ("tests/a.py::one", SHOWN),
+    )
+    assert of_files(SimpleNamespace(nodeid=node, duration=took) for node, took in tests) == [
+        ("tests/c.py", 2 * SHOWN),
+        ("tests/a.py", 1.5 * SHOWN),
+    ]
 
 
 @pytest.mark.parametrize("query", ELSEWHERE)
