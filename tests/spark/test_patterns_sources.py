@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.scenario import FEED, Scenario
+from tests.oracle.together import together
 from tests.spark.statements import files, folder, vacuum
 
 
@@ -222,25 +223,30 @@ def test_pattern_39_a_gap_in_the_log_is_found(s: Scenario) -> None:
     s.step("INSERT INTO t VALUES (1, 7)")
 
 
-@pytest.mark.parametrize("full", ["", " FULL"], ids=["", "full"])
-def test_pattern_39_a_gap_in_the_log_of_the_stream_table_itself(s: Scenario, full: str) -> None:
+def test_pattern_39_a_gap_in_the_log_of_the_stream_table_itself(s: Scenario) -> None:
     """As the cleaning of its log leaves it, when others (OPTIMIZE, RESUME) wrote versions since its last refresh."""
     groups(s)
-    s.stream("g", "SELECT k, sum(v) AS s FROM t GROUP BY k")
-    s.stream("above", "SELECT count(*) AS n FROM g")
-    s.spark.sql("ALTER STREAM TABLE g SET TBLPROPERTIES ('delta.checkpointInterval'='2')")
-    for action in ("SUSPEND", "RESUME", "SUSPEND", "RESUME"):
-        s.spark.sql(f"ALTER STREAM TABLE g {action}")
-    place = folder(s.spark, "g") / "_delta_log"
-    newest = max(int(each.name.partition(".")[0]) for each in place.glob("*.checkpoint*.parquet"))
-    for commit in place.glob("*.json"):
-        if int(commit.stem) < newest:
-            commit.unlink()
+    full = {"g": "", "f": " FULL"}
+    s.streams(dict.fromkeys(full, "SELECT k, sum(v) AS s FROM t GROUP BY k"))
+    s.streams({f"above_{name}": f"SELECT count(*) AS n FROM {name}" for name in full})
+
+    def cleaned(name: str) -> None:
+        s.spark.sql(f"ALTER STREAM TABLE {name} SET TBLPROPERTIES ('delta.checkpointInterval'='2')")
+        for action in ("SUSPEND", "RESUME", "SUSPEND", "RESUME"):
+            s.spark.sql(f"ALTER STREAM TABLE {name} {action}")
+        place = folder(s.spark, name) / "_delta_log"
+        newest = max(int(each.name.partition(".")[0]) for each in place.glob("*.checkpoint*.parquet"))
+        for commit in place.glob("*.json"):
+            if int(commit.stem) < newest:
+                commit.unlink()
+
+    together(cleaned, full)
     s.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
-    done = s.spark.sql(f"REFRESH STREAM TABLE g{full}").collect()[0]
-    assert done["action"] == ("FULL" if full else "REINITIALIZE")
-    assert full or "does not hold all versions" in done["reason"]
-    s.refresh("above", action="REINITIALIZE")  # it had read a version before those that are gone
+    for name, how in full.items():
+        done = s.spark.sql(f"REFRESH STREAM TABLE {name}{how}").collect()[0]
+        assert done["action"] == ("FULL" if how else "REINITIALIZE")
+        assert how or "does not hold all versions" in done["reason"]
+        s.refresh(f"above_{name}", action="REINITIALIZE")  # it had read a version before those that are gone
     s.step("INSERT INTO t VALUES (1, 7)")
 
 
