@@ -91,8 +91,7 @@ PATTERN_09 = {
 
 def test_pattern_09_unusual_join_conditions(s: Scenario) -> None:
     two_tables(s)
-    for name, query in PATTERN_09.items():
-        s.stream(name, query)
+    s.streams(PATTERN_09)
     s.step("INSERT INTO l VALUES (NULL, 31), (2, 5)", "INSERT INTO r VALUES (NULL, 'm'), (1, 'a')")
     s.step("DELETE FROM l WHERE k IS NULL AND v = 30", "UPDATE r SET k = NULL WHERE k = 2")
 

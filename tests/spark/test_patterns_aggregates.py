@@ -56,13 +56,14 @@ def test_pattern_27_chained_joins_on_aggregates_into_a_populated_group(s: Scenar
 
 def test_pattern_28_a_global_aggregate_goes_to_empty_and_back(s: Scenario) -> None:
     s.source("t", "k INT, v INT")
-    s.stream("totals", "SELECT count(*) AS n, sum(v) AS s, min(v) AS lo, max(v) AS hi, avg(v) AS a FROM t")
-    s.stream(
-        "distincts",
-        "SELECT count(DISTINCT k) AS a, count(DISTINCT v) AS b, sum(DISTINCT v) AS c, count(*) FILTER (WHERE v > 5) AS d FROM t",
+    s.streams(
+        {
+            "totals": "SELECT count(*) AS n, sum(v) AS s, min(v) AS lo, max(v) AS hi, avg(v) AS a FROM t",
+            "distincts": "SELECT count(DISTINCT k) AS a, count(DISTINCT v) AS b, sum(DISTINCT v) AS c, count(*) FILTER (WHERE v > 5) AS d FROM t",
+            "filtered": "SELECT sum(v) FILTER (WHERE k = 1) AS s, count(DISTINCT v) FILTER (WHERE k = 1) AS d FROM t",
+            "kept": "SELECT count(*) AS n FROM t HAVING count(*) < 2",
+        }
     )
-    s.stream("filtered", "SELECT sum(v) FILTER (WHERE k = 1) AS s, count(DISTINCT v) FILTER (WHERE k = 1) AS d FROM t")
-    s.stream("kept", "SELECT count(*) AS n FROM t HAVING count(*) < 2")
     assert s.rows("totals") == [(0, None, None, None, None)]
     s.step("INSERT INTO t VALUES (1, 5), (1, 9), (NULL, 9), (2, NULL)")
     assert s.rows("kept") == []
@@ -77,10 +78,14 @@ def test_columns_of_one_name_in_two_tables_are_aggregated_apart(s: Scenario) -> 
     s.source("a", "k INT, v INT", "(1, 1), (1, 2), (2, 5)")
     s.source("b", "k INT, v INT", "(1, 10), (1, NULL), (2, NULL)")
     joined = "FROM a JOIN b ON a.k = b.k GROUP BY a.k"
-    s.stream("sums", f"SELECT a.k, count(a.v) AS m, count(b.v) AS n, sum(a.v) AS s, sum(b.v) AS t, avg(b.v) AS u {joined}")
-    s.stream("differences", f"SELECT a.k, sum(a.v - b.v) AS s, sum(b.v - a.v) AS t {joined}")
-    s.stream("filtered", f"SELECT a.k, count(*) FILTER (WHERE a.v > 4) AS m, count(*) FILTER (WHERE b.v > 4) AS n {joined}")
-    s.stream("distincts", f"SELECT a.k, count(DISTINCT a.v) AS m, count(DISTINCT b.v) AS n {joined}")
+    s.streams(
+        {
+            "sums": f"SELECT a.k, count(a.v) AS m, count(b.v) AS n, sum(a.v) AS s, sum(b.v) AS t, avg(b.v) AS u {joined}",
+            "differences": f"SELECT a.k, sum(a.v - b.v) AS s, sum(b.v - a.v) AS t {joined}",
+            "filtered": f"SELECT a.k, count(*) FILTER (WHERE a.v > 4) AS m, count(*) FILTER (WHERE b.v > 4) AS n {joined}",
+            "distincts": f"SELECT a.k, count(DISTINCT a.v) AS m, count(DISTINCT b.v) AS n {joined}",
+        }
+    )
     s.step("INSERT INTO a VALUES (2, 6), (3, 7)", "INSERT INTO b VALUES (2, 20), (3, 30), (3, NULL)")
     s.step("DELETE FROM a WHERE v = 2", "UPDATE b SET v = 3 WHERE v = 10")
 
@@ -125,14 +130,18 @@ def test_the_winner_of_a_group_comes_goes_and_changes(s: Scenario) -> None:
     s.source("t", "k INT, x STRING, y DOUBLE, n INT, m MAP<STRING, INT>")
     s.source("u", "n INT", "(1), (2), (3), (4)")
     some = "max_by(x, y) AS hi, min_by(x, y) AS lo, max_by(m, y) AS of_maps, max_by(x, struct(n, x)) AS by_two"
-    s.stream("winners", f"SELECT k, {some}, max_by(n, y) FILTER (WHERE n > 2) AS filtered FROM t GROUP BY k")
-    s.stream("of_all", f"SELECT {some}, count(*) AS n FROM t")
-    s.stream("shown", "SELECT k, count(*) AS n, max(y) AS y, max_by(x, y) AS x FROM t GROUP BY k")
-    s.stream("not_kept", "SELECT k, max_by(x, make_dt_interval(n)) AS a, min_by(x, struct(n, n AS N)) AS b FROM t GROUP BY k")
     joined = (
         "SELECT t.k, max_by(t.x, u.n) AS a, min_by(t.n, u.n) AS b, max_by(u.n, t.n) AS c FROM t JOIN u ON t.n = u.n GROUP BY t.k"
     )
-    s.stream("of_a_join", joined)
+    s.streams(
+        {
+            "winners": f"SELECT k, {some}, max_by(n, y) FILTER (WHERE n > 2) AS filtered FROM t GROUP BY k",
+            "of_all": f"SELECT {some}, count(*) AS n FROM t",
+            "shown": "SELECT k, count(*) AS n, max(y) AS y, max_by(x, y) AS x FROM t GROUP BY k",
+            "not_kept": "SELECT k, max_by(x, make_dt_interval(n)) AS a, min_by(x, struct(n, n AS N)) AS b FROM t GROUP BY k",
+            "of_a_join": joined,
+        }
+    )
 
     def inserted(*rows: str) -> str:
         return f"INSERT INTO t SELECT k, x, y, n, map('a', n) FROM VALUES {', '.join(rows)} AS v(k, x, y, n)"
@@ -229,10 +238,14 @@ def test_pattern_32_identity_is_exact(s: Scenario) -> None:
     texts = """('a', 'bc', 1), ('ab', 'c', 2), (NULL, 'x', 3), ('NULL', 'x', 4), ('', 'x', 5), ('a,', 'b', 6),
         ('a', ',b', 7), ('A', 'bc', 8), ('a ', 'bc', 9)"""
     s.source("t", "p STRING, q STRING, id INT", texts)
-    s.stream("rows_of", "SELECT p, q FROM t")
-    s.stream("groups_of", "SELECT p, q, count(*) AS n FROM t GROUP BY p, q")
-    s.stream("distinct_of", "SELECT DISTINCT p, q FROM t")
-    s.stream("nested_of", "SELECT struct(p, q) AS s, array(p, q) AS a FROM t")
+    s.streams(
+        {
+            "rows_of": "SELECT p, q FROM t",
+            "groups_of": "SELECT p, q, count(*) AS n FROM t GROUP BY p, q",
+            "distinct_of": "SELECT DISTINCT p, q FROM t",
+            "nested_of": "SELECT struct(p, q) AS s, array(p, q) AS a FROM t",
+        }
+    )
     for gone in ("1, 6", "4, 9"):  # of two rows that a careless spelling makes the same, one at a time
         s.step(f"DELETE FROM t WHERE id IN ({gone})")
     s.step("UPDATE t SET p = 'NULL' WHERE p IS NULL", "UPDATE t SET p = NULL WHERE p = ''")

@@ -149,11 +149,15 @@ def test_a_count_is_0_beside_another_subquery_where_no_row_is(s: Scenario) -> No
 
 def test_rows_without_a_column_are_counted(s: Scenario) -> None:
     """The delta of a UNION ALL, or of an UNPIVOT, of which no column is needed had no SELECT list."""
-    s.stream("both", "SELECT count(*) AS n FROM (SELECT k FROM l UNION ALL SELECT k FROM r)")
-    s.stream("either", "SELECT count(*) AS n FROM l FULL JOIN r ON l.k = r.k")
-    s.stream("times", "SELECT l.k FROM l CROSS JOIN (SELECT k FROM r UNION ALL SELECT v FROM l)")
-    s.stream("values", "SELECT k, count(DISTINCT named_struct('first name', v)) AS n FROM l GROUP BY k")  # Delta does not store it
-    s.stream("narrow", "SELECT count(*) AS n FROM l UNPIVOT INCLUDE NULLS (x FOR name IN (k, v))")
+    s.streams(
+        {
+            "both": "SELECT count(*) AS n FROM (SELECT k FROM l UNION ALL SELECT k FROM r)",
+            "either": "SELECT count(*) AS n FROM l FULL JOIN r ON l.k = r.k",
+            "times": "SELECT l.k FROM l CROSS JOIN (SELECT k FROM r UNION ALL SELECT v FROM l)",
+            "values": "SELECT k, count(DISTINCT named_struct('first name', v)) AS n FROM l GROUP BY k",  # Delta does not store it
+            "narrow": "SELECT count(*) AS n FROM l UNPIVOT INCLUDE NULLS (x FOR name IN (k, v))",
+        }
+    )
     s.step("INSERT INTO l VALUES (9, 9)", "DELETE FROM r WHERE k = 2")
 
 
@@ -175,11 +179,15 @@ def test_a_looked_up_value_is_that_of_the_row_and_of_one_row(s: Scenario) -> Non
 def test_lateral_over_the_row_itself_is_an_expression_or_a_generator(s: Scenario) -> None:
     """It was a join with the distinct values of the row, which are one for both zeros, and of maps there are none."""
     s.source("t", "id INT, x DOUBLE, xs ARRAY<DOUBLE>, m MAP<STRING, INT>", "(1, 1, array(1D, 2D), map('a', 1))")
-    s.stream("spelt", "SELECT id, y FROM t, LATERAL (SELECT CAST(x AS STRING) AS y)")
-    s.stream("single", "SELECT id, e.col FROM t, LATERAL explode(xs) e")
-    s.stream("pairs", "SELECT id, key, value FROM t, LATERAL explode(m)")
-    s.stream("keys", "SELECT id, ks FROM t, LATERAL (SELECT map_keys(m) AS ks)")
-    s.stream("padded", "SELECT id, e.col FROM t LEFT JOIN LATERAL explode(xs) e ON true")
+    s.streams(
+        {
+            "spelt": "SELECT id, y FROM t, LATERAL (SELECT CAST(x AS STRING) AS y)",
+            "single": "SELECT id, e.col FROM t, LATERAL explode(xs) e",
+            "pairs": "SELECT id, key, value FROM t, LATERAL explode(m)",
+            "keys": "SELECT id, ks FROM t, LATERAL (SELECT map_keys(m) AS ks)",
+            "padded": "SELECT id, e.col FROM t LEFT JOIN LATERAL explode(xs) e ON true",
+        }
+    )
     s.step("INSERT INTO t VALUES (2, CAST('-0.0' AS DOUBLE), array(CAST('-0.0' AS DOUBLE)), map()), (3, 0, array(), map('b', 2))")
     assert (2, "-0.0") in s.rows("spelt")
     s.step("DELETE FROM t WHERE id = 3", "UPDATE t SET x = 0 WHERE id = 2")
@@ -217,10 +225,9 @@ def test_pattern_26_ordered_lists(s: Scenario) -> None:
 def test_pattern_30_multiplicities_of_set_operations(s: Scenario) -> None:
     s.source("a", "x INT, y STRING", "(1, 'p'), (1, 'p'), (1, 'p'), (2, NULL), (2, NULL)")
     s.source("b", "y STRING, x BIGINT", "('p', 1), ('p', 1)", properties="")
-    for operator in ("INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL", "UNION", "UNION ALL"):
-        name = operator.replace(" ", "_").casefold()
-        s.stream(f"`{name}`", f"SELECT x, y FROM a {operator} SELECT x, y FROM b")
-    s.stream("by_position", "SELECT x, y AS z FROM a EXCEPT SELECT CAST(x AS INT) AS y, y AS x FROM b")
+    operators = ("INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL", "UNION", "UNION ALL")
+    queries = {f"`{each.replace(' ', '_').casefold()}`": f"SELECT x, y FROM a {each} SELECT x, y FROM b" for each in operators}
+    s.streams({**queries, "by_position": "SELECT x, y AS z FROM a EXCEPT SELECT CAST(x AS INT) AS y, y AS x FROM b"})
     assert s.rows("except_all") == [(1, "p"), (2, None), (2, None)]
     s.step("INSERT INTO b VALUES (NULL, 2), ('p', 1), ('q', 5)")
     assert s.rows("except_all") == [(2, None)]

@@ -132,14 +132,13 @@ def test_pattern_36_optimize_and_vacuum_of_a_stream_table_leave_its_arrangements
 def test_pattern_37_different_subtrees_under_one_alias_have_their_own_deltas(s: Scenario) -> None:
     groups(s)
     s.source("u", "k INT, v INT", "(1, 1), (2, 2)")
-    s.stream(
-        "halves",
-        "SELECT x.v FROM (SELECT v FROM t x WHERE v > 8) x UNION ALL SELECT x.v FROM (SELECT -v AS v FROM t x WHERE v <= 8) x",
-    )
     one = "(SELECT k, sum(v) AS s FROM {0} x {1} GROUP BY k)"
-    s.stream("joined", f"SELECT a.k, a.s, b.s AS r FROM {one.format('t', '')} a JOIN {one.format('u', '')} b ON a.k = b.k")
-    s.stream(
-        "filtered", f"SELECT a.k, a.s, b.s AS r FROM {one.format('t', '')} a JOIN {one.format('t', 'WHERE v > 8')} b ON a.k = b.k"
+    s.streams(
+        {
+            "halves": "SELECT x.v FROM (SELECT v FROM t x WHERE v > 8) x UNION ALL SELECT x.v FROM (SELECT -v AS v FROM t x WHERE v <= 8) x",
+            "joined": f"SELECT a.k, a.s, b.s AS r FROM {one.format('t', '')} a JOIN {one.format('u', '')} b ON a.k = b.k",
+            "filtered": f"SELECT a.k, a.s, b.s AS r FROM {one.format('t', '')} a JOIN {one.format('t', 'WHERE v > 8')} b ON a.k = b.k",
+        }
     )
     s.step("UPDATE t SET v = v - 5 WHERE k = 1", "INSERT INTO u VALUES (1, 5), (3, 5)")
     s.step("UPDATE t SET v = v + 5", "DELETE FROM u WHERE k = 2")
@@ -287,9 +286,13 @@ def test_pattern_42_nested_types_in_the_output(s: Scenario) -> None:
     s.source("t", "k INT, st STRUCT<a: INT, b: STRUCT<c: STRING>>, ar ARRAY<INT>, m MAP<STRING, INT>, b BINARY")
     row = "({0}, named_struct('a', {0}, 'b', named_struct('c', 'x')), array({0}, NULL), map('p', {0}, 'q', NULL), X'00{0}{0}')"
     s.spark.sql(f"INSERT INTO t VALUES {row.format(1)}, {row.format(1)}, (2, NULL, NULL, NULL, NULL)")
-    s.stream("scan", "SELECT * FROM t")
-    s.stream("inner_fields", "SELECT st.b.c, st.a, get(ar, 0) AS first_one, m['p'] AS p FROM t")
-    s.stream("by_struct", "SELECT st, ar, count(*) AS n FROM t GROUP BY st, ar")
+    s.streams(
+        {
+            "scan": "SELECT * FROM t",
+            "inner_fields": "SELECT st.b.c, st.a, get(ar, 0) AS first_one, m['p'] AS p FROM t",
+            "by_struct": "SELECT st, ar, count(*) AS n FROM t GROUP BY st, ar",
+        }
+    )
     s.step(f"INSERT INTO t VALUES {row.format(3)}", "UPDATE t SET st.b.c = 'y' WHERE k = 1")
     s.step("DELETE FROM t WHERE k = 2", "UPDATE t SET ar = array(), m = map() WHERE k = 3")
 

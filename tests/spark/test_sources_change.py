@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact, bag_of, contents
 from tests.oracle.copies import Copies
 from tests.oracle.scenario import Scenario
+from tests.oracle.together import together
 from tests.pipeline import in_turn
 from tests.spark.statements import done, folder, version
 
@@ -208,15 +209,18 @@ def test_a_function_gets_another_text(spark: SparkSession) -> None:
             "scalar": "SELECT k, most() AS v FROM t",
             "rows": "SELECT * FROM above(20)",
         }
-        for name, query in queries.items():
-            s.stream(name, query)
+        s.streams(queries)
+
+        def answers() -> list[str]:
+            return together(lambda name: answer(s, name), queries)
+
         s.step("INSERT INTO t (k, v) VALUES (3, 15)")
-        assert {answer(s, name) for name in queries} == {"NO_DATA"}
+        assert {*answers()} == {"NO_DATA"}
         for name, (kind, _, after) in functions.items():
             spark.sql(f"CREATE OR REPLACE FUNCTION {name} RETURNS {kind} RETURN {after}")
         s.copies = Copies(spark, s.sources)  # what the session of the old ones looked up, it keeps
-        assert {name: answer(s, name) for name in queries} == dict.fromkeys(queries, "REINITIALIZE")
-        assert {answer(s, name) for name in queries} == {"NO_DATA"}
+        assert answers() == ["REINITIALIZE"] * len(queries)
+        assert {*answers()} == {"NO_DATA"}
         s.step("INSERT INTO t (k, v) VALUES (3, 20)")
         spark.sql("DROP FUNCTION plus")
         assert (answer(s, "called"), answer(s, "rows")) == (SourceUnavailable.__name__, "NO_DATA")
