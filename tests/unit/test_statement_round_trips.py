@@ -316,7 +316,7 @@ def outcome(text: str) -> AnyStatement | StatementSyntaxError | InvalidStatement
 @example("REFRESH STREAM TABLE \udc00")
 @example("REFRESH STREAM TABLE `\udc00`")
 @example("SHOW STREAM TABLES LIKE '\\n\udc00'")
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 def test_any_text_reads_or_is_refused(text: str) -> None:
     read = outcome(text)
     if isinstance(read, StatementSyntaxError | InvalidStatement):
