@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
 from pyspark.sql import SparkSession
@@ -17,6 +17,19 @@ from tests.oracle.workload import QUERIES, SOURCES, create_sources, kind_and_tab
 ROUNDS = 2
 CHAINED = "chained"
 """The query that reads another stream table: after all others."""
+IN_PATTERNS = {
+    "inner_join": 1,
+    "three_tables": 3,
+    "without_key": 5,
+    "extremes": 19,
+    "distinct_rows": 20,
+    "having": 22,
+    "deciding": 23,
+    "everything": 28,
+    "filter_clause": 28,
+}
+"""Queries that the pipeline leaves to a test of a pattern, by its number, under changes that are chosen for it."""
+IN_TURN = [name for name in QUERIES if name not in IN_PATTERNS]
 
 
 @pytest.fixture
@@ -29,9 +42,9 @@ def database(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 def check(
-    spark: SparkSession, seed: int, rounds: int, read_twice: Iterable[str] = QUERIES
+    spark: SparkSession, seed: int, rounds: int, names: Sequence[str] = tuple(QUERIES), read_twice: Iterable[str] = QUERIES
 ) -> tuple[set[tuple[str, str]], Counter[str]]:
-    """Create all queries as stream tables, then change, refresh and compare.
+    """Create queries of these names as stream tables, then change, refresh and compare.
 
     Return which kinds of statements changed which sources, and how many rows of each stream table came or went. At the end the sources,
     and the stream tables of `read_twice`, are read by their logs as well.
@@ -49,7 +62,8 @@ def check(
         assert_exact(copies.session(), name, QUERIES[name])
         return int(done["rows_inserted"] + done["rows_deleted"])
 
-    together(create, (name for name in QUERIES if name != CHAINED))
+    first = [name for name in names if name != CHAINED]
+    together(create, first)
     create(CHAINED)
     rnd = random.Random(seed + 1)
     changed: set[tuple[str, str]] = set()
@@ -62,7 +76,6 @@ def check(
                 spark.sql(statement)
             if copies.rows() != before:
                 changed.add((kind, table))
-        first = [name for name in QUERIES if name != CHAINED]
         touched.update(dict(zip([*first, CHAINED], [*together(refresh, first), refresh(CHAINED)], strict=True)))
     for name in (*SOURCES, *read_twice):
         assert bag_of(contents(spark, name)) == bag_of(spark.table(name)), f"{name}: a checksum lists other files than the log"
@@ -73,10 +86,10 @@ def check(
 @pytest.mark.timeout(1800)
 def test_every_query_stays_exact(database: SparkSession) -> None:
     # Looked for: this seed has every kind of statement, and a round in which rows that changed in l, r and x meet each other.
-    changed, touched = check(database, seed=4211, rounds=ROUNDS, read_twice=[*QUERIES][::6])
+    changed, touched = check(database, seed=4211, rounds=ROUNDS, names=IN_TURN, read_twice=IN_TURN[::6])
     assert {kind for kind, _ in changed} == {"INSERT", "UPDATE", "DELETE", "MERGE", "INSERT OVERWRITE", "TRUNCATE"}
     assert {table for _, table in changed} == set("lrx")
-    assert [name for name in QUERIES if not touched[name]] == [], "these never changed"
+    assert [name for name in IN_TURN if not touched[name]] == [], "these never changed"
 
 
 @pytest.mark.fuzz

@@ -9,6 +9,8 @@ from types import SimpleNamespace
 import pytest
 from tests.oracle.queries_of_all_kinds import QUERIES as OF_ALL_KINDS
 from tests.oracle.test_all_of_sql import ELSEWHERE, IN_PATTERNS
+from tests.oracle.test_random_dml import IN_PATTERNS as OF_RANDOM_DML
+from tests.oracle.workload import QUERIES as OF_THE_WORKLOAD
 from tests.pipeline import LONGEST, SHOWN, of_files, rank
 
 ROOT = Path(__file__).parents[2]
@@ -38,6 +40,13 @@ def test_files_are_told_that_take_long() -> None:
         ("tests/c.py", 2 * SHOWN),
         ("tests/a.py", 1.5 * SHOWN),
     ]
+
+
+def test_the_patterns_are_there_that_keep_queries() -> None:
+    assert OF_RANDOM_DML.keys() < OF_THE_WORKLOAD.keys()
+    texts = [file.read_text() for file in (ROOT / "tests" / "spark").glob("test_patterns*.py")]
+    for number in {*IN_PATTERNS.values(), *OF_RANDOM_DML.values()}:
+        assert any(f"def test_pattern_{number:02}_" in text for text in texts), number
 
 
 @pytest.mark.parametrize("query", ELSEWHERE)
