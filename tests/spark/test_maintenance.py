@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from threading import Event
 
+import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
-from tests.spark.statements import answer, done, version
+from tests.spark.statements import answer, done, folder, version
+from tests.spark.tampering import record
 
 from streamtable.catalog.entries import Entry, load
-from streamtable.delta.tables import state
+from streamtable.delta.tables import drop_files, state
 from streamtable.engine.arrangements import path_of
+from streamtable.errors import DefinitionNotAccepted
 from streamtable.language.names import Name
 from streamtable.refresh.compact import maintain
 from streamtable.refresh.frontier import Frontier, Vector
@@ -48,9 +52,9 @@ def test_a_crowded_table_is_compacted_after_a_scheduled_refresh(shop: SparkSessi
     assert min(files(shop, st.path), files(shop, arrangement(st))) > 2
 
     former = [Path(st.path.removeprefix("file:"), "_streamtable", name) for name in ("of-a-former-plan", "being-built")]
-    for folder in former:
-        folder.mkdir()
-        (folder / "file").touch()
+    for each in former:
+        each.mkdir()
+        (each / "file").touch()
     os.utime(former[0] / "file", (0, 0))
 
     reading = shop.table("st").toLocalIterator()
@@ -70,7 +74,7 @@ def test_a_crowded_table_is_compacted_after_a_scheduled_refresh(shop: SparkSessi
         shop.conf.unset("spark.streamtable.maintenance.smallFiles")
         shop.conf.unset("spark.streamtable.maintenance.vacuum")
     assert len(list(reading)) == len(rows) - 1
-    assert [folder.exists() for folder in former] == [False, True]
+    assert [each.exists() for each in former] == [False, True]
     assert (files(shop, st.path), files(shop, arrangement(st))) == (1, 1)
     operations = [row["operation"] for row in shop.sql("DESCRIBE HISTORY st").collect() if row["version"] > before]
     assert operations == ["VACUUM END", "VACUUM START", "OPTIMIZE"]
@@ -118,3 +122,39 @@ def test_vacuum_of_a_scheduler_deleted_the_files_of_others_behind_a_link(shop: S
         shop.conf.unset("spark.streamtable.maintenance.vacuum")
     assert theirs.exists()
     assert files(shop, st.path) == 1
+
+
+def test_a_frontier_in_the_log_had_a_scheduler_delete_the_folders_of_others(shop: SparkSession, tmp_path: Path) -> None:
+    """Neither by the frontier, nor by who asks for it, nor by way of a link: only what a table keeps as its own is deleted."""
+    shop.sql(f"CREATE STREAM TABLE st AS {QUERY}")
+    for number in range(3):
+        shop.sql(f"INSERT INTO sales VALUES ({number}, 'r{number}', 1)")
+        shop.sql("REFRESH STREAM TABLE st")
+    at = folder(shop, "st")
+    victim = tmp_path / "home" / "victim"
+    victim.mkdir(parents=True)
+    (victim / "file").touch()
+    for each in (victim / "file", victim, victim.parent):
+        os.utime(each, (0, 0))
+    upwards = os.path.relpath(victim.parent, at / "_streamtable")
+    record(at, lambda text: json.dumps({**json.loads(text), "fingerprint": upwards}))
+    shop.conf.set("spark.streamtable.maintenance.smallFiles", "1")
+    shop.conf.set("spark.streamtable.maintenance.vacuum", "true")
+    try:
+        maintain(shop, load(shop, Name(("st",))))
+    finally:
+        shop.conf.unset("spark.streamtable.maintenance.smallFiles")
+        shop.conf.unset("spark.streamtable.maintenance.vacuum")
+    (link := at / "_streamtable" / "link").symlink_to(victim.parent)
+    own = f"file:{at}"
+    planted = (
+        str(victim), f"{own}/_streamtable/{upwards}/victim", f"{own}/_streamtable/link/victim", f"{own}/_streamtable", own,
+        f"{own}/_streamtable/.", f"{own}_streamtable/a0", f"s3a://bucket{at}/_streamtable/a0",
+    )  # fmt: skip
+    for path in planted:
+        with pytest.raises(DefinitionNotAccepted):
+            drop_files(shop, own, path)
+    assert (victim / "file").exists() and link.is_symlink()
+    link.unlink()
+    assert done(shop, "REFRESH STREAM TABLE st")[0] == "REINITIALIZE"
+    assert_exact(shop, "st", QUERY)

@@ -35,6 +35,8 @@ FRONTIERS: dict[str, Callable[[str], str]] = {
     "no time": instead(at="yesterday"),
     "a time of no zone": instead(at="2026-01-01T00:00:00"),
     "no runs": instead(runs=[1]),
+    "a plan that leads out of the folder": instead(fingerprint="../../../victim"),
+    "an arrangement that leads out of the folder": instead(arrangements={"../../../victim": 3}),
 }
 
 

@@ -135,14 +135,16 @@ def test_a_version_that_is_read_keeps_its_own_commit(latest: Version, wanted: Ve
 
 
 def test_a_frontier_remembers_commits_and_is_read_without_them() -> None:
-    frontier = Frontier({"/s": TEN}, {"a": 3}, 0, 1, "p", "FULL", True, arrangement_ids={"a": "x"}, arrangement_commits={"a": "c"})
+    frontier = Frontier(
+        {"/s": TEN}, {"a0": 3}, 0, 1, "0123456789abcdef", "FULL", True, arrangement_ids={"a0": "x"}, arrangement_commits={"a0": "c"}
+    )
     found = Frontier.of(frontier.to_json())
-    assert found and (found.sources["/s"].commit, found.arrangement("a")) == ("read", Version("x", 3, "c"))
+    assert found and (found.sources["/s"].commit, found.arrangement("a0")) == ("read", Version("x", 3, "c"))
     assert found.moved({"/s": "/elsewhere"}).sources["/elsewhere"].commit == "read"
     old = json.loads(frontier.to_json())
     del old["sources"]["/s"]["commit"], old["arrangement_commits"]
     before = Frontier.of(json.dumps(old))
-    assert before and (before.sources["/s"].commit, before.arrangement("a")) == (None, Version("x", 3))
+    assert before and (before.sources["/s"].commit, before.arrangement("a0")) == (None, Version("x", 3))
 
 
 def test_a_foreign_write_to_a_copy_of_the_stream_table_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,7 @@ def maintained(path: str, clause: str, monkeypatch: pytest.MonkeyPatch) -> dict[
 
     monkeypatch.setattr(compact, "Frontier", SimpleNamespace(of=lambda text: frontier))
     monkeypatch.setattr(compact, "read_setting", lambda spark, setting: {SMALL_FILES: 1, VACUUM: True}[setting])
+    monkeypatch.setattr(compact, "refuse_outside", lambda *of: None)
     monkeypatch.setattr(compact, "files_to_compact", lambda *of: 2)
     monkeypatch.setattr(compact, "new", lambda spark, settings: spark)
     monkeypatch.setattr(compact, "jobs_named_after", lambda *of: nullcontext())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import datetime, timezone
 
@@ -212,12 +213,30 @@ def test_what_the_first_version_wrote_is_read() -> None:
 
 def test_a_frontier_of_the_first_version_is_read() -> None:
     written = (
-        '{"sources": {"/w/s": {"table_id": "abc", "number": 3}}, "arrangements": {"agg": 2}, "base": 4, "number": 2, '
-        '"fingerprint": "f", "action": "DIFFERENTIAL", "exact": true, "probe": "id"}'
+        '{"sources": {"/w/s": {"table_id": "abc", "number": 3}}, "arrangements": {"a2": 2}, "base": 4, "number": 2, '
+        '"fingerprint": "0123456789abcdef", "action": "DIFFERENTIAL", "exact": true, "probe": "id"}'
     )
-    expected = Frontier({"/w/s": Version("abc", 3)}, {"agg": 2}, 4, 2, "f", "DIFFERENTIAL", exact=True, probe="id")
+    expected = Frontier({"/w/s": Version("abc", 3)}, {"a2": 2}, 4, 2, "0123456789abcdef", "DIFFERENTIAL", exact=True, probe="id")
     assert Frontier.of(written) == expected
     assert Frontier.of(expected.to_json()) == expected
+
+
+@pytest.mark.parametrize(
+    ("field", "written"),
+    [
+        ("fingerprint", "../../../../home/victim"),
+        ("fingerprint", "."),
+        ("fingerprint", "0123456789abcde/"),
+        ("fingerprint", "0123456789abcdef\n"),
+        ("arrangements", {"../../../victim": 3}),
+        ("arrangements", {"a0": 1, "": 3}),
+        ("arrangements", {"a\u0660": 3}),
+    ],
+)
+def test_a_frontier_named_a_folder_outside_of_its_table(field: str, written: object) -> None:
+    read = Frontier({"/w/s": Version("abc", 3)}, {"a0": 2}, 4, 2, "0123456789abcdef", "FULL", exact=True)
+    assert Frontier.of(read.to_json()) == read
+    assert Frontier.of(json.dumps({**json.loads(read.to_json()), field: written})) is None
 
 
 @pytest.mark.parametrize("key", ["option.fs.s3a.endpoint", "fs.file.impl", "DFS.client", "Option.a"])

@@ -117,7 +117,7 @@ class Played:
 @pytest.mark.parametrize("exact", [True, False], ids=["by versions", "by the clock"])
 def test_a_table_moved_if_a_source_has_another_version_and_not_if_time_went_on(exact: bool) -> None:
     read = {"/s": Version("id", 1), **({} if exact else {CLOCK.path: Version(CLOCK.path, 1)})}
-    frontier = Frontier(read, {}, base=4, number=2, fingerprint="f", action="FULL", exact=exact, at=TASK.vector.at)
+    frontier = Frontier(read, {}, base=4, number=2, fingerprint="0123456789abcdef", action="FULL", exact=exact, at=TASK.vector.at)
     definition = replace(DEFINITION, sources={"/s": "c.d.s"})
     entry = Entry(definition, TableState("/a", "id", 5, {}, "", (), frontier.to_json()), ("c", "d", "a"))
 
@@ -161,7 +161,14 @@ class Looks:
         path, source = f"{self.place}/{name[-1]}", Version("id", 5)
         version = self.versions[path]
         frontier = Frontier(
-            {f"{self.place}/s": source}, {}, version - 1, number=2, fingerprint="f", action="FULL", exact=True, at=TASK.vector.at
+            {f"{self.place}/s": source},
+            {},
+            version - 1,
+            number=2,
+            fingerprint="0123456789abcdef",
+            action="FULL",
+            exact=True,
+            at=TASK.vector.at,
         )
         definition = replace(DEFINITION, sources={f"{self.place}/s": "shop.s"})
         entry = Entry(definition, TableState(path, "id", version, {}, "", (), frontier.to_json()), name)

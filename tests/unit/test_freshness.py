@@ -139,7 +139,7 @@ def test_the_logs_of_a_few_sources_are_asked_once_for_all_their_readers(monkeypa
 
     def reader(number: int) -> Entry:
         read = {"/s0": Version("id", 9), "/s1": Version("id", 7 + number % 2), "/s2": Version("another" if number % 5 else "id", 9)}
-        frontier = Frontier(read, {}, base=4, number=2, fingerprint="f", action="FULL", exact=True, at=minutes(-60))
+        frontier = Frontier(read, {}, base=4, number=2, fingerprint="0123456789abcdef", action="FULL", exact=True, at=minutes(-60))
         statement = parse(f"CREATE STREAM TABLE shop.t{number} SCHEDULE '1h' AS SELECT 1 AS x")
         assert isinstance(statement, CreateStreamTable)
         definition = Definition(statement, "id", ("c",), {}, {path: path[1:] for path in latest})

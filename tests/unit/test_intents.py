@@ -262,7 +262,7 @@ def test_a_replace_clears_the_hidden_states_of_what_was_a_stream_table_and_of_no
     monkeypatch.setattr(halves, "state", read)
     monkeypatch.setattr(halves, "names", lambda spark, path: beside if path == "/ext/" else [])
     monkeypatch.setattr(halves, "children", lambda spark, folder: [f"{folder}/aggregate"])
-    monkeypatch.setattr(halves, "drop_files", lambda spark, folder: dropped.append(folder))
+    monkeypatch.setattr(halves, "drop_files", lambda spark, table, folder: dropped.append(folder))
     monkeypatch.setattr(halves, "storage_failed", lambda error: None)
     assert halves.make_ordinary(SPARK, Part(name, "/ext/st", ("id", "1"))) == (table_id == "2" and frontier is not None)
     assert dropped == (["/ext/st/_streamtable/aggregate"] if cleared else [])

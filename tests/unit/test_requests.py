@@ -37,7 +37,7 @@ ASKED = Request("r1", NOON)
 STATEMENT = parse("CREATE STREAM TABLE shop.a AS SELECT 1 AS x")
 assert isinstance(STATEMENT, CreateStreamTable)
 DEFINITION = Definition(STATEMENT, "id", ("spark_catalog",), {}, {})
-FRONTIER = Frontier({}, {}, base=0, number=1, fingerprint="f", action="FULL", exact=True, at=NOON).to_json()
+FRONTIER = Frontier({}, {}, base=0, number=1, fingerprint="0123456789abcdef", action="FULL", exact=True, at=NOON).to_json()
 DONE = Refreshed(Version("id", 2), {})
 
 

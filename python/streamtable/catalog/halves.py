@@ -234,7 +234,7 @@ def make_ordinary(spark: SparkSession, part: Part) -> bool:
     told = known or state(spark, part.path).frontier is not None
     if told and not any(map(_OURS.match, found)):  # a stream table again has states of its own
         for folder in children(spark, part.path + HIDDEN):
-            drop_files(spark, folder)
+            drop_files(spark, part.path, folder)
     if known:
         withdraw(spark, located, before)
     return told

@@ -26,6 +26,7 @@ __all__ = [
     "names",
     "probe",
     "read_small",
+    "refuse_outside",
     "table_around",
     "write_small",
 ]
@@ -36,6 +37,11 @@ LOG = "_delta_log"
 
 _OWN = (LOG, "_streamtable")
 """Folders in that of a table into which VACUUM does not look."""
+
+
+def refuse_outside(session: SparkSession, table: str, path: str) -> None:
+    """Raise DefinitionNotAccepted unless a path is below the hidden folder of the table at `table`, with no link on the way."""
+    bridge(session).refuseOutside(session._jsparkSession, table, path)
 
 
 def left_behind(session: SparkSession, folder: str, kept: Container[str], age: timedelta) -> list[str]:

@@ -205,9 +205,9 @@ ALWAYS, NEVER = 2**63 - 1, -1
 """Times for `drop_own`."""
 
 
-def drop_files(session: SparkSession, path: str) -> None:
-    """Delete a folder, all of whose files are ours."""
-    bridge(session).drop(session._jsparkSession, path)
+def drop_files(session: SparkSession, table: str, path: str) -> None:
+    """Delete a folder in the hidden folder of the table at `table`. Raises DefinitionNotAccepted for any other, and for a link."""
+    bridge(session).drop(session._jsparkSession, table, path)
 
 
 def drop_own(session: SparkSession, path: str, until: int) -> None:

@@ -40,12 +40,16 @@ __all__ = ["Arrangement", "arrangements_of", "build", "folder_of", "over_states"
 
 @dataclass(frozen=True)
 class Arrangement:
-    """The place of one aggregate's states. `columns` maps the ids of its keys and states to columns of the table at `path`."""
+    """The place of one aggregate's states. `columns` maps the ids of its keys and states to columns of the table at `path`.
+
+    `owner` is the path of the stream table.
+    """
 
     name: str
     path: str
     columns: Mapping[str, str]
     visible: bool
+    owner: str
 
 
 def arrangements_of(analysed: AnalysedQuery, path: str, names: Sequence[str]) -> dict[Aggregate, Arrangement]:
@@ -57,9 +61,9 @@ def arrangements_of(analysed: AnalysedQuery, path: str, names: Sequence[str]) ->
     tree, fingerprint = analysed.tree, analysed.fingerprint
     if seen := None if analysed.trusted else visible_states(tree):
         aggregate, places = seen
-        return {aggregate: Arrangement("a0", path, {name: names[at] for name, at in places.items()}, visible=True)} | _hidden(
-            aggregate.child, path, fingerprint, first=1
-        )
+        return {
+            aggregate: Arrangement("a0", path, {name: names[at] for name, at in places.items()}, visible=True, owner=path)
+        } | _hidden(aggregate.child, path, fingerprint, first=1)
     return _hidden(tree, path, fingerprint, first=0)
 
 
@@ -71,7 +75,7 @@ def _hidden(tree: Operator, path: str, fingerprint: str, first: int) -> dict[Agg
             name = f"a{first + len(found)}"
             step = AggregateStep.whole(name, stored)
             columns = {key.id: f"k{n}" for n, key in enumerate(step.keys)} | {s.column.id: s.column.id for s in step.states}
-            found[stored] = Arrangement(name, path_of(path, fingerprint, name), columns, visible=False)
+            found[stored] = Arrangement(name, path_of(path, fingerprint, name), columns, visible=False, owner=path)
     return found
 
 
@@ -157,7 +161,9 @@ def _build(
         # A log without its beginning looks like no log. A first fill deletes nothing: another session may build the same
         # arrangement now.
         if pinned is not None or versions_or_why(workspace.session, [arrangement.path]) != (None,):
-            drop_files(workspace.session, arrangement.path)  # under its id, caches may know versions that are written again
+            drop_files(
+                workspace.session, arrangement.owner, arrangement.path
+            )  # under its id, caches may know versions that are written again
     schema = None if version >= 0 else StructType([StructField(f.name, f.dataType) for f in rows.schema]).toNullable().json()
     properties = None if version >= 0 else dict(DELTA_PROPERTIES)
     done = commit(

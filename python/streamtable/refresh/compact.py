@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from streamtable.catalog.entries import Entry
 from streamtable.delta import maintenance
-from streamtable.delta.folders import left_behind, link_in
+from streamtable.delta.folders import left_behind, link_in, refuse_outside
 from streamtable.delta.tables import drop_files, files_to_compact, retention
 from streamtable.engine import limits
 from streamtable.engine.arrangements import folder_of, path_of
@@ -34,9 +34,12 @@ def maintain(spark: SparkSession, entry: Entry) -> list[str]:
     frontier. Raises ConcurrentRefresh when a refresh commits meanwhile; then nothing was changed.
     """
     frontier = Frontier.of(entry.state.frontier)
-    if frontier is None:
+    if frontier is None or not frontier.fingerprint:
         return []
-    paths = [entry.path, *(path_of(entry.path, frontier.fingerprint, name) for name in frontier.arrangements)]
+    hidden = [path_of(entry.path, frontier.fingerprint, name) for name in frontier.arrangements]
+    for path in hidden:
+        refuse_outside(spark, entry.path, path)
+    paths = [entry.path, *hidden]
     with jobs_named_after(spark, entry.definition.name, "compaction of"):
         crowded = compact(spark, paths, shared=() if entry.definition.has_own_folder else (entry.path,))
         vacuum = read_setting(spark, VACUUM)
@@ -86,7 +89,9 @@ def _forget(spark: SparkSession, path: str, frontier: Frontier) -> None:
     Young ones stay, because another session may be building them.
     """
     folder, age = folder_of(path), retention(spark, path).files
+    own = f"{folder}/{frontier.fingerprint}"
+    refuse_outside(spark, path, own)
     former = left_behind(spark, folder, (frontier.fingerprint,), age)
-    unused = left_behind(spark, f"{folder}/{frontier.fingerprint}", frontier.arrangements, age)
+    unused = left_behind(spark, own, frontier.arrangements, age)
     for each in (*former, *unused):
-        drop_files(spark, each)
+        drop_files(spark, path, each)

@@ -28,6 +28,9 @@ __all__ = ["Frontier", "Vector", "decided_by_versions"]
 _AT_A_VERSION = re.compile(r"\bAS\s+OF\b|(?:version|timestamp)AsOf|@(?:v\d+|\d{17})\b", re.IGNORECASE)
 """Where a query may read a table at a fixed version: AS OF, its options, @v1. A text may look the same."""
 
+_FINGERPRINT, _ARRANGEMENT = re.compile(r"(?:[0-9a-f]{16})?"), re.compile(r"a[0-9]+")
+"""What fingerprints and arrangements are called, which name folders. ACCEPT DEFINITION leaves no fingerprint."""
+
 
 @dataclass(frozen=True)
 class Vector:
@@ -133,6 +136,8 @@ def decided_by_versions(entry: Entry, frontier: Frontier) -> bool:
 @lru_cache(maxsize=2048)  # more than the tables of a catalog: a look of the console or for alerts asks several times for each
 def _read(text: str) -> Frontier | None:
     try:
-        return restored(Frontier, json.loads(text))
+        found = restored(Frontier, json.loads(text))
     except UNREADABLE:
         return None
+    named = _FINGERPRINT.fullmatch(found.fingerprint) and all(map(_ARRANGEMENT.fullmatch, found.arrangements))
+    return found if named else None

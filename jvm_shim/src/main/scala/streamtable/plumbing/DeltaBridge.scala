@@ -305,9 +305,13 @@ object DeltaBridge {
       properties)
   }
 
-  /** Deletes the table's folder and forgets it. */
-  def drop(spark: SparkSession, path: String): Unit = spark.withActive {
-    Planted.refuseHiddenLinks(path)
+  /** Fails unless a path is in the hidden folder of a table, with no link on the way. */
+  def refuseOutside(spark: SparkSession, table: String, path: String): Unit =
+    Planted.refuseOutside(spark, table, path)
+
+  /** Deletes a folder in the hidden folder of a table and forgets it. */
+  def drop(spark: SparkSession, table: String, path: String): Unit = spark.withActive {
+    Planted.refuseOutside(spark, table, path)
     val root = new Path(path)
     root.getFileSystem(spark.sessionState.newHadoopConf()).delete(root, true)
     DeltaLog.invalidateCache(spark, root)

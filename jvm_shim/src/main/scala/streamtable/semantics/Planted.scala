@@ -3,6 +3,7 @@ package org.apache.spark.sql.delta.streamtable
 import java.nio.file.{Files, Path => JavaPath, Paths}
 
 import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.delta.actions.Metadata
 import org.apache.spark.sql.delta.constraints.Constraints
 import org.apache.spark.sql.streamtable.StreamTableException
@@ -29,6 +30,18 @@ private[streamtable] object Planted {
 
   def refuseHiddenLinks(path: String): Unit = if (isHidden(path)) refuseLinks(path)
 
+  /** What is deleted or rewritten as a table's own lies below its hidden folder, and no link is on the way. */
+  def refuseOutside(spark: SparkSession, table: String, path: String): Unit = {
+    val (root, found) = (new Path(table), new Path(path)) // which take the steps upwards out of a text
+    val fs = root.getFileSystem(spark.sessionState.newHadoopConf())
+    val around = fs.makeQualified(new Path(s"$table$hidden"))
+    val above = Iterator.iterate(found.getParent)(_.getParent).takeWhile(_ != null)
+    val same = found.toUri.getScheme == null || found.toUri.getScheme == fs.getUri.getScheme
+    if (!same || !above.map(fs.makeQualified).contains(around))
+      refuse(s"$path is not below $around, where the table keeps its own; nothing was read, written or deleted there")
+    refuseLinks(path)
+  }
+
   private def refuseLinks(path: String): Unit = {
     val uri = new Path(path).toUri
     if (uri.getScheme == null || uri.getScheme == "file") {
@@ -43,7 +56,7 @@ private[streamtable] object Planted {
     }
   }
 
-  private def isHidden(path: String) = path.contains(s"$hidden/")
+  private def isHidden(path: String) = new Path(path).toUri.getPath.contains(s"$hidden/")
 
   private def isOurs(path: String, metadata: Metadata) =
     isHidden(path) || metadata.configuration.keys.exists(key =>
