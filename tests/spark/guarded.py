@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tests.spark.holders import CONDITIONS, QUERIES
 
+from streamtable.observe.functions import FUNCTIONS
+
 CODE = (
     "SELECT reflect('java.lang.System', 'getProperty', 'java.version')",
     "SELECT java_method('java.lang.System', 'getenv', 'HOME')",
@@ -90,6 +92,11 @@ FILES = (
     "DESCRIBE HISTORY '/srv/hiding'",
     "CONVERT TO DELTA parquet.`/srv/hiding`",
     "SELECT * FROM table_changes_by_path('/srv/hiding', 0)",
+    *(f"SELECT * FROM {function}('delta.`/srv/other/shop.db/goods`')" for function in (*FUNCTIONS, "expectation_violations")),
+    "SELECT * FROM publications(concat('spark_catalog.DELTA', '.`/srv/other/shop.db/goods`'))",
+    "SELECT 1 WHERE EXISTS (SELECT * FROM staleness(' delta . `/srv/other/shop.db/goods` '))",
+    "EXPLAIN SELECT * FROM refresh_history('delta.`/srv/other`', 10)",
+    "CREATE VIEW hiding AS SELECT * FROM expectations('delta.`/srv/other`')",
     *(holder("SELECT * FROM text.`/etc/passwd`") for holder in QUERIES.values()),
     *(holder("EXISTS (SELECT * FROM text.`/etc/passwd`)") for holder in CONDITIONS.values()),
     "SELECT from_xml('<a>1</a>', 'a INT', map('rowValidationXSDPath', '/etc/passwd'))",

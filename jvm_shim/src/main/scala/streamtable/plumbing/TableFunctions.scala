@@ -1,6 +1,7 @@
 package org.apache.spark.sql.streamtable
 
 import scala.jdk.CollectionConverters._
+import scala.util.{Success, Try}
 
 import org.apache.spark.sql.{Row, SparkSession, SparkSessionExtensions}
 import org.apache.spark.sql.catalyst.FunctionIdentifier
@@ -64,8 +65,19 @@ object TableFunctions {
           s"$name cannot take ${other.sql}",
           "give constants, without names, and filter or join the rows.")
     }
+    Guard.ofClients.foreach(guard => mentioned(guard, SparkSession.active, values))
     TableFunction(name, values, Answers.columns(Handlers.describeFunction(SparkSession.active, name, values)))
   }
+
+  /** Names in the arguments are judged as those of relations are. What Spark cannot read as a name, Python might: it is a place then. */
+  private def mentioned(guard: Guard, session: SparkSession, values: Seq[String]): Unit =
+    values.filter(_ != null).foreach { text =>
+      Try(session.sessionState.sqlParser.parseMultipartIdentifier(text)) match {
+        case Success(parts) => new GuardedPlan(guard, session).identifier(parts)
+        case _ if text.matches("[\\w.\\s-]*") => () // no path
+        case _ => guard.place(text)
+      }
+    }
 
   private object Planned extends SparkStrategy {
     override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
