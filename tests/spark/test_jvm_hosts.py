@@ -165,7 +165,10 @@ def test_a_python_that_lacks_the_package_or_has_another_does_not_exist_hangs_or_
 
 def test_spark_sql_starts_its_own_python(expected_briefly: list[hosts.Answer], tmp_path: Path) -> None:
     properties = hosts.settings_file(tmp_path, "spark.master=local[1]", *SMALL)
+    for planted in ("py4j.py", "pyspark.py", "json.py"):  # the current folder may be one that others write
+        (tmp_path / planted).write_text("open('imported', 'w').close(); raise SystemExit('planted')")
     found, errors = hosts.in_spark_sql(tmp_path, properties, BRIEF)
+    assert not (tmp_path / "imported").exists()
     assert found == expected_briefly, errors[-3000:]
 
 

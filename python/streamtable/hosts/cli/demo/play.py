@@ -107,7 +107,7 @@ def _worker(folder: Path, part: str, rows: int, rounds: int | None) -> Iterator[
         process = subprocess.Popen(
             [*WORKER, part, str(rows), str(rounds or 0)],
             cwd=folder,
-            env={**os.environ, "TMPDIR": str(folder)},
+            env={**os.environ, "TMPDIR": str(folder), "PYTHONSAFEPATH": "1"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

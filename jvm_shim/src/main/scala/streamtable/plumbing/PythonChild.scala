@@ -52,6 +52,7 @@ private[streamtable] object PythonChild {
     builder.environment.put("PYSPARK_GATEWAY_PORT", server.getListeningPort.toString)
     builder.environment.put("PYSPARK_GATEWAY_SECRET", server.secret)
     builder.environment.put("PYSPARK_PIN_THREAD", "true")
+    builder.environment.put("PYTHONSAFEPATH", "1") // else it imports what somebody put into the current folder
     builder.environment.put("STREAMTABLE_JAR_VERSION", version)
     val child =
       try builder.start()
