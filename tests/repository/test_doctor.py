@@ -86,7 +86,7 @@ def broken_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def warehouse_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     put("taken", "")
-    put("streamtable.toml", '[spark]\nspark.sql.warehouse.dir = "taken/warehouse"\n')
+    put("streamtable.toml", '[spark]\nspark.sql.warehouse.dir = "taken/warehouse"\n', 0o600)
 
 
 def metastore_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,3 +163,10 @@ def test_a_session_that_does_not_start(raised: Exception, remedy: str, monkeypat
     opens(monkeypatch, raised)
     session = sick()["session"]
     assert "nobody answers" in session.found and remedy in session.remedy
+
+
+def test_everybody_could_read_the_settings_of_a_server() -> None:
+    put("streamtable.toml", '[spark]\n"spark.hadoop.fs.s3a.secret.key" = "x"\n')
+    assert sick()["secrets"].remedy == "chmod 600 streamtable.toml"
+    Path("streamtable.toml").chmod(0o600)
+    assert "secrets" not in sick()

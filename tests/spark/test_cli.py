@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -316,7 +317,8 @@ def test_all_are_verified_whatever_their_names(command: CliRunner, shop: SparkSe
 def test_init_and_doctor(command: CliRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     asked(command, "init")
-    assert (tmp_path / "streamtable.toml").is_file()
+    file = tmp_path / "streamtable.toml"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600, "others could read what it will hold"
     asked(command, "init", code=2)
     monkeypatch.setattr(doctor, "opened", vars(options)["opened"])
     assert all(check["ok"] for check in told(command, "doctor"))

@@ -14,7 +14,7 @@ from streamtable.errors import InvalidStatement
 from streamtable.hosts.launch import launch
 from streamtable.hosts.start import not_started
 from streamtable.settings import session
-from streamtable.settings.server_file import Configuration, ServerSettings, load
+from streamtable.settings.server_file import Configuration, ServerSettings, exposed, load
 from streamtable.settings.session import DEFAULT_SCHEDULE, SETTINGS, check_setting
 from streamtable.settings.spark import ambient_settings, is_local, settings_for
 
@@ -53,6 +53,21 @@ def test_without_a_file_there_are_defaults(tmp_path: Path, monkeypatch: pytest.M
 def test_mistakes_are_named(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(InvalidStatement, match=said):
         load(written(tmp_path, text))
+
+
+def test_everybody_could_read_the_secrets_of_a_server(tmp_path: Path) -> None:
+    users, token = tmp_path / "users.txt", tmp_path / "token.txt"
+    server = ServerSettings(users=str(users), token_file=str(token))
+    file = written(tmp_path, "")
+    assert exposed(Configuration({"a": "b"}, server), file) == [str(file)], "who needs the others says that they are missing"
+    for each in (users, token, file):
+        each.touch()
+        each.chmod(0o644)
+    assert exposed(Configuration({"a": "b"}, server), file) == [str(users), str(token), str(file)]
+    assert exposed(Configuration({}, server), file) == [str(users), str(token)], "a file without values of Spark has no secret"
+    for each in (users, token, file):
+        each.chmod(0o640)
+    assert exposed(Configuration({"a": "b"}, server), file) == []
 
 
 def test_a_session_does_not_start_with_a_wrong_setting_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ thrift_port = 10000
 
 from __future__ import annotations
 
+import stat
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -22,7 +23,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["FILE", "Configuration", "ServerSettings", "load"]
+__all__ = ["FILE", "Configuration", "ServerSettings", "exposed", "load"]
 
 FILE = Path("streamtable.toml")
 _TYPES = {"str": "text", "int": "a whole number", "float": "a number", "bool": "true or false"}
@@ -77,6 +78,19 @@ def load(path: Path | None = None) -> Configuration:
         return _configuration(tomllib.loads(text))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, ValueError) as error:
         raise InvalidStatement(f"{path}: {error}", hint="docs/how-to/server.md lists what the file may hold") from error
+
+
+def exposed(found: Configuration, path: Path | None = None) -> list[str]:
+    """Return the files of secrets that everybody on the machine can read: of users, the token, and values of Spark."""
+    files = [Path(each) for each in (found.server.users, found.server.token_file) if each]
+    return [str(each) for each in (*files, *([path or FILE] if found.spark else [])) if _is_open(each)]
+
+
+def _is_open(path: Path) -> bool:
+    try:
+        return bool(path.stat().st_mode & stat.S_IROTH)
+    except OSError:  # who needs the file says so
+        return False
 
 
 def _configuration(found: Mapping[str, Any]) -> Configuration:

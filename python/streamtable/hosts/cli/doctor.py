@@ -26,7 +26,7 @@ from streamtable.hosts.cli.versions import versions
 from streamtable.jvm.jars import check_versions, delta_jars, shim_jar
 from streamtable.observe.unaccepted import unaccepted
 from streamtable.schedule.switch import switch
-from streamtable.settings.server_file import FILE, load
+from streamtable.settings.server_file import FILE, exposed, load
 from streamtable.settings.spark import METASTORE, WAREHOUSE, settings_for
 
 __all__ = ["Check", "examined"]
@@ -59,6 +59,8 @@ def examined(remote: str | None, conf: dict[str, str], fix: bool = False, accept
         sound = sound and checked.ok
         yield checked
     yield from _extras()
+    if not remote:
+        yield _secrets()
     if sound:
         yield from _in_session(remote, conf, fix, accept)
 
@@ -124,6 +126,17 @@ def _catalog(conf: dict[str, str]) -> Check:
         return ", ".join(map(str, places)) or "of your own"
 
     return _tried("catalog", found)
+
+
+def _secrets() -> Check:
+    """Check that only their owner and his group can read the files that hold secrets."""
+
+    def found() -> str:
+        if files := exposed(load()):
+            raise NotEnabled(f"everybody on this machine can read {', '.join(files)}", hint=f"chmod 600 {' '.join(files)}")
+        return "no file of them is open to everybody"
+
+    return _tried("secrets", found)
 
 
 def _places(given: dict[str, str]) -> list[Path]:

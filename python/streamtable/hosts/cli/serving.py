@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -53,7 +54,7 @@ def server(
         from streamtable.hosts.cli.sessions import local
         from streamtable.hosts.server.endpoints import with_options
         from streamtable.hosts.server.serve import serve
-        from streamtable.settings.server_file import load
+        from streamtable.settings.server_file import exposed, load
 
         found = load(config)
         options = {
@@ -72,8 +73,11 @@ def server(
             "scheduler": scheduler,
             "stop_seconds": stop_seconds,
         }
+        server = with_options(found.server, options)
+        for file in exposed(replace(found, server=server), config):
+            out.note(f"everybody on this machine can read {file}, which holds secrets: chmod 600 {file}")
         serve(
-            with_options(found.server, options),
+            server,
             {**found.spark, **settings_of(conf)},
             lambda settings: local(settings, quiet=False),
             lambda addresses: _ready(out, addresses),

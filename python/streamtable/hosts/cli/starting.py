@@ -54,6 +54,7 @@ def init(as_json: AsJson = False) -> None:
     out = Printer(as_json)
     if FILE.exists():
         raise typer.BadParameter(f"{FILE} is there already; it was left as it is")
+    FILE.touch(mode=0o600)  # it is to hold secrets
     FILE.write_text(_packaged("streamtable.toml"), encoding="utf-8")
     if as_json:
         out.json({"written": str(FILE)})
