@@ -507,6 +507,18 @@ def test_any_password_of_unicode_works(password: str, tmp_path: Path) -> None:
     assert not passwords.accepts(as_hiveserver2_says_it("Zoë"), as_hiveserver2_says_it(f"{password}x"))
 
 
+def test_the_console_took_another_password_than_the_one_typed(tmp_path: Path) -> None:
+    """Letters of half width that could be bytes of Thrift are letters there."""
+    file, typed = tmp_path / "users.txt", "\uffc3\uffa9"
+    for name, password in (("ada", typed), ("ben", "\u00e9"), ("\u00e9", "one")):
+        add_user(file, name, password)
+    passwords = Passwords(file)
+    assert passwords.login("ada", typed)
+    assert not passwords.login("ben", typed) and not passwords.login(typed, "one")
+    assert passwords.standing(typed) is None
+    assert passwords.accepts("ben", typed), "so HiveServer2 says it"
+
+
 @pytest.mark.parametrize("password", ["", "a\0b", "\0", "a\ud800", "\udcff"])
 def test_a_password_that_nobody_could_send_is_refused(password: str, tmp_path: Path) -> None:
     file = tmp_path / "users.txt"

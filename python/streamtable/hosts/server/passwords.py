@@ -71,16 +71,17 @@ class Passwords:
 
     def accepts(self, user: str, password: str, address: str = "") -> bool:
         """Return whether somebody may use Thrift: the password is the user's, and the role is FULL."""
+        user, password = _as_sent(user), _as_sent(password)
         return self.login(user, password, address) and (found := self.standing(user)) is not None and found.role is Role.FULL
 
     def login(self, user: str, password: str, address: str = "") -> bool:
         """Return whether the password is the user's. Unknown names and wrong passwords take the same time."""
-        name, typed = _typed(user), _typed(password)
+        name, typed = _normal(user), _normal(password)
         return self._slowdown.attempt(name, address, lambda: self._fits(name, typed))
 
     def standing(self, user: str) -> Standing | None:
         """Return what the user is now; None for nobody. Raises InvalidStatement while the file cannot be read."""
-        found = read_users(self._file).get(_typed(user))
+        found = read_users(self._file).get(_normal(user))
         return Standing(found.role, found.salt) if found else None
 
     def _fits(self, name: str, password: str) -> bool:
@@ -181,17 +182,12 @@ def _normal(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
-def _typed(text: str) -> str:
-    """Return what a person typed, whichever client sent it."""
-    return _normal(_as_sent(text))
-
-
 def _is_unicode(text: str) -> bool:
     return not any(unicodedata.category(letter) == "Cs" for letter in text)
 
 
 def _as_sent(text: str) -> str:
-    """Return what a client sent as UTF-8: HiveServer2 makes a letter of each byte, and takes bytes to have a sign."""
+    """Return what a client of Thrift sent as UTF-8: HiveServer2 makes a letter of each byte, and takes bytes to have a sign."""
     if _SIGNED.fullmatch(text) is None:
         return text
     try:
