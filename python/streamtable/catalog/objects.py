@@ -18,14 +18,25 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
-from streamtable.catalog.accepted import NAME, accept, accepted, accepting, check, is_copy, knows, never_accepted, of_table
+from streamtable.catalog.accepted import (
+    NAME,
+    accept,
+    accepted,
+    accepting,
+    check,
+    is_copy,
+    knows,
+    made_as,
+    never_accepted,
+    of_table,
+)
 from streamtable.catalog.definition import FORMATTED
 from streamtable.catalog.dropping import drop_parts
 from streamtable.catalog.entries import at_home, table_names
+from streamtable.catalog.halves import ID, Part, marked, properties_at, registered
 from streamtable.catalog.halves import Kind as Intended
-from streamtable.catalog.halves import Part, marked
 from streamtable.catalog.intents import intended
-from streamtable.catalog.kinds import CatalogObject, Kind, unreadable
+from streamtable.catalog.kinds import KINDS, CatalogObject, Kind, unreadable
 from streamtable.catalog.mounted import away
 from streamtable.catalog.paths import is_path, vacant
 from streamtable.catalog.restored import UNREADABLE
@@ -35,7 +46,7 @@ from streamtable.delta.tables import Located, TableState, find_table, state, ver
 from streamtable.delta.unreadable import left_out
 from streamtable.errors import SourceUnavailable, near_names
 from streamtable.jvm.handles import catalog_of
-from streamtable.language.names import Name
+from streamtable.language.names import Name, folded
 
 __all__ = [
     "COLUMNS",
@@ -46,6 +57,7 @@ __all__ = [
     "every",
     "every_as",
     "find",
+    "finish_rename",
     "free",
     "load",
     "make",
@@ -240,16 +252,24 @@ def rename(spark: SparkSession, stored: CatalogObject, to: Name) -> CatalogObjec
     with intended(spark, Intended.RENAME, before, Part(located.name, vacant(spark, located.name), before.mark)):
         accept(spark, stored.name, stored.kind.code(stored.content), to=located.name)
         ddl.rename(spark, Name(stored.name), to)
-    renamed = load(spark, stored.kind, to)
-    named = {NAME: json.dumps(list(renamed.name))}
-    done = commit(
-        spark,
-        renamed.path,
-        renamed.version,
-        Transaction(stored.kind.key, renamed.version + 1),
-        metadata=Metadata(properties=named),
-    )
-    return replace(renamed, version=done.version)
+        renamed = load(spark, stored.kind, to)
+        return replace(renamed, version=_call_itself(spark, stored.kind.key, renamed.path, renamed.version, renamed.name))
+
+
+def _call_itself(spark: SparkSession, key: str, path: str, version: int, name: Sequence[str]) -> int:
+    """Record the name in the object's own table, and return the version of that. Without it, the object is a copy of another."""
+    properties = {NAME: json.dumps(list(name))}
+    return commit(spark, path, version, Transaction(key, version + 1), metadata=Metadata(properties=properties)).version
+
+
+def finish_rename(spark: SparkSession, before: Part, after: Part) -> None:
+    """Record the new name of an object that the catalog renamed, where the process was killed before it did."""
+    if not registered(spark, after):
+        return
+    found = properties_at(spark, after.path)
+    key = next((kind.key for kind in KINDS if kind.key in found), None)
+    if key and found.get(ID) == after.mark[1] and folded(made_as(found) or ()) == folded(before.name):
+        _call_itself(spark, key, after.path, state(spark, after.path).version, after.name)
 
 
 def drop(spark: SparkSession, *stored: CatalogObject) -> None:

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from streamtable.catalog.entries import find, schemas
 from streamtable.catalog.halves import Intent, Kind, Part, is_beside, registered, settle
 from streamtable.catalog.intents import dead, tell
+from streamtable.catalog.objects import finish_rename
 from streamtable.catalog.paths import home_of
 from streamtable.definitions.rename import rename_with_readers
 from streamtable.delta.unreadable import left_out
@@ -59,6 +60,7 @@ def settle_one(spark: SparkSession, intent: Intent) -> bool:
     """Settle an intent; return whether its statement is done now."""
     if intent.kind is Kind.RENAME:
         _tell_readers(spark, intent)
+        finish_rename(spark, *intent.parts)
     return settle(spark, intent)
 
 

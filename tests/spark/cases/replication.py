@@ -39,7 +39,10 @@ REPLICATION = {
         finally_=(*UNPUBLISHED, *UNMADE),
     ),
     "RENAME PUBLICATION": Case(
-        "ALTER PUBLICATION goods RENAME TO stock", before=(PUBLICATION,), after=GOODS, finally_=("DROP PUBLICATION stock",)
+        "ALTER PUBLICATION goods RENAME TO stock",
+        before=(PUBLICATION,),
+        after=(*GOODS, "SHOW TBLPROPERTIES stock ('streamtable.name')"),
+        finally_=("DROP PUBLICATION stock",),
     ),
     "DROP PUBLICATION": Case("DROP PUBLICATION goods", before=(PUBLICATION,), after=GOODS),
     "DROP PUBLICATIONS": Case(
@@ -103,7 +106,7 @@ REPLICATION = {
     "RENAME SUBSCRIPTION": Case(
         "ALTER SUBSCRIPTION copies.shelf RENAME TO copies.shelves",
         before=SUBSCRIBED,
-        after=FOLLOWED,
+        after=(*FOLLOWED, "SHOW TBLPROPERTIES copies.shelves ('streamtable.name')"),
         finally_=("DROP SUBSCRIPTION copies.shelves", *UNPUBLISHED),
     ),
     "DROP SUBSCRIPTION": Case("DROP SUBSCRIPTION copies.shelf", before=SUBSCRIBED, after=FOLLOWED, finally_=UNPUBLISHED),
