@@ -10,14 +10,17 @@ from typing import Any
 
 import pytest
 from delta.tables import DeltaTable
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.spark.statements import answer, folder, unshared, version
 from tests.spark.test_schedule import TOTALS, current, described, eventually, history, write
 
 from streamtable import start_scheduler
-from streamtable.catalog.shared import share
+from streamtable.catalog.shared import share, shared
 from streamtable.definitions.table import publish
+from streamtable.delta.tables import home
+from streamtable.errors import InvalidStatement
 from streamtable.jvm.gateway import java_class
 from streamtable.jvm.handles import local_property
 
@@ -164,6 +167,20 @@ def test_what_is_written_while_a_table_is_filled_is_in_it_when_its_create_return
     assert [row[2] for row in created] == ["the table was created"]
     assert current(at_once, "a", "between")
     assert_exact(at_once, "a", TOTALS)
+
+
+def test_a_create_that_was_refused_left_the_mark_of_tables_immediate(at_once: SparkSession) -> None:
+    place = Path(home(at_once, "shop").removeprefix("file:"), "refused")
+    unshared(at_once, "streamtable.immediate")
+    place.mkdir()
+    (place / "file").touch()
+    with pytest.raises(InvalidStatement, match="is not empty"):
+        at_once.sql(f"CREATE STREAM TABLE refused SCHEDULE IMMEDIATE AS {TOTALS}")
+    (place / "file").unlink()
+    place.rmdir()
+    with pytest.raises(PySparkException):
+        at_once.sql("CREATE STREAM TABLE refused SCHEDULE IMMEDIATE AS SELECT id, raise_error('no') AS e FROM sales")
+    assert shared(at_once, "streamtable.immediate") != "true"
 
 
 def test_writes_never_waited_again_after_the_mark_of_the_catalog_was_lost(at_once: SparkSession) -> None:

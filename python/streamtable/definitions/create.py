@@ -55,7 +55,6 @@ def create(spark: SparkSession, statement: CreateStreamTable, *, again: bool = T
         _allow_name(located, existing)
     definition, analysed = analysed_for(spark, statement, located, existing)
     try:
-        announce(spark, definition.statement.schedule)
         if existing:
             done = replace_with(spark, existing, definition, analysed, started)
             same = statement.or_refresh and done.action is Action.NO_DATA
@@ -70,6 +69,7 @@ def create(spark: SparkSession, statement: CreateStreamTable, *, again: bool = T
                 done = populate(spark, entry, analysed, given)
             else:
                 done = Outcome(full, Action.NO_DATA, "", 0, 0, 0, entry.state.version)
+            announce(spark, definition.statement.schedule)  # before others see the table, and after all that may fail
             publish(spark, entry, analysed.bound)
     except Exception:
         if existing or not again or find_table(spark, statement.name.parts).kind == "none":

@@ -16,6 +16,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from streamtable.catalog.definition import ACTIVE, SUSPENDED, Definition
 from streamtable.catalog.entries import Entry
+from streamtable.catalog.immediate import announce
 from streamtable.definitions.checks import schema_of
 from streamtable.definitions.refusals import (
     Refusal,
@@ -116,6 +117,7 @@ def replace_with(spark: SparkSession, existing: Entry, definition: Definition, a
     definition, schema = _placed(existing, definition), schema_of(definition.statement, analysed)
     if found := refusal(spark, existing, definition, schema):
         raise found.error
+    announce(spark, definition.statement.schedule)
     before = existing.definition.statement
     if _resumes(existing, definition):
         definition = definition.resumed_by(existing.state.version + 1, clock.now())
