@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager
 from datetime import datetime, timezone
 from http.client import HTTPConnection, HTTPResponse
 from threading import Event, Thread
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -19,7 +20,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from pyspark.sql import Row
 
-from streamtable.hosts.server import health, metrics
+from streamtable.hosts.server import health, metrics, watchdog
 from streamtable.hosts.server.health import Health
 from streamtable.hosts.server.metrics import OF_ALL, OF_EACH_EXPECTATION, OF_EACH_TABLE, Metrics
 from streamtable.hosts.server.pages import MOST_AT_ONCE, answering
@@ -325,7 +326,7 @@ from streamtable.hosts.server.watchdog import Watchdog
 java = subprocess.Popen(["sleep", "1000"])
 java.send_signal(signal.SIGSTOP)  # it does not answer
 SparkContext._gateway = SimpleNamespace(proc=java)
-Watchdog(1.0)
+Watchdog(2.0)
 for signum in STOPS:
     signal.signal(signum, lambda *_: None)
 threading.Thread(target=threading.Event().wait).start()  # would keep the process
@@ -357,3 +358,17 @@ def test_a_process_whose_threads_hang_ends(hang: str) -> None:
             "",
             "Z",
         )
+
+
+@pytest.mark.parametrize("seconds", [60.0, 1.5, 0.25])
+def test_a_process_ended_a_second_after_the_time_that_it_was_given(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody reads what it says at the end, and that takes a second."""
+    spent: list[float] = []
+    said = SimpleNamespace(start=lambda: None, join=spent.append)
+    monkeypatch.setattr(watchdog, "Thread", lambda *of, **named: said)
+    monkeypatch.setattr(watchdog, "time", SimpleNamespace(sleep=spent.append))
+    monkeypatch.setattr(watchdog, "os", SimpleNamespace(read=lambda *of: b"\x00", _exit=lambda code: None))
+    monkeypatch.setattr(watchdog, "SparkContext", SimpleNamespace(_gateway=None))
+    dog: Any = SimpleNamespace(_told=0, _seconds=seconds)
+    watchdog.Watchdog._watch(dog)
+    assert sum(spent) == pytest.approx(seconds)

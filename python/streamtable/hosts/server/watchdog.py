@@ -39,14 +39,14 @@ class Watchdog:
     def _watch(self) -> None:
         while not (told := {_BEGUN, *STOPS} & set(os.read(self._told, 64))):
             pass
-        time.sleep(self._seconds)
+        time.sleep(max(self._seconds - _SECONDS_TO_SAY_IT, 0))
         _end(self._seconds, 0 if told & {*STOPS} else 1)
 
 
 def _end(seconds: float, code: int) -> None:
     saying = Thread(target=_say, args=(seconds,), daemon=True)  # nobody may read it, so that writing takes for ever
     saying.start()
-    saying.join(_SECONDS_TO_SAY_IT)
+    saying.join(min(_SECONDS_TO_SAY_IT, seconds))
     gateway = SparkContext._gateway
     if java := gateway and getattr(gateway, "proc", None):
         java.kill()  # its own end may be what hangs
