@@ -277,3 +277,9 @@ def test_of_which_kind_a_commit_is(operation: str, counts: tuple[str | None, ...
 def test_the_status_of_a_slot(state: SourceState, left: timedelta | None, status: str) -> None:
     until = None if left is None else NOW + left
     assert _status(Health("slot", "t", "/t", state, history_until=until), NOW) == status
+
+
+@pytest.mark.parametrize("name", ["../other.db/goods", "..", "", "goods/../../x"])
+def test_a_publication_had_its_subscribers_read_a_folder_elsewhere(name: str) -> None:
+    with pytest.raises(InvalidStatement, match="is no name of a table in /wh"):
+        Folder("/wh").name(name)

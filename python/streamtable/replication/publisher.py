@@ -57,7 +57,13 @@ class Folder:
     path: str
 
     def name(self, name: str) -> Name:
-        """Return the full name of what the publisher calls so; Spark's catalog writes folders in lower case."""
+        """Return the full name of what the publisher calls so; Spark's catalog writes folders in lower case.
+
+        Raises InvalidStatement for a name that leads out of the folder: publishers of others may say any.
+        """
+        if "/" in name or name in ("", ".", ".."):
+            hint = "ask the publisher why his publication says so"
+            raise InvalidStatement(f"{name!r} is no name of a table in {self.path}", hint=hint)
         return name_at(f"{self.path}/{name.lower()}")
 
     known_name = name
