@@ -171,7 +171,7 @@ def test_what_is_written_while_a_table_is_filled_is_in_it_when_its_create_return
 
 def test_a_create_that_was_refused_left_the_mark_of_tables_immediate(at_once: SparkSession) -> None:
     place = Path(home(at_once, "shop").removeprefix("file:"), "refused")
-    unshared(at_once, "streamtable.immediate")
+    share(at_once, "streamtable.immediate", "false")
     place.mkdir()
     (place / "file").touch()
     with pytest.raises(InvalidStatement, match="is not empty"):
