@@ -14,6 +14,8 @@ from streamtable.errors import NotIncremental
 GAP = "session_window(z, '10 minutes')"
 KEPT = {
     "by_key": f"SELECT k, session_window.start AS a, session_window.end AS b, sum(v) AS s, count(*) AS n, max(v) AS m FROM t GROUP BY k, {GAP}",
+    "by_expression": f"SELECT k % 2 AS p, session_window, sum(v + k % 2) AS s FROM t GROUP BY k % 2, {GAP}",
+    "no_key_shown": f"SELECT session_window.end AS b, min(v) AS m FROM t GROUP BY k, {GAP} HAVING count(*) > 1",
     "alone": f"SELECT session_window AS w, count(*) AS n FROM t GROUP BY {GAP} HAVING count(*) > 1",
     "gap_of_row": "SELECT session_window, k, sort_array(collect_list(v)) AS l, count(DISTINCT v) AS d FROM t GROUP BY session_window(z, g), k",
     "joined": f"SELECT t.id, w.session_window, w.n FROM t JOIN (SELECT session_window, k, count(*) AS n FROM t GROUP BY {GAP}, k) w "

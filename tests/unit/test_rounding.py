@@ -18,7 +18,7 @@ SUMS = replace(window(L, "s", "k"), items=(Item("s", "s", scalar("sum(v)", round
 FILTERED = Filter(SUMS, (scalar("s > 1"),))
 LOOKED_AT: dict[str, Operator] = {
     "a group": count_by(SUMS, g="s"),
-    "an aggregate": count_by(FILTERED, g="k"),
+    "an aggregate whose partitions are not shown": kept(count_by(FILTERED, g="k"), "n"),
     "a computed key": count_by(project(SUMS, t="s + 1"), g="t"),
     "a filter whose partitions are not shown": project(FILTERED, s="s"),
     "a join": join(SUMS, R, on="s = w"),
@@ -35,6 +35,7 @@ HANDED_ON: dict[str, Operator] = {
     "another column": Filter(SUMS, (scalar("v > 1"),)),
     "groups of others": count_by(SUMS, g="k"),
     "a filter whose partitions are shown": project(FILTERED, k="k", s="s"),
+    "groups whose partitions are shown": count_by(FILTERED, g="k"),
     "the first rows": top(SUMS, "s", 2),
     "a join of others": join(SUMS, R, on="k = rk"),
     "another place of a union": count_by(union("a b", kept(SUMS, "k s"), kept(R, "rk w")), g="a"),
@@ -60,4 +61,5 @@ def test_an_expectation_looks_at_a_sum_that_rounds() -> None:
 def test_arguments_that_round_are_looked_at() -> None:
     total = replace(count_by(SUMS, g="k").calls[0], arguments=(scalar("s"),))
     tree = Aggregate(SUMS, (Item("g", "g", scalar("k")),), (total,))
-    assert obstacle(tree) is not None
+    assert obstacle(tree) is None and obstacle(tree, stored=False) is not None
+    assert obstacle(kept(tree, "n")) is not None

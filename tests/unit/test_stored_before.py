@@ -11,6 +11,7 @@ from tests.unit.trees import (
     Row,
     World,
     bag,
+    count_by,
     ids,
     join,
     kept,
@@ -29,11 +30,11 @@ from tests.unit.trees import (
 )
 
 from streamtable.algebra.columns import NOW, WEIGHT, Order
-from streamtable.algebra.operators import Filter, JoinType, Operator, StoredRows
+from streamtable.algebra.operators import Aggregate, Filter, JoinType, Operator, StoredRows
 from streamtable.algebra.trees import walk
 from streamtable.differentiate.deltas import Deltas, Shared
 from streamtable.differentiate.registry import RULES
-from streamtable.differentiate.stored_before import BEFORE, delta_of_query
+from streamtable.differentiate.stored_before import BEFORE, delta_of_query, without_states
 
 L, R = scan("l", "k v w"), scan("r", "u", rk="k")
 
@@ -85,6 +86,18 @@ WHOLE: dict[str, Operator] = {
     "top after some, renamed": project(top(L, "k v w", 2, 1), a="v + 1", b="k"),
     "top of a join": top(join(L, R, on="w = rk"), "k v w rk u", 2),
     "window over a join": window(join(L, R, on="w = rk"), "n", "k"),
+    "groups of a window": count_by(window(L, "n", "k"), a="k", b="n"),
+    "groups of a window, of which some are shown": kept(
+        Filter(count_by(window(project(L, k="k", v="v"), "m", "k"), key="k", m="m"), (scalar("n > 1"),)), "n key"
+    ),
+    "a window over groups of a window": window(count_by(window(L, "m", "k"), k="k", m="m"), "nth", "k"),
+}
+STATES: dict[str, Operator] = {
+    "groups over all partitions": count_by(window(L, "m", "k"), m="m"),
+    "partitions that are not shown": kept(count_by(window(L, "m", "k"), k="k", m="m"), "m n"),
+    "groups of no window": count_by(L, k="k"),
+    "a window over groups": window(count_by(L, k="k", v="v"), "m", "k"),
+    "groups by an expression of the partition": count_by(window(L, "m", "k"), k="k + 1"),
 }
 OTHERWISE: dict[str, Operator] = {
     "a partition that is not shown": kept(window(L, "n", "k"), "v n"),
@@ -103,6 +116,10 @@ JOINS: dict[str, Operator] = {
     "semi": kept(left_join(L, R, JoinType.LEFT_SEMI, "k = rk"), "w k"),
     "anti": left_join(L, R, JoinType.LEFT_ANTI, "k = rk AND v = u"),
     "anti with itself": left_join(L, scan("l", "", k2="k", v2="v"), JoinType.LEFT_ANTI, "k = v2"),
+    "semi with itself": left_join(L, scan("l", "", k2="k", v2="v"), JoinType.LEFT_SEMI, "k = k2 AND v < v2"),
+    "left outer with itself, renamed": project(
+        left_join(project(L, a="k", b="v"), scan("l", "", k2="k", v2="v"), JoinType.LEFT_OUTER, "a = k2"), x="a", y="v2"
+    ),
     "keys that are not shown": kept(left_join(L, R, JoinType.LEFT_ANTI, "k = rk"), "w v"),
     "no equality": left_join(L, R, JoinType.LEFT_SEMI, "k < rk"),
 }
@@ -164,10 +181,21 @@ def test_the_side_of_a_left_join_that_changed_is_not_read_at_the_frontier(name: 
     assert (BEFORE in found, "old r" in found) == (stored, False) if stored else BEFORE not in found
 
 
+@pytest.mark.parametrize("name", [name for name in JOINS if "with itself" in name])
+def test_a_join_of_a_table_with_itself_reads_each_side_once(name: str) -> None:
+    assert ("old l" in read(JOINS[name])) == (name == "anti with itself")
+
+
 @pytest.mark.parametrize("name", OTHERWISE)
 def test_elsewhere_the_rules_of_the_operators_are_used(name: str) -> None:
     tree, deltas, others = OTHERWISE[name], deltas_of("l"), deltas_of("l")
     assert (delta_of_query(tree, deltas), deltas.steps) == (others.of(tree), others.steps)
+
+
+@pytest.mark.parametrize("name", [*WHOLE, *STATES])
+def test_groups_of_whole_partitions_that_the_table_shows_have_no_states(name: str) -> None:
+    found = without_states({**WHOLE, **STATES}[name])
+    assert [type(each) for each in found] == [Aggregate] * (name in WHOLE and "groups" in name)
 
 
 def test_a_window_that_runs_is_left_to_its_own_rule_where_the_change_is_small() -> None:

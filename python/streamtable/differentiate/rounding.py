@@ -69,6 +69,8 @@ def _decisive(operator: Operator, safe: bool) -> list[Scalar]:
         case Join(_, conjuncts) | LeftJoin(_, _, _, conjuncts):
             return list(conjuncts)
         case Aggregate(_, keys, calls):
+            if safe:
+                return []
             of_calls = [scalar for call in calls for scalar in (*call.arguments, *([call.filter] if call.filter else []))]
             return [*(key.value for key in keys), *of_calls]
         case Window(_, partition, _, order):

@@ -2,10 +2,10 @@
 
     D(Q) = Q(A' semijoin K) - (T semijoin K)
 
-Q is a chain of projections, filters and windows over A, the input of the lowest window. T is the stream table, so T = Q(A).
-K = the partitions of the lowest window that occur in D(A). The windows above have its partition columns among theirs, and the
-output shows these columns. Every row of Q(A) comes from rows of its own partition, so Q(A) semijoin K = Q(A semijoin K), and all
-other partitions stay as they are.
+Q is a chain of projections, filters, windows and aggregates over A, the input of the lowest window. T is the stream table, so
+T = Q(A). K = the partitions of the lowest window that occur in D(A). The windows above have its partition columns among theirs, the
+aggregates among their keys, and the output shows these columns. Every row of Q(A) comes from rows of its own partition, so
+Q(A) semijoin K = Q(A semijoin K), and all other partitions stay as they are. These aggregates need no states.
 
 Where Q keeps the first k rows of each partition and shows all columns of A, T stands for A too, except in few partitions:
 
@@ -20,7 +20,9 @@ Where Q is a chain of projections and filters over a left outer, semi or anti jo
 
     D(Q) = Q(D(A) op B')  +  Q((A semijoin K) op (B' semijoin K)) - (T semijoin K)
 
-with K = the keys in D(B), as in `left_join`: T semijoin K is the result for these rows of A with B.
+with K = the keys in D(B), as in `left_join`: T semijoin K is the result for these rows of A with B. Where A and B are rows of one
+table with keys in the same columns, K has the keys in D(A) too. Then A' takes the place of A, and the first term goes: a row of A'
+with another key stays, and so do its partners.
 
 Where Q ends with ORDER BY ... LIMIT, all of it is computed:
 
@@ -42,12 +44,14 @@ becomes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from streamtable.algebra.columns import WEIGHT, Column, Item, Scalar, itself, reference
 from streamtable.algebra.identity import comparable, told_apart
 from streamtable.algebra.operators import (
+    Aggregate,
     Filter,
     JoinType,
     LeftJoin,
@@ -59,16 +63,21 @@ from streamtable.algebra.operators import (
     UnionAll,
     Window,
 )
-from streamtable.algebra.trees import reads_clock, replaced
+from streamtable.algebra.optional import key_columns
+from streamtable.algebra.trees import reads_clock, replaced, sources_of
 from streamtable.differentiate import running
 from streamtable.differentiate.deltas import Deltas, came_and_went, difference, total
 from streamtable.differentiate.left_join import linear
 from streamtable.differentiate.restrict import equalities, keyed, restrict
 
-__all__ = ["BEFORE", "delta_of_query", "stands_for_before"]
+__all__ = ["BEFORE", "delta_of_query", "stands_for_before", "without_states"]
 
 BEFORE = "table_before"
 """Names the rows of the stream table at the frontier. Their columns have the ids of the query's columns."""
+
+_Link: TypeAlias = Project | Filter | Window | Aggregate
+_LINKS = (Project, Filter, Window, Aggregate)
+"""Operators of a chain."""
 
 
 def delta_of_query(tree: Operator, deltas: Deltas, judged: Operator | None = None) -> Operator | None:
@@ -87,7 +96,7 @@ def delta_of_query(tree: Operator, deltas: Deltas, judged: Operator | None = Non
     if chain is None or not deltas.affected(chain.low.child):
         return deltas.of(tree)
     first = _keeps_first(chain) and not deltas.trusted  # a partition without its first rows takes the next ones
-    if deltas.small and not chain.filters and any(running.applies(each) for each in chain.windows):
+    if deltas.small and chain.may_run:
         return deltas.of(tree)
     low = chain.low
     changed = deltas.of(low.child)
@@ -110,28 +119,45 @@ def stands_for_before(tree: Operator) -> tuple[Operator, ...]:
     if _ends_with_limit(tree):
         return tuple(each for each, _ in _descent(tree))
     chain = _chain(tree)
-    return chain.operators if chain and chain.filters else ()
+    return chain.operators if chain and (chain.filters or chain.aggregates) else ()
+
+
+def without_states(tree: Operator) -> tuple[Aggregate, ...]:
+    """Return the aggregates whose groups are computed again with their partitions, whatever changes: no arrangement is read."""
+    return tuple(each for each in stands_for_before(tree) if isinstance(each, Aggregate))
 
 
 def _left_joined(tree: Operator, deltas: Deltas) -> Operator | None:
     """Return the delta where the query ends with a left join whose right side changed, and the table shows the keys of its left."""
     *above, (join, shown) = _descent(tree)
-    if not isinstance(join, LeftJoin) or any(isinstance(each, Window) for each, _ in above):
+    if not isinstance(join, LeftJoin) or any(isinstance(each, (Window, Aggregate)) for each, _ in above):
         return None
-    may_fail = any(scalar.fails for each, _ in above for scalar in _scalars(each))
-    if (may_fail and deltas.affected(join.left)) or (changed := deltas.of(join.right)) is None:
-        return None  # what may fail is evaluated on netted rows: `Deltas.settled`
+    if (of_right := deltas.of(join.right)) is None:
+        return None
     pairs = equalities(join.left, join.right, join.conjuncts)
-    of_left, of_right = [a for a, _ in pairs], [b for _, b in pairs]
-    if not pairs or not all(a.column in shown for a in of_left):
+    left, right = [a for a, _ in pairs], [b for _, b in pairs]
+    if not pairs or not all(a.column in shown for a in left):
         return None
-    affected = deltas.shared(keyed(deltas.once(changed), of_right))
-    kept = restrict(deltas.old(join.left), of_left, affected)
-    after = replace(join, left=kept, right=restrict(deltas.new(join.right), of_right, affected))
-    before = restrict(StoredRows(BEFORE, tree.columns), [reference(shown[str(a.column)]) for a in of_left], affected)
+    keys = keyed(deltas.once(of_right), right)
+    if together := _changes_together(join, left, right):
+        of_left = deltas.of(join.left)
+        keys = keys if of_left is None else UnionAll((keys, keyed(deltas.once(of_left), left)), keys.columns)
+    elif deltas.affected(join.left) and any(scalar.fails for each, _ in above for scalar in _scalars(each)):
+        return None  # what may fail is evaluated on netted rows: `Deltas.settled`
+    affected = deltas.shared(keys)
+    kept = restrict(deltas.new(join.left) if together else deltas.old(join.left), left, affected)
+    after = replace(join, left=kept, right=restrict(deltas.new(join.right), right, affected))
+    before = restrict(StoredRows(BEFORE, tree.columns), [reference(shown[str(a.column)]) for a in left], affected)
     stayed = difference(replaced(tree, join, after), before)
-    first = linear(join, deltas)
+    first = None if together else linear(join, deltas)
     return total(stayed, None if first is None else _lifted(tree, join, first))
+
+
+def _changes_together(join: LeftJoin, left: Sequence[Scalar], right: Sequence[Scalar]) -> bool:
+    """Tell whether both sides read one table and are equal in the same of its columns: most of their changed keys are the same."""
+    origins = key_columns(join.left, left)
+    same = len(origins) == len(left) and origins == key_columns(join.right, right)
+    return same and sources_of(join.left) == sources_of(join.right)
 
 
 def _lifted(tree: Operator, join: LeftJoin, delta: Operator) -> Operator:
@@ -147,13 +173,13 @@ def _lifted(tree: Operator, join: LeftJoin, delta: Operator) -> Operator:
 def _descent(tree: Operator) -> Iterator[tuple[Operator, dict[str, Column]]]:
     """Yield the operators from the root down, and the columns of each that the output shows, with the output's columns.
 
-    The last one is the first that is no projection, filter or window, or that reads the clock.
+    The last one is the first that is no projection, filter, window or aggregate, or that reads the clock.
     """
     shown = {c.id: c for c in tree.columns}
     yield tree, shown
-    while isinstance(tree, (Project, Filter, Window)) and not reads_clock(tree):
-        if isinstance(tree, Project):
-            named = [(item.id, item.value.column) for item in tree.items]
+    while isinstance(tree, _LINKS) and not reads_clock(tree):
+        if isinstance(tree, (Project, Aggregate)):
+            named = [(item.id, item.value.column) for item in (tree.items if isinstance(tree, Project) else tree.keys)]
             shown = {below: shown[id_] for id_, below in named if below is not None and id_ in shown}
         tree = tree.child
         yield tree, shown
@@ -177,7 +203,7 @@ def _ends_with_limit(tree: Operator) -> bool:
 class _Chain:
     """The operators from the root down to the window `low`; `shown` maps columns below it to the output columns that show them."""
 
-    operators: tuple[Project | Filter | Window, ...]
+    operators: tuple[_Link, ...]
     shown: Mapping[str, Column]
 
     @property
@@ -194,14 +220,23 @@ class _Chain:
     def windows(self) -> list[Window]:
         return [each for each in self.operators if isinstance(each, Window)]
 
+    @property
+    def aggregates(self) -> list[Aggregate]:
+        return [each for each in self.operators if isinstance(each, Aggregate)]
+
+    @property
+    def may_run(self) -> bool:
+        """Tell whether `running` applies to a window, and to the chain as a whole the rules of the operators."""
+        return not self.filters and not self.aggregates and any(map(running.applies, self.windows))
+
 
 def _chain(tree: Operator) -> _Chain | None:
-    """Return the chain down to the lowest window whose partitions the output shows and the windows above share."""
+    """Return the chain down to the lowest window whose partitions the output shows, and the windows and groups above share."""
     found = None
-    operators: list[Project | Filter | Window] = []
+    operators: list[_Link] = []
     shared: set[str] | None = None  # the columns by which the windows above part the rows
     for node, shown in _descent(tree):
-        if not isinstance(node, (Project, Filter, Window)) or reads_clock(node):
+        if not isinstance(node, _LINKS) or reads_clock(node):
             break
         operators.append(node)
         match node:
@@ -211,7 +246,7 @@ def _chain(tree: Operator) -> _Chain | None:
                     break
                 shared = {str(key) for key in keys}
                 found = _Chain(tuple(operators), shown)
-            case Project(items=items) if shared is not None:
+            case Project(items=items) | Aggregate(keys=items) if shared is not None:
                 shared = {item.value.column for item in items if item.value.column is not None and item.id in shared}
     return found
 
@@ -219,7 +254,7 @@ def _chain(tree: Operator) -> _Chain | None:
 def _keeps_first(chain: _Chain) -> bool:
     """Tell whether the chain keeps the first rows of each partition by one number, and shows all columns of the window's input."""
     low, filters = chain.low, chain.filters
-    if len(chain.windows) > 1 or len(filters) != 1 or len(filters[0].conjuncts) != 1:
+    if len(chain.windows) > 1 or chain.aggregates or len(filters) != 1 or len(filters[0].conjuncts) != 1:
         return False
     if not all(item.value.ranks for item in low.items):
         return False

@@ -28,6 +28,7 @@ from streamtable.delta.tables import Version, drop_files
 from streamtable.delta.unreadable import Unreadable, versions_or_why
 from streamtable.differentiate.aggregate_step import AggregateStep
 from streamtable.differentiate.deltas import Deltas
+from streamtable.differentiate.stored_before import without_states
 from streamtable.differentiate.visible import visible_states
 from streamtable.engine.sources import Sources
 from streamtable.engine.workspace import Workspace
@@ -53,11 +54,16 @@ class Arrangement:
 
 
 def arrangements_of(analysed: AnalysedQuery, path: str, names: Sequence[str]) -> dict[Aggregate, Arrangement]:
-    """Return the arrangement of each aggregate of the query, named by its place. An aggregate counts the rows of a recursion
-    (`counted`).
+    """Return the arrangement of each aggregate of the query that has states, named by its place. An aggregate counts the rows of a
+    recursion (`counted`).
 
     `names` are the columns of the stream table at `path`. Its rows are no states where nobody compared them with the query.
     """
+    stateless = without_states(analysed.tree) if analysed.judged is None else ()
+    return {of: each for of, each in _of_all(analysed, path, names).items() if of not in stateless}
+
+
+def _of_all(analysed: AnalysedQuery, path: str, names: Sequence[str]) -> dict[Aggregate, Arrangement]:
     tree, fingerprint = analysed.tree, analysed.fingerprint
     if seen := None if analysed.trusted else visible_states(tree):
         aggregate, places = seen

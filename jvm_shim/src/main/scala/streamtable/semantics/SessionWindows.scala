@@ -97,12 +97,13 @@ private object SessionWindows extends PredicateHelper {
   }
 
   /**
-   * A session begins with a row behind whose start no earlier row of the key reaches; it goes from the last such start to the furthest end
-   * of its rows. The frames go by the value of the start, so that rows which start together are on one side of them.
+   * A session begins with a row behind whose start no earlier row of the key reaches. Its rows are those with the same last such start. It
+   * ends with the furthest end of them. The frames go by the value of the start: rows that start together are on one side.
    */
   private def overWindows(a: Aggregate): LogicalPlan = {
     val session = a.groupingExpressions.find(isMarked).get.asInstanceOf[Attribute]
-    val computed = a.groupingExpressions.collect { case e if !e.isInstanceOf[Attribute] => Alias(e, "key")() }
+    val computed =
+      a.groupingExpressions.collect { case e if !e.isInstanceOf[Attribute] && !e.foldable => Alias(e, "key")() }
     val others =
       a.groupingExpressions.collect { case key: Attribute if !isMarked(key) => key } ++ computed.map(_.toAttribute)
     val bound = session.dataType.asInstanceOf[StructType].head.dataType
@@ -120,22 +121,23 @@ private object SessionWindows extends PredicateHelper {
       Seq((Coalesce(Seq(LessThan(reached.toAttribute, start.toAttribute), Literal(true))), start.toAttribute)),
       None)
     val began = greatest(begins, others, order, CurrentRow, "began")
-    val keys = others :+ began.toAttribute
-    val ended = greatest(end.toAttribute, keys, Nil, UnboundedFollowing, "ended")
-    val windows =
-      Window(Seq(ended), keys, Nil, Window(Seq(began), others, order, Window(Seq(reached), others, order, rows)))
-    def instant(e: Attribute): Expression = PreciseTimestampConversion(e, LongType, bound)
-    val merged = Alias(
-      CreateNamedStruct(Seq(Literal("start"), instant(began.toAttribute), Literal("end"), instant(ended.toAttribute))),
-      session.name)()
-    def renamed(e: Expression): Expression = e.transform {
-      case x: Attribute if x.exprId == session.exprId => merged.toAttribute
+    val windows = Window(Seq(began), others, order, Window(Seq(reached), others, order, rows))
+    def instant(e: Expression): Expression = PreciseTimestampConversion(e, LongType, bound)
+    val bounds = Seq(instant(began.toAttribute), instant(Max(end.toAttribute).toAggregateExpression()))
+    val merged = CreateNamedStruct(Seq(Literal("start"), bounds.head, Literal("end"), bounds(1)))
+    def isSession(e: Expression): Boolean = e match {
+      case x: Attribute => x.exprId == session.exprId
+      case _ => false
+    }
+    def named(e: Expression): Expression = e.transformDown {
+      case x if computed.exists(_.child.semanticEquals(x)) => computed.find(_.child.semanticEquals(x)).get.toAttribute
+      case GetStructField(x, n, _) if isSession(x) => bounds(n)
+      case x if isSession(x) => merged
     }
     val list = a.aggregateExpressions.map {
-      case x: Attribute if x.exprId == session.exprId => Alias(merged.toAttribute, x.name)(x.exprId)
-      case other => renamed(other).asInstanceOf[NamedExpression]
+      case x: Attribute if isSession(x) => Alias(merged, x.name)(x.exprId)
+      case other => named(other).asInstanceOf[NamedExpression]
     }
-    val below = Project(a.child.output.filterNot(_.exprId == session.exprId) :+ merged, windows)
-    Aggregate(a.groupingExpressions.map(renamed), list, below)
+    Aggregate(a.groupingExpressions.filterNot(isSession).map(named) :+ began.toAttribute, list, windows)
   }
 }
