@@ -23,19 +23,19 @@ STATEMENT = CreateStreamTable(Name(("st",)), Query("SELECT 1 AS a"))
 def test_a_race_for_the_name_is_run_twice_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     name, begun = ("spark_catalog", "shop", "st"), list[str]()
 
-    def announced(*_: object) -> None:
-        begun.append("announced")
+    def looked(*_: object) -> None:
+        begun.append("looked")
         raise StreamTableError("another session was first")
 
     definition = SimpleNamespace(statement=SimpleNamespace(schedule=None))
     monkeypatch.setattr(module, "find", lambda *_: (Located(name, "none", ""), None))
     monkeypatch.setattr(module, "find_table", lambda *_: Located(name, "delta", "file:/st"))
     monkeypatch.setattr(module, "analysed_for", lambda *_: (definition, None))
-    monkeypatch.setattr(module, "announce", announced)
+    monkeypatch.setattr(module, "vacant", looked)
     monkeypatch.setattr(module, "release", lambda analysed: begun.append("released"))
     with pytest.raises(StreamTableError, match="another session was first"):
         create(SPARK, STATEMENT)
-    assert begun == ["announced", "announced", "released", "released"]
+    assert begun == ["looked", "looked", "released", "released"]
 
 
 @pytest.mark.parametrize(("error", "raised"), [(KeyError("op"), KeyError), (RecursionError(), InvalidQuery)])

@@ -226,8 +226,8 @@ class _Chain:
 
     @property
     def may_run(self) -> bool:
-        """Tell whether `running` applies to a window, and to the chain as a whole the rules of the operators."""
-        return not self.filters and not self.aggregates and any(map(running.applies, self.windows))
+        """Tell whether `running` applies to all windows, and to the chain as a whole the rules of the operators."""
+        return not self.filters and not self.aggregates and all(map(running.applies, self.windows))
 
 
 def _chain(tree: Operator) -> _Chain | None:

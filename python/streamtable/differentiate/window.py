@@ -5,7 +5,7 @@
 where K = the partitions that occur in D(A). A window function sees the rows of its own partition only. So the restricted input
 gives the values of the partitions K, and all other partitions stay as they are.
 Several windows are computed at once when their partitions hold those of the lowest window; then K = the partitions of the lowest.
-Without PARTITION BY, K is everything. Where all frames end with the current row, `running` applies.
+Without PARTITION BY, K is everything. Where all frames of these windows end with the current row, `running` applies.
 The shim's `Ties` completes orders that leave ties open.
 Refuses: volatile functions and partitions; subqueries.
 
@@ -38,7 +38,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from streamtable.algebra.operators import Operator, Project, Window
-from streamtable.algebra.trees import reads_clock, replaced
+from streamtable.algebra.trees import children, reads_clock, replaced
 from streamtable.differentiate import running
 from streamtable.differentiate.deltas import Deltas, difference
 from streamtable.differentiate.restrict import around, keyed
@@ -63,10 +63,10 @@ def reads(operator: Window) -> str:
 
 
 def delta(operator: Window, deltas: Deltas) -> Operator | None:
-    if deltas.small and running.applies(operator):
+    low = _lowest(operator)
+    if deltas.small and _run(operator, low):
         changed = deltas.of(operator.child)
         return None if changed is None else running.delta(operator, deltas.once(changed), deltas)
-    low = _lowest(operator)
     changed = deltas.of(low.child)
     if changed is None:
         return None
@@ -78,6 +78,15 @@ def delta(operator: Window, deltas: Deltas) -> Operator | None:
         new, old = deltas.new(low.child), deltas.old(low.child)
     after, before = (replaced(operator, low, replace(low, child=rows)) for rows in (new, old))
     return difference(after, before)
+
+
+def _run(operator: Operator, low: Window) -> bool:
+    """Tell whether all windows from `operator` down to `low` run. Any other one computes the whole partition."""
+    while operator is not low:
+        if isinstance(operator, Window) and not running.applies(operator):
+            return False
+        (operator,) = children(operator)
+    return running.applies(low)
 
 
 def _lowest(operator: Window) -> Window:

@@ -28,7 +28,7 @@ __all__ = ["Frontier", "Vector", "decided_by_versions"]
 _AT_A_VERSION = re.compile(r"\bAS\s+OF\b|(?:version|timestamp)AsOf|@(?:v\d+|\d{17})\b", re.IGNORECASE)
 """Where a query may read a table at a fixed version: AS OF, its options, @v1. A text may look the same."""
 
-_FINGERPRINT, _ARRANGEMENT = re.compile(r"(?:[0-9a-f]{16})?"), re.compile(r"a[0-9]+")
+_FINGERPRINT, _ARRANGEMENT = re.compile("[A-Za-z0-9_]*"), re.compile("[A-Za-z0-9_]+")
 """What fingerprints and arrangements are called, which name folders. ACCEPT DEFINITION leaves no fingerprint."""
 
 
