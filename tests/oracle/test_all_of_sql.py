@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
 from tests.oracle.copies import Copies
 from tests.oracle.queries_of_all_kinds import QUERIES
-from tests.oracle.scenario import dropped, planned_once
+from tests.oracle.scenario import planned_once
 from tests.oracle.together import together
 from tests.oracle.workload import SOURCES, create_sources, statements
 
@@ -76,7 +76,8 @@ def database(spark: SparkSession) -> Iterator[SparkSession]:
     spark.sql("CREATE DATABASE all_of_sql")
     spark.sql("USE all_of_sql")
     yield spark
-    dropped(spark, "all_of_sql")
+    spark.sql("USE default")
+    spark.sql("DROP DATABASE all_of_sql CASCADE")
 
 
 def check(spark: SparkSession, seed: int, rounds: int, names: Collection[str] = QUERIES.keys()) -> None:

@@ -8,7 +8,6 @@ import pytest
 from pyspark.sql import SparkSession
 from sqlglot import exp
 from tests.oracle.layouts import LAYOUTS, trying
-from tests.oracle.scenario import dropped
 
 from streamtable.differentiate import aggregate_step
 from streamtable.errors import InternalError
@@ -27,7 +26,8 @@ def sources(spark: SparkSession) -> Iterator[SparkSession]:
         spark.sql(f"INSERT INTO {table} VALUES (NULL, 1), (1, 2), (2, 3)")
     spark.sql("CREATE VIEW vw AS SELECT k, v + 1 AS w FROM m")
     yield spark
-    dropped(spark, "layouts")
+    spark.sql("USE default")
+    spark.sql("DROP DATABASE layouts CASCADE")
 
 
 def test_a_query_is_created_over_each_layout_and_refreshed_after_each_change(sources: SparkSession) -> None:

@@ -22,7 +22,7 @@ from pyspark.sql.types import IntegerType, LongType
 from tests.oracle.comparison import assert_exact, bag, spelled
 from tests.oracle.copies import Copies
 from tests.oracle.random_queries import queries
-from tests.oracle.scenario import dropped, with_settings
+from tests.oracle.scenario import with_settings
 from tests.oracle.together import together
 from tests.oracle.workload import SETTINGS, SOURCES, create_sources, names, statements
 from tests.oracle.workload import rows as some_rows
@@ -48,7 +48,8 @@ def database(spark: SparkSession) -> Iterator[None]:
         yield
     finally:
         close_cursors()
-        dropped(spark, name)
+        spark.sql("USE default")
+        spark.sql(f"DROP DATABASE {name} CASCADE")
 
 
 def created(spark: SparkSession, name: str, query: str, layout: str = "") -> bool:

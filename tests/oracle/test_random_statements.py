@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from tests.oracle.scenario import dropped
 from tests.spark.statements import close_cursors
 from tests.unit.grammar import statements_of
 
@@ -97,7 +96,8 @@ def tables(spark: SparkSession) -> Iterator[Path]:
     try:
         yield Path(where.removeprefix("file:"))
     finally:
-        dropped(spark, name)
+        spark.sql("USE default")
+        spark.sql(f"DROP DATABASE {name} CASCADE")
 
 
 def state(spark: SparkSession, place: Path) -> tuple[set[str], set[str], list[tuple[object, ...]]]:

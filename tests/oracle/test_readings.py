@@ -13,7 +13,6 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import bag, bag_of
 from tests.oracle.queries_of_all_kinds import QUERIES
-from tests.oracle.scenario import dropped
 from tests.oracle.together import together
 from tests.oracle.workload import QUERIES as FIRST_QUERIES
 from tests.oracle.workload import create_sources
@@ -67,4 +66,5 @@ def test_the_tree_of_every_query_means_the_query(spark: SparkSession) -> None:
     with reading(spark, FIRST_QUERIES["cte_twice"]) as analysed:
         groups = [node for node in walk(analysed.tree) if isinstance(node, Aggregate)]
     assert len(groups) == 2 and len(set(groups)) == 1, "a CTE that is used twice is stored once"
-    dropped(spark, "readings")
+    spark.sql("USE default")
+    spark.sql("DROP DATABASE readings CASCADE")

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.oracle.scenario import dropped
 
 from streamtable.errors import (
     DependencyCycle,
@@ -33,7 +32,8 @@ def database(spark: SparkSession) -> Iterator[SparkSession]:
     spark.sql("CREATE TABLE customer_orders (id INT) USING delta")
     spark.sql("INSERT INTO orders VALUES (1, 'a', 10), (2, 'b', 0)")
     yield spark
-    dropped(spark, DATABASE)
+    spark.sql("USE default")
+    spark.sql(f"DROP DATABASE {DATABASE} CASCADE")
 
 
 def folders(spark: SparkSession) -> set[str]:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact
-from tests.oracle.scenario import dropped
 
 from streamtable.catalog.entries import load
 from streamtable.language.names import Name
@@ -29,7 +28,8 @@ def events(spark: SparkSession) -> Iterator[SparkSession]:
     spark.sql(f"CREATE STREAM TABLE st AS {QUERY}")
     yield spark
     spark.conf.set(SHARE, str(before))
-    dropped(spark, "cost")
+    spark.sql("USE default")
+    spark.sql("DROP DATABASE cost CASCADE")
 
 
 def refreshed(spark: SparkSession, statement: str) -> tuple[str, str]:

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from tests.oracle.scenario import dropped, planned_once
+from tests.oracle.scenario import planned_once
 
 DOCS = Path(__file__).parents[2] / "docs"
 LONG = {"tutorials/changes": 45}
@@ -79,7 +79,8 @@ def database(spark: SparkSession) -> Iterator[None]:
         try:
             yield
         finally:
-            dropped(spark, "docs_page")
+            spark.sql("USE default")
+            spark.sql("DROP DATABASE docs_page CASCADE")
 
 
 IN_TURN = [pytest.param(page, LONG.get(page), id=page) for page in PAGES]

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.comparison import assert_exact, bag, bag_of
-from tests.oracle.scenario import dropped
 from tests.pipeline import in_turn
 from tests.spark.statements import folder, jobs, version
 
@@ -38,7 +37,8 @@ def many(spark: SparkSession) -> Iterator[SparkSession]:
     spark.sql("CREATE DATABASE many_files")
     spark.sql("USE many_files")
     yield spark
-    dropped(spark, "many_files")
+    spark.sql("USE default")
+    spark.sql("DROP DATABASE many_files CASCADE")
     spark.conf.unset(LISTED)
 
 
