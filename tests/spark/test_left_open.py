@@ -18,10 +18,11 @@ EXACT = {
     "a maximum of sums": f"SELECT g, max(s) AS m FROM ({OF_GROUPS}) GROUP BY g",
     "groups by sums": f"SELECT s, count(*) AS n FROM ({OF_GROUPS}) GROUP BY s",
     "a filter by sums": f"SELECT id FROM ({OF_GROUPS}) WHERE s > 94.9999",
+    "a maximum of sums of peers": f"SELECT g, max(s) AS m FROM ({OF_PEERS}) GROUP BY g",
     "sums of peers": f"SELECT * FROM ({OF_PEERS}) WHERE s > 90",
 }
 LOOKED_AT = {
-    "a maximum": f"SELECT g, max(s) AS m FROM ({OF_PEERS}) GROUP BY g",
+    "a maximum": f"SELECT max(s) AS m FROM ({OF_PEERS}) GROUP BY g",
     "a filter": f"SELECT id FROM ({OF_PEERS}) WHERE s > 90",
 }
 

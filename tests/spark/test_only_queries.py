@@ -142,7 +142,7 @@ def test_columns_of_a_queue_have_nothing_that_is_evaluated(pure: SparkSession) -
 def test_the_refusal_says_that_the_text_is_a_statement_and_was_not_run(pure: SparkSession) -> None:
     with pytest.raises(InvalidQuery, match=r"INSERT .*was not run(.|\n)*What to do: write SELECT"):
         pure.sql("CREATE STREAM TABLE made AS INSERT INTO victim VALUES (2)")
-    with pytest.raises(InvalidQuery, match="the program 'touch here'"):
+    with pytest.raises(InvalidQuery, match="runs 'touch here' outside Spark"):
         pure.sql("CREATE STREAM TABLE made AS SELECT TRANSFORM(a) USING 'touch here' AS (b STRING) FROM victim")
 
 
