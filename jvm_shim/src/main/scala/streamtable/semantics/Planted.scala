@@ -33,7 +33,8 @@ private[streamtable] object Planted {
   /** What is deleted or rewritten as a table's own lies below its hidden folder, and no link is on the way. */
   def refuseOutside(spark: SparkSession, table: String, path: String): Unit = {
     val root = new Path(table)
-    val found = new Path(new Path(path).toString) // once to take the steps upwards out of the text, then the slash that they leave
+    // The first takes the steps upwards out of the text, the second the slash that they leave.
+    val found = new Path(new Path(path).toString)
     val fs = root.getFileSystem(spark.sessionState.newHadoopConf())
     val around = fs.makeQualified(new Path(s"$table$hidden"))
     val above = Iterator.iterate(found.getParent)(_.getParent).takeWhile(_ != null)
