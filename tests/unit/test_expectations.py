@@ -93,7 +93,7 @@ def test_a_definition_with_another_expectation_asks_for_other_rows() -> None:
 
 
 GROUPED = [name for name, tree in WHOLE.items() if any(isinstance(node, Aggregate) for node in walk(tree))]
-"""Trees of which expectations let groups have states, which a real refresh keeps."""
+"""Trees of groups. With expectations these have states, which the world of these tests does not hold."""
 
 TREES: dict[str, Operator] = {name: tree for name, tree in (FIRST | WHOLE | JOINS | OTHERWISE).items() if name not in GROUPED}
 CONDITIONS = (("kept", Violation.KEEP, "{0} > 1"), ("dropped", Violation.DROP_ROW, "{1} > 1 OR {0} = 1"))

@@ -167,9 +167,8 @@ def _build(
         # A log without its beginning looks like no log. A first fill deletes nothing: another session may build the same
         # arrangement now.
         if pinned is not None or versions_or_why(workspace.session, [arrangement.path]) != (None,):
-            drop_files(
-                workspace.session, arrangement.owner, arrangement.path
-            )  # under its id, caches may know versions that are written again
+            # Under its id, caches may know versions that are written again.
+            drop_files(workspace.session, arrangement.owner, arrangement.path)
     schema = None if version >= 0 else StructType([StructField(f.name, f.dataType) for f in rows.schema]).toNullable().json()
     properties = None if version >= 0 else dict(DELTA_PROPERTIES)
     done = commit(
