@@ -32,6 +32,7 @@ QUERIES = {
     "total": "SELECT count(*) AS n, min(v) AS least FROM l",
     "different": "SELECT DISTINCT k FROM l EXCEPT SELECT k FROM r",
     "no_rule": "SELECT k, s FROM (SELECT k, sum(CAST(v AS DOUBLE)) OVER (ORDER BY k) AS s FROM l) WHERE s > 0",
+    "rounded": "SELECT k, max(s) AS top FROM (SELECT k, sum(CAST(v AS DOUBLE)) OVER (PARTITION BY k ORDER BY v % 2) AS s FROM l) GROUP BY k",
     "looked_up": "SELECT k, cardinality((SELECT map(1, w) FROM r WHERE r.k = l.k)) AS m FROM l",
     "lists": "SELECT k, array_join(array_sort(collect_list(v)), ' ') AS vs, size(collect_set(v)) AS n FROM l GROUP BY k",
 }

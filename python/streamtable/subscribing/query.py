@@ -168,7 +168,7 @@ class QueryRelation:
 
     def _delta(self, workspace: Workspace, old: dict[str, Version], new: dict[str, Version]) -> DataFrame:
         analysed = self._analysed
-        if obstacle(analysed.tree):  # an operator without a rule: all of the new contents less all of the old
+        if obstacle(analysed.tree, stored=False):  # an operator without a rule: all of the new contents less all of the old
             return _signed(pinned_query(analysed, new), 1).unionAll(_signed(pinned_query(analysed, old), -1))
         changed = frozenset(source for source in sources_of(analysed.tree) if old[source.path] != new[source.path])
         deltas = Deltas(changed, {}, _RULES)
