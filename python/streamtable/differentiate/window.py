@@ -52,13 +52,13 @@ def refuses(operator: Window) -> str | None:
 
 
 def reads_all(operator: Window) -> str | None:
-    if operator.partition or running.applies(operator):
+    if operator.partition or _run(operator, _lowest(operator)):
         return None
     return "without PARTITION BY every row is computed, before and after"
 
 
 def reads(operator: Window) -> str:
-    rows = "the rows from the first change on" if running.applies(operator) else "all rows"
+    rows = "the rows from the first change on" if _run(operator, _lowest(operator)) else "all rows"
     return f"the changed rows of its input, and {rows}{' of their partitions' if operator.partition else ''}"
 
 
