@@ -317,6 +317,27 @@ def test_a_table_whose_files_cannot_be_looked_at_can_be_dropped(spark: SparkSess
     assert not spark.catalog.tableExists("unreachable")
 
 
+def test_a_table_that_another_catalog_cannot_load_can_be_dropped(spark: SparkSession) -> None:
+    url, loaded = "jdbc:derby:memory:others", java_class(spark, "java.sql.DriverManager")
+    types = "CREATE TYPE price EXTERNAL NAME 'java.math.MathContext' LANGUAGE JAVA"
+    connection = loaded.getConnection(f"{url};create=true")
+    for statement in (types, "CREATE TABLE t (id INT, p price)"):
+        connection.createStatement().execute(statement)
+    settings = {"": "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog", ".url": url}
+    settings[".driver"] = "org.apache.derby.iapi.jdbc.AutoloadedDriver"
+    try:
+        for key, value in settings.items():
+            spark.conf.set(f"spark.sql.catalog.others{key}", value)
+        with pytest.raises(Exception, match="LOAD_TABLE"):
+            spark.table("others.APP.T")
+        spark.sql("DROP TABLE others.APP.T")
+        assert not spark.sql("SHOW TABLES IN others.APP").collect()
+    finally:
+        for key in settings:
+            spark.conf.unset(f"spark.sql.catalog.others{key}")
+        connection.close()
+
+
 def test_dropping_what_does_not_exist_is_sparks_business(spark: SparkSession) -> None:
     spark.sql("DROP TABLE IF EXISTS never_there")
     with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):

@@ -277,7 +277,10 @@ case class DirectWriteCheck(session: SparkSession, replaces: Boolean = false) ex
   /** The table that a name stands for, if it exists: Spark leaves it unread in DROP and REPLACE. */
   private def named(plan: LogicalPlan): Option[Target] = plan match {
     case ResolvedIdentifier(catalog, identifier) =>
-      IfThere(catalog.asTableCatalog.loadTable(identifier)).flatMap {
+      def table = catalog.asTableCatalog.loadTable(identifier)
+      // Stream tables have their names in the session's catalog. A table that another one cannot load can still be dropped.
+      val found = if (isSessionCatalog(catalog)) IfThere(table) else Try(table).toOption
+      found.flatMap {
         case delta: DeltaTableV2 => read(delta)
         case other: V1Table => led(other.catalogTable)
         case _ => None
