@@ -64,7 +64,7 @@ def layout_of(session: SparkSession, path: str, after: int, found: Sequence[Comm
         (of_now,) = written
         told |= {of for of in gone if not set(of_now).issuperset(of)} or ({layout(session, path, after)} if after >= 0 else set())
     if len(told | written) > 1:
-        raise HistoryLost(f"{path} was repartitioned, and Delta cannot read the older files any more")
+        raise HistoryLost(f"{path} was written again with other partitions, and Delta cannot read the older files any more")
     return next(iter(told | written), None)
 
 
