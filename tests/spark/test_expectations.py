@@ -309,6 +309,11 @@ def test_sessions_are_dropped_whole(shop: SparkSession) -> None:
     shop.sql(f"CREATE STREAM TABLE st ({late}) AS {query}")
     assert (shop.table("st").count(), counts(shop, "st")) == (0, {"late": (0, 1)})
     assert answer(shop, "VERIFY STREAM TABLE st")[0][1:] == (True, 0, 0)
+    shop.sql("INSERT INTO clicks VALUES (TIMESTAMP '2026-01-01 00:08:00', 1), (TIMESTAMP '2026-01-01 00:03:00', 2)")
+    shop.sql("DELETE FROM clicks WHERE ts = TIMESTAMP '2026-01-01 00:00:00'")
+    assert answer(shop, "REFRESH STREAM TABLE st")[0][1] == "DIFFERENTIAL"
+    assert (shop.table("st").count(), counts(shop, "st")) == (2, {"late": (2, 0)})
+    assert answer(shop, "VERIFY STREAM TABLE st")[0][1:] == (True, 0, 0)
 
 
 QUERIES: dict[str, tuple[str, dict[str, str]]] = {
